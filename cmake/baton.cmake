@@ -1,0 +1,49 @@
+# Warnings, sanitizers, ccache and mold for everything, and the three kinds of target baton has.
+
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+endif()
+find_program(MOLD mold)
+if(MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-missing-field-initializers -Werror)
+if(BATON_SANITIZE)
+  add_compile_options(-fsanitize=${BATON_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${BATON_SANITIZE})
+endif()
+
+# baton_library(name [LINKS ...]): src/<name>/**/*.cc without the tests, as libbaton_<name>.a
+function(baton_library name)
+  cmake_parse_arguments(arg "" "" "LINKS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  add_library(baton_${name} STATIC ${sources})
+  target_include_directories(baton_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(baton_${name} PUBLIC ${arg_LINKS})
+endfunction()
+
+# baton_test(name): src/<name>/**/*_test.cc as one program, <name>_test
+function(baton_test name)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*_test.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name}_test ${sources})
+  target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_definitions(${name}_test PRIVATE BATON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name}_test PRIVATE baton_${name} GTest::gtest GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${name}_test PROPERTIES TIMEOUT 300 DISCOVERY_TIMEOUT 60)
+endfunction()
+
+# baton_program(name folder [LINKS ...]): src/<folder>/*.cc as the program <name>
+function(baton_program name folder)
+  cmake_parse_arguments(arg "" "" "LINKS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${arg_LINKS})
+endfunction()

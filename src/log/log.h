@@ -1,0 +1,56 @@
+// The log as the engine sees it: records go in, and later they are durable, in order.
+//
+//   append, append, …            filling batch            one flush in flight
+//   --------------------> [ records … ] --start_flush--> [ write, sync ] ------> durable()
+//
+// Records gathered while a flush is in flight leave together in the next one. Any error of a flush is
+// final: the outcome is unknown, so nobody may be told anything, and the process has to end.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "base/time.h"
+
+namespace baton::log {
+
+using Lsn = std::uint64_t;  // position of a record in history: 1, 2, 3, …
+
+inline constexpr std::size_t kRecordBytesMax = std::size_t{1} << 20;  // body of one record
+inline constexpr std::size_t kBatchRecordsMax = 4096;
+
+// Where a record lies: its lsn names the segment, `offset` is where its body starts in that segment.
+struct Place {
+  Lsn lsn = 0;
+  std::uint32_t offset = 0;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+// One record as read back. `body` is borrowed for the duration of the call that hands it out.
+struct Record {
+  Place place;
+  std::uint32_t epoch = 0;
+  std::uint16_t type = 0;
+  Instant time;
+  ByteView body;
+};
+
+class Log {
+ public:
+  virtual ~Log() = default;
+
+  // False while the filling batch is at its limit; a flush has to start first.
+  virtual bool has_room() const = 0;
+  // Adds a record to the filling batch. Requires has_room() and a time not before the last one.
+  virtual Place append(std::uint16_t type, Instant time, ByteView body) = 0;
+  // Starts to make everything appended durable, unless a flush is in flight or nothing is waiting.
+  virtual void start_flush() = 0;
+
+  virtual Lsn last() const = 0;     // of the newest record appended
+  virtual Lsn durable() const = 0;  // every record up to here survives a power cut
+  // The first error, if a flush has failed. From then on durable() stands still.
+  virtual Status failure() const = 0;
+};
+
+}  // namespace baton::log
