@@ -6,6 +6,23 @@ namespace baton {
 
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 
+// Thrown in place of stopping where somebody wants to look at the failure: a tool that checks a log, the
+// simulation. The state it comes out of is broken and must be thrown away.
+struct CheckFailure {
+  const char* condition;
+  const char* file;
+  int line;
+};
+
+// From here on failed checks of this thread throw a CheckFailure, until the object goes.
+class ThrowOnCheck {
+ public:
+  ThrowOnCheck();
+  ~ThrowOnCheck();
+  ThrowOnCheck(const ThrowOnCheck&) = delete;
+  ThrowOnCheck& operator=(const ThrowOnCheck&) = delete;
+};
+
 }  // namespace baton
 
 #define BATON_CHECK(condition)                                         \

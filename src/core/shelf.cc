@@ -1,0 +1,130 @@
+#include "core/shelf.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "core/names.h"
+
+namespace baton::core {
+namespace {
+
+void link_last(State& state, TaskList& list, Slot slot) {
+  Task& task = state.tasks[slot];
+  task.prev = list.tail;
+  task.next = 0;
+  (list.tail == 0 ? list.head : state.tasks[list.tail].next) = slot;
+  list.tail = slot;
+}
+
+void unlink(State& state, TaskList& list, Slot slot) {
+  Task& task = state.tasks[slot];
+  (task.prev == 0 ? list.head : state.tasks[task.prev].next) = task.next;
+  (task.next == 0 ? list.tail : state.tasks[task.next].prev) = task.prev;
+  task.prev = task.next = 0;
+}
+
+// A delayed task has no neighbours, so its position in the timer is kept in place of one.
+auto remember_position(State& state) {
+  return [&state](Slot slot, std::uint32_t position) { state.tasks[slot].prev = position; };
+}
+
+Queue& queue_of(State& state, const Task& task) { return state.queues[state.lanes[task.lane].queue]; }
+
+Shelf shelf_for(const State& state, const Task& task, Instant now) {
+  if (is_final(task.state)) return Shelf::finished;
+  if (task.state == TaskState::leased) return Shelf::none;
+  const std::uint32_t max_attempts =
+      task.options == 0 ? kDefaultMaxAttempts : state.options[task.options].max_attempts;
+  if (task.attempt >= max_attempts) return Shelf::doomed;
+  return task.since > now ? Shelf::delayed : Shelf::ready;
+}
+
+}  // namespace
+
+void shelve(State& state, Slot slot, Instant now) {
+  Task& task = state.tasks[slot];
+  Lane& lane = state.lanes[task.lane];
+  ++queue_of(state, task).counts[static_cast<std::size_t>(task.state)];
+  task.shelf = shelf_for(state, task, now);
+  switch (task.shelf) {
+    case Shelf::none: break;
+    case Shelf::ready: link_last(state, lane.ready, slot); break;
+    case Shelf::delayed: lane.delayed.insert({task.since, task.place, slot}, remember_position(state)); break;
+    case Shelf::doomed: link_last(state, state.doomed, slot); break;
+    case Shelf::finished: link_last(state, queue_of(state, task).finished, slot); break;
+  }
+}
+
+void unshelve(State& state, Slot slot) {
+  Task& task = state.tasks[slot];
+  Lane& lane = state.lanes[task.lane];
+  --queue_of(state, task).counts[static_cast<std::size_t>(task.state)];
+  switch (task.shelf) {
+    case Shelf::none: break;
+    case Shelf::ready: unlink(state, lane.ready, slot); break;
+    case Shelf::delayed: lane.delayed.erase(task.prev, remember_position(state)); task.prev = 0; break;
+    case Shelf::doomed: unlink(state, state.doomed, slot); break;
+    case Shelf::finished: unlink(state, queue_of(state, task).finished, slot); break;
+  }
+  task.shelf = Shelf::none;
+}
+
+bool is_earlier(const Task& a, const Task& b) { return a.since != b.since ? a.since < b.since : a.place < b.place; }
+
+Slot next_in(const State& state, const Lane& lane, Instant now) {
+  const Slot ready = lane.ready.head;
+  if (lane.delayed.empty() || lane.delayed.first().at > now) return ready;
+  const Slot due = lane.delayed.first().slot;
+  return ready == 0 || is_earlier(state.tasks[due], state.tasks[ready]) ? due : ready;
+}
+
+Slot make_queue(State& state, std::string_view ns, std::string_view name) {
+  const ScopedName key(ns, name);
+  if (const Slot known = state.queue_names.find(key)) return known;
+  const Slot slot = state.queues.take();
+  state.queues[slot].ns = ns;
+  state.queues[slot].name = name;
+  state.queue_names.insert(key, slot);
+  return slot;
+}
+
+Slot join_lane(State& state, std::string_view ns, std::string_view queue_name, std::string_view capabilities,
+               std::uint8_t priority) {
+  const Slot queue_slot = make_queue(state, ns, queue_name);
+  Queue& queue = state.queues[queue_slot];
+  for (const Slot slot : queue.lanes) {
+    Lane& lane = state.lanes[slot];
+    if (lane.priority != priority || lane.capabilities != capabilities) continue;
+    ++lane.tasks;
+    return slot;
+  }
+  const Slot slot = state.lanes.take();
+  Lane& lane = state.lanes[slot];
+  lane.capabilities = capabilities;
+  lane.queue = queue_slot;
+  lane.priority = priority;
+  lane.hash = content_hash(bytes_of(capabilities),
+                           content_hash(bytes_of(ScopedName(ns, queue_name)), priority));
+  lane.tasks = 1;
+  queue.lanes.push_back(slot);
+  return slot;
+}
+
+void leave_lane(State& state, Slot slot) {
+  Lane& lane = state.lanes[slot];
+  BATON_CHECK(lane.tasks > 0);
+  if (--lane.tasks > 0) return;
+  const Slot queue = lane.queue;
+  std::erase(state.queues[queue].lanes, slot);
+  state.lanes.give_back(slot);
+  forget_if_empty(state, queue);
+}
+
+void forget_if_empty(State& state, Slot slot) {
+  const Queue& queue = state.queues[slot];
+  if (!queue.lanes.empty() || queue.paused) return;
+  state.queue_names.erase(ScopedName(queue.ns, queue.name));
+  state.queues.give_back(slot);
+}
+
+}  // namespace baton::core

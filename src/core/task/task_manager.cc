@@ -1,0 +1,247 @@
+#include "core/task/task_manager.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "core/names.h"
+
+namespace baton::core {
+namespace {
+
+// Everything a key stands for: submitting it again with anything else in it is a conflict.
+std::uint64_t content_of(const SubmitTask& request) {
+  Bytes bytes;
+  ByteWriter out(bytes);
+  out.text(request.queue);
+  out.varint(request.payload.bytes.size());
+  out.fixed(request.payload.hash);
+  out.fixed(request.priority);
+  out.zigzag(request.delay.ms);
+  out.text(request.requires_capabilities.joined());
+  out.varint(request.retry.max_failures);
+  out.zigzag(request.retry.base.ms);
+  out.varint(request.retry.factor_percent);
+  out.zigzag(request.retry.max.ms);
+  out.varint(request.retry.jitter_percent);
+  out.varint(request.max_attempts);
+  out.zigzag(request.max_hold.ms);
+  return content_hash(bytes);
+}
+
+std::uint64_t content_of_repeat(TaskId old) {
+  const std::uint64_t words[] = {old.epoch, old.lsn};
+  return content_hash(std::as_bytes(std::span(words)));
+}
+
+bool is_sane(const RetryPolicy& policy) {
+  return policy.max_failures >= 1 && policy.max_failures <= kFailuresMax && policy.base.ms >= 0 &&
+         policy.base <= kDelayMax && policy.max >= policy.base && policy.max <= kDelayMax &&
+         policy.factor_percent >= 100 && policy.factor_percent <= kFactorPercentMax && policy.jitter_percent <= 100;
+}
+
+std::optional<Reject> refuse_name(std::string_view ns, std::string_view queue) {
+  if (!is_name(ns)) return Reject{Errc::invalid_request, "the namespace must be 1 to 128 graphic ASCII characters"};
+  if (!is_name(queue)) return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
+  return {};
+}
+
+std::optional<Reject> refuse(const SubmitTask& request, const Rules& rules) {
+  if (auto bad = refuse_name(request.ns, request.queue)) return bad;
+  if (!request.key.empty() && !is_name(request.key)) {
+    return Reject{Errc::invalid_request, "the key must be 1 to 128 graphic ASCII characters"};
+  }
+  if (request.payload.bytes.size() > std::min(rules.payload_bytes_max, kPayloadBytesHardMax)) {
+    return Reject{Errc::too_large, "the payload is over the limit"};
+  }
+  if (request.priority > kPriorityMax) return Reject{Errc::invalid_request, "the priority must be 0 to 9"};
+  if (request.delay < Duration{} || request.delay > kDelayMax) {
+    return Reject{Errc::invalid_request, "the delay must be 0 to 366 days"};
+  }
+  if (!is_sane(request.retry)) {
+    return Reject{Errc::invalid_request, "the retry policy is out of range"};
+  }
+  if (request.max_attempts < 1 || request.max_attempts > kAttemptsMax) {
+    return Reject{Errc::invalid_request, "the number of attempts must be 1 to 1000000"};
+  }
+  if (request.max_hold < Duration{} || request.max_hold > kHoldMax) {
+    return Reject{Errc::invalid_request, "the maximum hold time must be 0 (none) to 30 days"};
+  }
+  return {};
+}
+
+// Room for one more task in this queue and lane.
+std::optional<Reject> refuse_growth(const State& state, std::string_view ns, std::string_view queue,
+                                    std::string_view capabilities, std::uint8_t priority, const Rules& rules) {
+  if (!rules.admit_submissions) {
+    return Reject{Errc::exhausted, "the disk is nearly full: submissions wait until there is space again"};
+  }
+  if (state.tasks.used() >= rules.tasks_max) {
+    return Reject{Errc::exhausted, "the coordinator holds as many tasks as it may"};
+  }
+  const Slot slot = state.queue_names.find(ScopedName(ns, queue));
+  if (slot == 0) {
+    if (state.queues.used() < kQueuesMax) return {};
+    return Reject{Errc::exhausted, "there are as many queues as there may be"};
+  }
+  const Queue& known = state.queues[slot];
+  if (known.lanes.size() < kLanesPerQueueMax) return {};
+  const bool fits = std::ranges::any_of(known.lanes, [&](Slot lane) {
+    return state.lanes[lane].priority == priority && state.lanes[lane].capabilities == capabilities;
+  });
+  if (fits) return {};
+  return Reject{Errc::exhausted, "the queue has as many capability sets as it may"};
+}
+
+Decision answer_from_key(const State& state, Slot known, std::uint64_t content) {
+  const Task& task = state.tasks[known];
+  if (state.options[task.options].content != content) {
+    return Reject{Errc::conflict, "the key was used before with other content"};
+  }
+  return Reply{Submitted{.task = task.id(), .existed = true}};
+}
+
+}  // namespace
+
+Decision decide(const State& state, const SubmitTask& request, const Moment& at) {
+  if (auto bad = refuse(request, at.rules)) return *bad;
+
+  std::uint64_t content = 0;
+  if (!request.key.empty()) {
+    content = content_of(request);
+    if (const Slot known = state.keys.find(ScopedName(request.ns, request.key))) {
+      return answer_from_key(state, known, content);
+    }
+  }
+  const std::string_view capabilities = request.requires_capabilities.joined();
+  if (auto full = refuse_growth(state, request.ns, request.queue, capabilities, request.priority, at.rules)) {
+    return *full;
+  }
+  return Append{TaskCreated{.ns = request.ns,
+                            .queue = request.queue,
+                            .capabilities = capabilities,
+                            .key = request.key,
+                            .content = content,
+                            .priority = request.priority,
+                            .eligible_at = at.now + request.delay,
+                            .retry = request.retry,
+                            .max_attempts = request.max_attempts,
+                            .max_hold = request.max_hold,
+                            .payload = {request.payload.bytes, request.payload.hash}},
+                Submitted{.task = {at.epoch, at.lsn}}};
+}
+
+Decision decide(const State& state, const CancelTask& request, const Moment&) {
+  if (!request.actor.empty() && !is_name(request.actor)) {
+    return Reject{Errc::invalid_request, "the actor must be 1 to 128 graphic ASCII characters"};
+  }
+  if (request.note.bytes.size() > kReasonBytesMax) return Reject{Errc::too_large, "the note is over 4096 bytes"};
+  const Slot slot = find_task(state, request.ns, request.task);
+  if (slot == 0) return Reject{Errc::not_found, "no such task"};
+  const Task& task = state.tasks[slot];
+  if (task.state == TaskState::dead && task.dead_reason == DeadReason::cancelled) return Reply{Accepted{}};
+  if (is_final(task.state)) return Reject{Errc::wrong_state, "the task has already ended"};
+  return Append{TaskDead{.task = task.lsn,
+                         .why = DeadReason::cancelled,
+                         .actor = request.actor,
+                         .note = {request.note.bytes, request.note.hash}},
+                Accepted{}};
+}
+
+Decision decide(const State& state, const RequeueTask& request, const Moment& at) {
+  if (!request.key.empty() && !is_name(request.key)) {
+    return Reject{Errc::invalid_request, "the key must be 1 to 128 graphic ASCII characters"};
+  }
+  const Slot slot = find_task(state, request.ns, request.task);
+  if (slot == 0) return Reject{Errc::not_found, "no such task"};
+  const Task& old = state.tasks[slot];
+  if (old.state != TaskState::failed && old.state != TaskState::dead) {
+    return Reject{Errc::wrong_state, "only a failed or dead task can be requeued"};
+  }
+  const std::uint64_t content = request.key.empty() ? 0 : content_of_repeat(old.id());
+  if (!request.key.empty()) {
+    if (const Slot known = state.keys.find(ScopedName(request.ns, request.key))) {
+      return answer_from_key(state, known, content);
+    }
+  }
+  const Lane& lane = state.lanes[old.lane];
+  const Queue& queue = state.queues[lane.queue];
+  if (auto full = refuse_growth(state, queue.ns, queue.name, lane.capabilities, lane.priority, at.rules)) return *full;
+
+  const TaskOptions usual;
+  const TaskOptions& options = old.options == 0 ? usual : state.options[old.options];
+  return Append{TaskCreated{.ns = queue.ns,
+                            .queue = queue.name,
+                            .capabilities = lane.capabilities,
+                            .key = request.key,
+                            .content = content,
+                            .priority = lane.priority,
+                            .eligible_at = at.now,
+                            .retry = options.retry,
+                            .max_attempts = options.max_attempts,
+                            .max_hold = options.max_hold,
+                            .retry_of = old.id(),
+                            .payload_of_old = old.payload},
+                Submitted{.task = {at.epoch, at.lsn}}};
+}
+
+Decision decide(const State& state, const PauseQueue& request, const Moment&) {
+  if (auto bad = refuse_name(request.ns, request.queue)) return *bad;
+  const Slot slot = find_queue(state, request.ns, request.queue);
+  if (slot != 0 && state.queues[slot].paused) return Reply{Accepted{}};
+  if (slot == 0 && state.queues.used() >= kQueuesMax) {
+    return Reject{Errc::exhausted, "there are as many queues as there may be"};
+  }
+  return Append{QueuePaused{.ns = request.ns, .queue = request.queue}, Accepted{}};
+}
+
+Decision decide(const State& state, const ResumeQueue& request, const Moment&) {
+  if (auto bad = refuse_name(request.ns, request.queue)) return *bad;
+  const Slot slot = find_queue(state, request.ns, request.queue);
+  if (slot == 0 || !state.queues[slot].paused) return Reply{Accepted{}};
+  return Append{QueueResumed{.ns = request.ns, .queue = request.queue}, Accepted{}};
+}
+
+Decision decide(const State& state, const PurgeQueue& request, const Moment&) {
+  if (auto bad = refuse_name(request.ns, request.queue)) return *bad;
+  const Slot slot = find_queue(state, request.ns, request.queue);
+  if (slot == 0) return Reject{Errc::not_found, "no such queue"};
+  const std::size_t wanted = request.count_max == 0 ? kPurgeItemsMax : request.count_max;
+  TasksPurged purged;
+  for (Slot task = state.queues[slot].finished.head; task != 0; task = state.tasks[task].next) {
+    if (purged.tasks.size() == std::min(wanted, kPurgeItemsMax)) break;
+    purged.tasks.push_back(state.tasks[task].lsn);
+  }
+  const auto count = static_cast<std::uint32_t>(purged.tasks.size());
+  if (count == 0) return Reply{Purged{}};
+  return Append{std::move(purged), Purged{count}};
+}
+
+Decision decide(const State& state, const MoveBlob& request, const Moment&) {
+  const Slot slot = state.ids.find(request.task.lsn);
+  if (slot == 0) return Reject{Errc::not_found, "the task is gone"};
+  const Task& task = state.tasks[slot];
+  const BlobRef* kept = request.part == BlobPart::payload ? &task.payload : nullptr;
+  for (Slot ending = task.endings; ending != 0 && kept == nullptr; ending = state.endings[ending].next) {
+    if (state.endings[ending].lease == request.lease) kept = &state.endings[ending].note;
+  }
+  if (kept == nullptr || *kept != request.from) return Reject{Errc::not_found, "the bytes are no longer needed there"};
+  return Append{BlobMoved{.task = task.lsn, .part = request.part, .lease = request.lease, .blob = {request.blob.bytes, request.blob.hash}},
+                Accepted{}};
+}
+
+std::optional<TasksPurged> overdue_for_purge(const State& state, Slot slot, const Moment& at) {
+  const Queue& queue = state.queues[slot];
+  const std::uint64_t finished = queue.finished_count();
+  std::uint64_t surplus = finished > at.rules.retention_count ? finished - at.rules.retention_count : 0;
+  TasksPurged purged;
+  for (Slot task = queue.finished.head; task != 0; task = state.tasks[task].next) {
+    if (purged.tasks.size() == kPurgeItemsMax) break;
+    if (surplus == 0 && state.tasks[task].since + at.rules.retention_age > at.now) break;
+    purged.tasks.push_back(state.tasks[task].lsn);
+    surplus -= surplus > 0;
+  }
+  if (purged.tasks.empty()) return {};
+  return purged;
+}
+
+}  // namespace baton::core

@@ -1,0 +1,41 @@
+// What workers say about themselves. Soft state: it starts empty, fills from heartbeats, may be lost at any
+// time, and influences only which request gets a task now. What a worker holds is in the log, not here.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/paged.h"
+#include "base/time.h"
+#include "core/name_map.h"
+#include "core/names.h"
+
+namespace baton::core {
+
+struct Worker {
+  std::string name;  // with its namespace
+  Instant last_heartbeat;
+  std::uint32_t capacity = 0;  // leases it wants at once; 0: it did not say
+  Capabilities capabilities;
+  Slot next = 0;
+};
+
+class WorkerRegistry {
+ public:
+  // Workers beyond the limit are not remembered; nothing but the quality of scheduling depends on it.
+  void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity, Capabilities capabilities,
+                 Instant now);
+  void forget_silent_since(Instant then);
+
+  const Worker* find(std::string_view ns, std::string_view worker) const;
+  std::size_t size() const { return workers_.used(); }
+
+  // How many more leases the worker would like, given how many it holds.
+  std::uint32_t spare_capacity(std::string_view ns, std::string_view worker, std::uint32_t active_leases) const;
+
+ private:
+  Slab<Worker> workers_;
+  NameMap names_;
+};
+
+}  // namespace baton::core
