@@ -23,12 +23,15 @@ std::size_t IdIndex::page_of(Lsn lsn) const {
   return static_cast<std::size_t>(std::ranges::upper_bound(firsts_, lsn) - firsts_.begin()) - 1;
 }
 
-// The first entry at or after `delta`.
+// The first entry at or after `delta`. Tasks are created at an even pace, so a guess by proportion lands next
+// to it, and one cache line is read where a binary search would read four.
 std::uint32_t IdIndex::position_in(const Page& page, std::uint64_t delta) {
-  const auto* end = page.entries + page.used;
-  const auto* at = std::lower_bound(page.entries, end, delta,
-                                    [](const auto& entry, std::uint64_t wanted) { return entry.delta < wanted; });
-  return static_cast<std::uint32_t>(at - page.entries);
+  const std::uint64_t last = page.entries[page.used - 1].delta;
+  if (delta > last) return page.used;
+  auto at = last == 0 ? 0 : static_cast<std::uint32_t>(delta * (page.used - 1) / last);
+  while (at > 0 && page.entries[at - 1].delta >= delta) --at;
+  while (page.entries[at].delta < delta) ++at;
+  return at;
 }
 
 Slot IdIndex::find(Lsn lsn) const {
