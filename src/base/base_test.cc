@@ -35,7 +35,8 @@ TEST(Varint, ReadsBackEveryValueNearAPowerOfTwo) {
 }
 
 TEST(Varint, RefusesASecondEncodingOfTheSameValue) {
-  for (const std::string_view overlong : {std::string_view("\x80\x00", 2), std::string_view("\xff\x80\x00", 3)}) {
+  for (const std::string_view overlong :
+       {std::string_view("\x80\x00", 2), std::string_view("\xff\x80\x00", 3)}) {
     ByteReader reader(bytes_of(overlong));
     reader.varint();
     EXPECT_FALSE(reader.ok());

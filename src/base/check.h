@@ -25,8 +25,8 @@ class ThrowOnCheck {
 
 }  // namespace baton
 
-#define BATON_CHECK(condition)                                         \
-  do {                                                                 \
-    if (!(condition)) [[unlikely]]                                     \
-      ::baton::check_failed(#condition, __FILE__, __LINE__);           \
+#define BATON_CHECK(condition)                               \
+  do {                                                       \
+    if (!(condition)) [[unlikely]]                           \
+      ::baton::check_failed(#condition, __FILE__, __LINE__); \
   } while (false)
