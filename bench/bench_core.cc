@@ -25,6 +25,13 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// A turn is measured in time on the processor, so that a busy machine does not look like a stall of ours.
+double processor_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
 std::size_t resident_bytes() {
   std::size_t total = 0, resident = 0;
   std::ifstream("/proc/self/statm") >> total >> resident;
@@ -34,9 +41,7 @@ std::size_t resident_bytes() {
 // The authority without a log: what the engine does for each request, minus the disk.
 class Bare {
  public:
-  Bare() {
-    record(EpochStarted{.key = {1, 2}});
-  }
+  Bare() { record(EpochStarted{.key = {1, 2}}); }
 
   Reply ask(const Request& request) {
     const Moment at{now_, kEpoch, state_.last + 1, rules_};
@@ -78,13 +83,13 @@ constexpr std::uint64_t kTurn = 4096;  // requests the loop takes at once, at mo
 
 void fill(Bare& bare, std::uint64_t count, const SubmitTask& submit, std::vector<TaskId>* ids) {
   for (std::uint64_t done = 0; done < count;) {
-    const auto start = Clock::now();
+    const double start = processor_ms();
     for (std::uint64_t i = 0; i < kTurn && done < count; ++i, ++done) {
       const Reply reply = bare.ask(submit);
       if (ids != nullptr) ids->push_back(std::get<Submitted>(reply).task);
     }
     bare.turn(1);
-    bare.worst_turn_ms = std::max(bare.worst_turn_ms, seconds_since(start) * 1e3);
+    bare.worst_turn_ms = std::max(bare.worst_turn_ms, processor_ms() - start);
   }
 }
 
@@ -143,9 +148,10 @@ int main(int argc, char** argv) {
     fill(bare, tasks, submit, &ids);
     const double fill_s = seconds_since(start);
     const std::size_t used = resident_bytes() - before - ids.capacity() * sizeof(TaskId);
-    std::printf("%8lu waiting: submit %.2f M events/s, %.1f bytes a task, longest turn of %lu submits %.1f ms\n",
-                tasks, static_cast<double>(tasks) / fill_s / 1e6,
-                static_cast<double>(used) / static_cast<double>(tasks), kTurn, bare.worst_turn_ms);
+    std::printf(
+        "%8lu waiting: submit %.2f M events/s, %.1f bytes a task, longest turn of %lu submits %.1f ms\n",
+        tasks, static_cast<double>(tasks) / fill_s / 1e6,
+        static_cast<double>(used) / static_cast<double>(tasks), kTurn, bare.worst_turn_ms);
     // Several rounds where a round is short, so that both sizes run for about as long.
     const int rounds = large ? 1 : 100;
     random[large] = 0;

@@ -4,6 +4,7 @@
 // slot 0 is never handed out and means "none". T needs a `std::uint32_t next`, which links free slots.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -13,28 +14,66 @@
 
 namespace baton {
 
+// Memory in huge pages where the kernel has them: state is touched at random, and with small pages every
+// touch of a large one would also miss in the translation cache.
+void* take_block(std::size_t bytes);
+void give_back_block(void* block);
+
 template <class T>
 class Paged {
  public:
+  Paged() = default;
+  Paged(const Paged&) = delete;
+  Paged& operator=(const Paged&) = delete;
+  Paged(Paged&& from) noexcept { swap(from); }
+  Paged& operator=(Paged&& from) noexcept {
+    Paged(std::move(from)).swap(*this);
+    return *this;
+  }
+  ~Paged() {
+    for (std::uint32_t index = 0; index < made_; ++index) std::destroy_at(&(*this)[index]);
+    for (T* block : blocks_) give_back_block(block);
+  }
+  void swap(Paged& other) noexcept {
+    pages_.swap(other.pages_);
+    blocks_.swap(other.blocks_);
+    std::swap(size_, other.size_);
+    std::swap(made_, other.made_);
+  }
+
   T& operator[](std::uint32_t index) { return pages_[index / kPage][index % kPage]; }
   const T& operator[](std::uint32_t index) const { return pages_[index / kPage][index % kPage]; }
 
   std::uint32_t size() const { return size_; }
   void push_back(T value) {
-    if (size_ == pages_.size() * kPage) pages_.push_back(std::make_unique<T[]>(kPage));
-    ++size_;
-    (*this)[size_ - 1] = std::move(value);
+    if (size_ == pages_.size() * kPage) grow();
+    T& item = (*this)[size_++];
+    if (size_ > made_) {
+      ++made_;
+      std::construct_at(&item, std::move(value));
+    } else {
+      item = std::move(value);
+    }
   }
-  void pop_back() {
-    --size_;
-    // One spare page is kept, so that a size swinging about a page's edge does not allocate each time.
-    if (pages_.size() * kPage >= size_ + 2 * kPage) pages_.pop_back();
-  }
+  void pop_back() { --size_; }  // the memory is kept for the next time
 
  private:
-  static constexpr std::uint32_t kPage = 256;
-  std::vector<std::unique_ptr<T[]>> pages_;
+  static constexpr std::size_t kPage = 256;
+  static constexpr std::size_t kPagesPerBlock = 64;
+
+  // Small at first, for most states are; then many pages at a time. Nothing is made in them before it is
+  // needed: touching a whole block at once would be the stall this is to avoid.
+  void grow() {
+    const std::size_t pages = pages_.size() < kPagesPerBlock ? 1 : kPagesPerBlock;
+    T* block = static_cast<T*>(take_block(pages * kPage * sizeof(T)));
+    blocks_.push_back(block);
+    for (std::size_t page = 0; page < pages; ++page) pages_.push_back(block + page * kPage);
+  }
+
+  std::vector<T*> pages_;
+  std::vector<T*> blocks_;  // what was taken
   std::uint32_t size_ = 0;
+  std::uint32_t made_ = 0;  // items that were constructed, and are to be destroyed
 };
 
 template <class T>

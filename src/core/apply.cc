@@ -61,7 +61,8 @@ void remember(State& state, Task& task, Ending ending) {
   task.endings = slot;
 
   Slot last_kept = slot;
-  for (unsigned kept = 1; kept < kEndingsKept && last_kept != 0; ++kept) last_kept = state.endings[last_kept].next;
+  for (unsigned kept = 1; kept < kEndingsKept && last_kept != 0; ++kept)
+    last_kept = state.endings[last_kept].next;
   if (last_kept == 0 || state.endings[last_kept].next == 0) return;
   forget_ending(state, state.endings[last_kept].next);
   state.endings[last_kept].next = 0;

@@ -51,7 +51,8 @@ struct Purged {
   std::uint32_t count = 0;
 };
 
-using Reply = std::variant<Submitted, Granted, Nothing, Extended, ExtendedMany, Committed, Cancelled, Accepted, Purged>;
+using Reply =
+    std::variant<Submitted, Granted, Nothing, Extended, ExtendedMany, Committed, Cancelled, Accepted, Purged>;
 
 struct Append {
   Event event;

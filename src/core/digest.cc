@@ -114,7 +114,8 @@ std::uint64_t paused_hash(const Queue& queue) {
 
 std::uint64_t full_digest(const State& state) {
   std::uint64_t sum = 0;
-  for (Slot slot = state.ids.first_from(0); slot != 0; slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
+  for (Slot slot = state.ids.first_from(0); slot != 0;
+       slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
     const Task& task = state.tasks[slot];
     sum += fact_hash(state, task);
     if (task.lease != 0) sum += fact_hash(state, state.leases[task.lease]);

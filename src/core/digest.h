@@ -19,7 +19,9 @@ std::uint64_t full_digest(const State& state);
 // While a task is being rewritten, its old fact is out of the digest; afterwards the new one is in.
 class TaskRewrite {
  public:
-  TaskRewrite(State& state, Task& task) : state_(state), task_(task) { state.digest -= fact_hash(state, task); }
+  TaskRewrite(State& state, Task& task) : state_(state), task_(task) {
+    state.digest -= fact_hash(state, task);
+  }
   ~TaskRewrite() { state_.digest += fact_hash(state_, task_); }
   TaskRewrite(const TaskRewrite&) = delete;
   TaskRewrite& operator=(const TaskRewrite&) = delete;

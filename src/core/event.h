@@ -31,12 +31,12 @@ struct TaskCreated {
   std::string_view key;           // may be empty
   std::uint64_t content = 0;      // with a key: hash of all that was submitted
   std::uint8_t priority = 0;
-  Instant eligible_at;            // not before the entry's own time
+  Instant eligible_at;  // not before the entry's own time
   RetryPolicy retry;
   std::uint32_t max_attempts = 0;
   Duration max_hold;
-  TaskId retry_of;                // a repeated task …
-  BlobRef payload_of_old;         // … shares the old one's payload
+  TaskId retry_of;         // a repeated task …
+  BlobRef payload_of_old;  // … shares the old one's payload
   BlobView payload;
 };
 
@@ -123,8 +123,8 @@ struct SnapshotTaken {
 };
 struct Sealed {};  // a clean stop
 
-using Event = std::variant<TaskCreated, LeaseGranted, LeaseExtended, LeasesExtended, LeaseExpired, TaskCompleted,
-                           TaskCancelled, TaskFailed, TaskDead, TasksPurged, QueuePaused, QueueResumed, BlobMoved,
-                           EpochStarted, StateDigest, SnapshotTaken, Sealed>;
+using Event = std::variant<TaskCreated, LeaseGranted, LeaseExtended, LeasesExtended, LeaseExpired,
+                           TaskCompleted, TaskCancelled, TaskFailed, TaskDead, TasksPurged, QueuePaused,
+                           QueueResumed, BlobMoved, EpochStarted, StateDigest, SnapshotTaken, Sealed>;
 
 }  // namespace baton::core

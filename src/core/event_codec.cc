@@ -12,11 +12,12 @@ namespace {
 
 // In the order of the variant's alternatives.
 constexpr std::array kTypes = {
-    EventType::task_created,   EventType::lease_granted,  EventType::lease_extended, EventType::leases_extended,
-    EventType::lease_expired,  EventType::task_completed, EventType::task_cancelled, EventType::task_failed,
-    EventType::task_dead,      EventType::tasks_purged,   EventType::queue_paused,   EventType::queue_resumed,
-    EventType::blob_moved,     EventType::epoch_started,  EventType::state_digest,   EventType::snapshot_taken,
-    EventType::sealed,
+    EventType::task_created,    EventType::lease_granted, EventType::lease_extended,
+    EventType::leases_extended, EventType::lease_expired, EventType::task_completed,
+    EventType::task_cancelled,  EventType::task_failed,   EventType::task_dead,
+    EventType::tasks_purged,    EventType::queue_paused,  EventType::queue_resumed,
+    EventType::blob_moved,      EventType::epoch_started, EventType::state_digest,
+    EventType::snapshot_taken,  EventType::sealed,
 };
 static_assert(kTypes.size() == std::variant_size_v<Event>);
 
@@ -51,7 +52,9 @@ class Writer {
     out_.fixed(value.hash);
     out_.raw(value.bytes);
   }
-  void operator()(const LeaseExtended& value) { (*this)(value.task), (*this)(value.lease), (*this)(value.expiry); }
+  void operator()(const LeaseExtended& value) {
+    (*this)(value.task), (*this)(value.lease), (*this)(value.expiry);
+  }
   void operator()(const std::vector<LeaseExtended>& items) {
     out_.varint(items.size());
     for (const LeaseExtended& item : items) (*this)(item);
@@ -135,43 +138,21 @@ void fields(auto& f, Is<TaskCreated> auto& e) {
   f(e.ns), f(e.queue), f(e.capabilities), f(e.key), f(e.content), f(e.priority), f(e.eligible_at);
   f(e.retry), f(e.max_attempts), f(e.max_hold), f(e.retry_of), f(e.payload_of_old), f(e.payload);
 }
-void fields(auto& f, Is<LeaseGranted> auto& e) {
-  f(e.task), f(e.attempt), f(e.expiry), f(e.worker);
-}
+void fields(auto& f, Is<LeaseGranted> auto& e) { f(e.task), f(e.attempt), f(e.expiry), f(e.worker); }
 void fields(auto& f, Is<LeaseExtended> auto& e) { f(e); }
-void fields(auto& f, Is<LeasesExtended> auto& e) {
-  f(e.items);
-}
-void fields(auto& f, Either<LeaseExpired, TaskCancelled> auto& e) {
-  f(e.task), f(e.lease);
-}
-void fields(auto& f, Is<TaskCompleted> auto& e) {
-  f(e.task), f(e.lease), f(e.result);
-}
+void fields(auto& f, Is<LeasesExtended> auto& e) { f(e.items); }
+void fields(auto& f, Either<LeaseExpired, TaskCancelled> auto& e) { f(e.task), f(e.lease); }
+void fields(auto& f, Is<TaskCompleted> auto& e) { f(e.task), f(e.lease), f(e.result); }
 void fields(auto& f, Is<TaskFailed> auto& e) {
   f(e.task), f(e.lease), f(e.outcome), f(e.failures), f(e.retry_at), f(e.reason);
 }
-void fields(auto& f, Is<TaskDead> auto& e) {
-  f(e.task), f(e.why), f(e.actor), f(e.note);
-}
-void fields(auto& f, Is<TasksPurged> auto& e) {
-  f(e.tasks);
-}
-void fields(auto& f, Either<QueuePaused, QueueResumed> auto& e) {
-  f(e.ns), f(e.queue);
-}
-void fields(auto& f, Is<BlobMoved> auto& e) {
-  f(e.task), f(e.part), f(e.lease), f(e.blob);
-}
-void fields(auto& f, Is<EpochStarted> auto& e) {
-  f(e.key);
-}
-void fields(auto& f, Is<StateDigest> auto& e) {
-  f(e.digest);
-}
-void fields(auto& f, Is<SnapshotTaken> auto& e) {
-  f(e.lsn), f(e.digest);
-}
+void fields(auto& f, Is<TaskDead> auto& e) { f(e.task), f(e.why), f(e.actor), f(e.note); }
+void fields(auto& f, Is<TasksPurged> auto& e) { f(e.tasks); }
+void fields(auto& f, Either<QueuePaused, QueueResumed> auto& e) { f(e.ns), f(e.queue); }
+void fields(auto& f, Is<BlobMoved> auto& e) { f(e.task), f(e.part), f(e.lease), f(e.blob); }
+void fields(auto& f, Is<EpochStarted> auto& e) { f(e.key); }
+void fields(auto& f, Is<StateDigest> auto& e) { f(e.digest); }
+void fields(auto& f, Is<SnapshotTaken> auto& e) { f(e.lsn), f(e.digest); }
 void fields(auto&, Is<Sealed> auto&) {}
 
 template <std::size_t kIndex = 0>
@@ -226,7 +207,8 @@ Result<Event> decode(std::uint16_t type, ByteView body) {
   for (std::size_t index = 0; index < kTypes.size(); ++index) {
     if (static_cast<std::uint16_t>(kTypes[index]) == type) return decode_as(index, body);
   }
-  return failure(Errc::unsupported_version, "entry type " + std::to_string(type) + " is not known to this version");
+  return failure(Errc::unsupported_version,
+                 "entry type " + std::to_string(type) + " is not known to this version");
 }
 
 }  // namespace baton::core

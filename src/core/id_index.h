@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "base/paged.h"
 #include "core/ids.h"
 
 namespace baton::core {
@@ -19,22 +19,32 @@ class IdIndex {
   Slot first_from(Lsn lsn) const;
 
  private:
-  static constexpr std::uint32_t kEntries = 254;
+  static constexpr std::uint32_t kEntries = 255;
+  struct Entry {
+    std::uint32_t delta = 0;  // lsn minus the page's first lsn
+    Slot slot = 0;            // 0: erased
+  };
+  struct Entries {
+    Entry at[kEntries];
+    std::uint32_t next = 0;
+  };
+  // What a search needs to know of a page, apart from it: so that a look-up reads one line of the page
+  // itself.
   struct Page {
-    std::uint32_t used = 0;  // entries written
-    std::uint32_t live = 0;  // … of which are not erased
-    struct {
-      std::uint32_t delta;  // lsn minus the page's first lsn
-      Slot slot;            // 0: erased
-    } entries[kEntries];
+    Lsn first = 0;
+    Slot entries = 0;
+    std::uint16_t used = 0;  // entries written
+    std::uint16_t live = 0;  // … of which are not erased
   };
 
-  std::size_t page_of(Lsn lsn) const;  // the last page that starts at or before lsn
-  static std::uint32_t position_in(const Page& page, std::uint64_t delta);
+  std::size_t page_of(Lsn lsn) const;                          // the last page that starts at or before lsn
+  std::uint32_t position_in(std::size_t page, Lsn lsn) const;  // of the first entry at or after lsn
+  Lsn end_of(std::size_t page) const;
   void tidy(std::size_t page);
 
-  std::vector<Lsn> firsts_;  // first lsn of each page
-  std::vector<std::unique_ptr<Page>> pages_;
+  std::vector<Page> pages_;
+  Slab<Entries> entries_;
+  Lsn newest_ = 0;
 };
 
 }  // namespace baton::core

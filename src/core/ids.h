@@ -12,9 +12,9 @@
 
 namespace baton::core {
 
-using Lsn = std::uint64_t;       // position in the log
-using Epoch = std::uint32_t;     // grows with every start of a coordinator
-using Slot = std::uint32_t;      // position in a table of the state; never leaves the core
+using Lsn = std::uint64_t;    // position in the log
+using Epoch = std::uint32_t;  // grows with every start of a coordinator
+using Slot = std::uint32_t;   // position in a table of the state; never leaves the core
 
 struct TaskId {
   Epoch epoch = 0;

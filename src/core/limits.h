@@ -9,21 +9,21 @@
 
 namespace baton::core {
 
-inline constexpr std::size_t kNameBytesMax = 128;       // namespace, queue, worker, capability, key, actor
-inline constexpr std::size_t kCapabilitiesMax = 16;     // per task and per worker
-inline constexpr std::size_t kLanesPerQueueMax = 640;   // distinct (capabilities, priority) pairs in one queue
-inline constexpr std::size_t kQueuesPerLeaseMax = 16;   // queues one LEASE may name
-inline constexpr std::size_t kExtendItemsMax = 1024;    // leases one ExtendLeases may name
-inline constexpr std::size_t kPurgeItemsMax = 1024;     // tasks one TasksPurged removes
-inline constexpr std::size_t kReasonBytesMax = 4096;    // failure reasons and notes
+inline constexpr std::size_t kNameBytesMax = 128;      // namespace, queue, worker, capability, key, actor
+inline constexpr std::size_t kCapabilitiesMax = 16;    // per task and per worker
+inline constexpr std::size_t kLanesPerQueueMax = 640;  // distinct (capabilities, priority) pairs in one queue
+inline constexpr std::size_t kQueuesPerLeaseMax = 16;  // queues one LEASE may name
+inline constexpr std::size_t kExtendItemsMax = 1024;   // leases one ExtendLeases may name
+inline constexpr std::size_t kPurgeItemsMax = 1024;    // tasks one TasksPurged removes
+inline constexpr std::size_t kReasonBytesMax = 4096;   // failure reasons and notes
 inline constexpr std::size_t kPayloadBytesHardMax = 1000 * 1000;  // must fit a log record with room to spare
 inline constexpr std::uint8_t kPriorityMax = 9;
 inline constexpr std::uint32_t kFailuresMax = 1000;
 inline constexpr std::uint32_t kAttemptsMax = 1'000'000;
 inline constexpr std::uint32_t kFactorPercentMax = 10'000;
-inline constexpr unsigned kEndingsKept = 8;             // past leases a task remembers
-inline constexpr std::size_t kQueuesMax = 100'000;      // queues of all namespaces that hold a task or are paused
-inline constexpr std::size_t kWorkersMax = 100'000;     // workers the registry remembers
+inline constexpr unsigned kEndingsKept = 8;         // past leases a task remembers
+inline constexpr std::size_t kQueuesMax = 100'000;  // queues of all namespaces that hold a task or are paused
+inline constexpr std::size_t kWorkersMax = 100'000;  // workers the registry remembers
 
 inline constexpr Duration kTtlMin = milliseconds(1);
 inline constexpr Duration kTtlMax = hours(24);

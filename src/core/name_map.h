@@ -15,7 +15,7 @@ class NameMap {
   NameMap(NameMap&&) noexcept;
   NameMap& operator=(NameMap&&) noexcept;
 
-  Slot find(std::string_view name) const;  // 0 if there is none
+  Slot find(std::string_view name) const;         // 0 if there is none
   void insert(std::string_view name, Slot slot);  // which is not there
   void erase(std::string_view name);              // which is there
   std::size_t size() const;

@@ -43,7 +43,7 @@ struct SubmitTask {
   std::string ns;
   std::string queue;
   Blob payload;
-  std::string key;  // optional; the same key and content again gives the same task
+  std::string key;            // optional; the same key and content again gives the same task
   std::uint8_t priority = 0;  // 0 to 9, larger first
   Duration delay;             // eligible only after this long
   Capabilities requires_capabilities;
@@ -137,7 +137,8 @@ struct MoveBlob {
   Blob blob;
 };
 
-using Request = std::variant<SubmitTask, LeaseTask, ExtendLease, ExtendLeases, CompleteTask, FailTask, ReleaseTask,
-                             CancelTask, RequeueTask, PauseQueue, ResumeQueue, PurgeQueue, MoveBlob>;
+using Request =
+    std::variant<SubmitTask, LeaseTask, ExtendLease, ExtendLeases, CompleteTask, FailTask, ReleaseTask,
+                 CancelTask, RequeueTask, PauseQueue, ResumeQueue, PurgeQueue, MoveBlob>;
 
 }  // namespace baton::core

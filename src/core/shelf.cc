@@ -62,14 +62,19 @@ void unshelve(State& state, Slot slot) {
   switch (task.shelf) {
     case Shelf::none: break;
     case Shelf::ready: unlink(state, lane.ready, slot); break;
-    case Shelf::delayed: lane.delayed.erase(task.prev, remember_position(state)); task.prev = 0; break;
+    case Shelf::delayed:
+      lane.delayed.erase(task.prev, remember_position(state));
+      task.prev = 0;
+      break;
     case Shelf::doomed: unlink(state, state.doomed, slot); break;
     case Shelf::finished: unlink(state, queue_of(state, task).finished, slot); break;
   }
   task.shelf = Shelf::none;
 }
 
-bool is_earlier(const Task& a, const Task& b) { return a.since != b.since ? a.since < b.since : a.place < b.place; }
+bool is_earlier(const Task& a, const Task& b) {
+  return a.since != b.since ? a.since < b.since : a.place < b.place;
+}
 
 Slot next_in(const State& state, const Lane& lane, Instant now) {
   const Slot ready = lane.ready.head;
@@ -103,8 +108,8 @@ Slot join_lane(State& state, std::string_view ns, std::string_view queue_name, s
   lane.capabilities = capabilities;
   lane.queue = queue_slot;
   lane.priority = priority;
-  lane.hash = content_hash(bytes_of(capabilities),
-                           content_hash(bytes_of(ScopedName(ns, queue_name)), priority));
+  lane.hash =
+      content_hash(bytes_of(capabilities), content_hash(bytes_of(ScopedName(ns, queue_name)), priority));
   lane.tasks = 1;
   queue.lanes.push_back(slot);
   return slot;

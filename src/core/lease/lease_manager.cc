@@ -61,7 +61,9 @@ struct Extension {
 };
 
 Extension extension(const State& state, std::string_view ns, const ExtendLease& request, const Moment& at) {
-  const auto refused = [](Errc code, std::string_view message) { return Extension{.refusal = Reject{code, message}}; };
+  const auto refused = [](Errc code, std::string_view message) {
+    return Extension{.refusal = Reject{code, message}};
+  };
   if (!is_reasonable(request.ttl)) return refused(Errc::invalid_request, "the ttl must be 1 ms to 24 hours");
   const Slot slot = find_task(state, ns, request.task);
   if (slot == 0) return refused(Errc::not_found, "no such task");
@@ -82,7 +84,8 @@ Extension extension(const State& state, std::string_view ns, const ExtendLease& 
     if (expiry <= lease.expiry) return refused(Errc::hold_exceeded, "the task may not be held any longer");
   }
   if (expiry <= lease.expiry) return {.reply = {left}};
-  return {.entry = LeaseExtended{.task = task.lsn, .lease = lease.lsn, .expiry = expiry}, .reply = {expiry - at.now}};
+  return {.entry = LeaseExtended{.task = task.lsn, .lease = lease.lsn, .expiry = expiry},
+          .reply = {expiry - at.now}};
 }
 
 // Finds the task a worker speaks of, or the refusal.
@@ -108,7 +111,8 @@ Duration backoff(const RetryPolicy& policy, std::uint32_t failures, std::uint64_
   return milliseconds(wait - spread + static_cast<std::int64_t>(random % span));
 }
 
-Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTask& request, const Moment& at) {
+Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTask& request,
+                const Moment& at) {
   if (!is_name(request.ns)) {
     return Reject{Errc::invalid_request, "the namespace must be 1 to 128 graphic ASCII characters"};
   }
@@ -120,7 +124,8 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
   if (request.queues.size() > kQueuesPerLeaseMax) return Reject{Errc::too_large, "more than 16 queues"};
 
   const std::uint32_t active = active_leases(state, request.ns, request.worker);
-  if (workers.spare_capacity(request.ns, request.worker, active) == 0) return Reply{Nothing{NothingBecause::at_capacity}};
+  if (workers.spare_capacity(request.ns, request.worker, active) == 0)
+    return Reply{Nothing{NothingBecause::at_capacity}};
 
   const Task* best = nullptr;
   std::uint8_t best_priority = 0;
@@ -128,7 +133,8 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
   for (const std::string& name : request.queues) {
     const Slot slot = find_queue(state, request.ns, name);
     if (slot == 0) {
-      if (!is_name(name)) return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
+      if (!is_name(name))
+        return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
       continue;
     }
     const Queue& queue = state.queues[slot];
@@ -153,12 +159,14 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
     expiry = std::min(expiry, at.now + max_hold);
   }
   const LeaseId lease{at.epoch, at.lsn, lease_nonce(state.key, at.epoch, at.lsn, best->lsn)};
-  return Append{LeaseGranted{.task = best->lsn, .attempt = best->attempt + 1, .expiry = expiry, .worker = request.worker},
-                Granted{.task = best->id(),
-                        .lease = lease,
-                        .attempt = best->attempt + 1,
-                        .ttl = expiry - at.now,
-                        .payload = best->payload}};
+  return Append{
+      LeaseGranted{
+          .task = best->lsn, .attempt = best->attempt + 1, .expiry = expiry, .worker = request.worker},
+      Granted{.task = best->id(),
+              .lease = lease,
+              .attempt = best->attempt + 1,
+              .ttl = expiry - at.now,
+              .payload = best->payload}};
 }
 
 Decision decide(const State& state, const ExtendLease& request, const Moment& at) {
@@ -169,7 +177,8 @@ Decision decide(const State& state, const ExtendLease& request, const Moment& at
 }
 
 Decision decide(const State& state, const ExtendLeases& request, const Moment& at) {
-  if (request.items.size() > kExtendItemsMax) return Reject{Errc::too_large, "more than 1024 leases in one request"};
+  if (request.items.size() > kExtendItemsMax)
+    return Reject{Errc::too_large, "more than 1024 leases in one request"};
   std::vector<Lsn> named;
   for (const ExtendLease& item : request.items) named.push_back(item.lease.lsn);
   std::ranges::sort(named);
@@ -205,14 +214,15 @@ Decision decide(const State& state, const CompleteTask& request, const Moment& a
                       now.ended->note.length == request.result.bytes.size();
     return answer_late(task, now.ended, same);
   }
-  return Append{TaskCompleted{.task = task.lsn,
-                              .lease = now.held->lsn,
-                              .result = {request.result.bytes, request.result.hash}},
-                Committed{.outcome = Ended::completed}};
+  return Append{
+      TaskCompleted{
+          .task = task.lsn, .lease = now.held->lsn, .result = {request.result.bytes, request.result.hash}},
+      Committed{.outcome = Ended::completed}};
 }
 
 Decision decide(const State& state, const FailTask& request, const Moment& at) {
-  if (request.reason.bytes.size() > kReasonBytesMax) return Reject{Errc::too_large, "the reason is over 4096 bytes"};
+  if (request.reason.bytes.size() > kReasonBytesMax)
+    return Reject{Errc::too_large, "the reason is over 4096 bytes"};
   if (request.delay < Duration{} || request.delay > kDelayMax) {
     return Reject{Errc::invalid_request, "the delay must be 0 to 366 days"};
   }
@@ -228,7 +238,8 @@ Decision decide(const State& state, const FailTask& request, const Moment& at) {
   }
   const TaskOptions& options = options_of(state, task);
   const std::uint32_t failures = task.failures + 1;
-  const bool again = !request.final && failures < options.retry.max_failures && task.attempt < options.max_attempts;
+  const bool again =
+      !request.final && failures < options.retry.max_failures && task.attempt < options.max_attempts;
   const std::uint64_t random = keyed_hash(state.key, at.epoch, at.lsn, task.lsn ^ UINT64_MAX);
   const Duration wait = request.delay.ms > 0 ? request.delay : backoff(options.retry, failures, random);
   const Ended outcome = again ? Ended::retried : Ended::failed;
@@ -267,7 +278,8 @@ std::optional<Event> due(const State& state, const Moment& at) {
   return LeaseExpired{.task = lease.task, .lease = lease.lsn};
 }
 
-std::optional<Event> due_before(const State& state, std::string_view ns, const TaskRef& ref, const Moment& at) {
+std::optional<Event> due_before(const State& state, std::string_view ns, const TaskRef& ref,
+                                const Moment& at) {
   const Slot slot = find_task(state, ns, ref);
   if (slot == 0) return {};
   const Task& task = state.tasks[slot];

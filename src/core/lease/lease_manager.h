@@ -19,7 +19,8 @@
 
 namespace baton::core {
 
-Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTask& request, const Moment& at);
+Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTask& request,
+                const Moment& at);
 Decision decide(const State& state, const ExtendLease& request, const Moment& at);
 Decision decide(const State& state, const ExtendLeases& request, const Moment& at);
 Decision decide(const State& state, const CompleteTask& request, const Moment& at);
@@ -30,7 +31,8 @@ Decision decide(const State& state, const ReleaseTask& request, const Moment& at
 // an entry of its own, recorded before anything is decided that rests on it.
 std::optional<Event> due(const State& state, const Moment& at);
 // The same for the one task a request speaks of, where due() may not have come to it yet.
-std::optional<Event> due_before(const State& state, std::string_view ns, const TaskRef& task, const Moment& at);
+std::optional<Event> due_before(const State& state, std::string_view ns, const TaskRef& task,
+                                const Moment& at);
 
 // How long to wait after the failure with this number. `random` decides the jitter.
 Duration backoff(const RetryPolicy& policy, std::uint32_t failures, std::uint64_t random);

@@ -29,20 +29,20 @@ constexpr bool is_final(TaskState state) { return state >= TaskState::completed;
 
 // Bytes the core does not look into: they stay in the log, the state says where and what they hash to.
 struct BlobRef {
-  Lsn lsn = 0;                // of the record they are part of
-  std::uint64_t hash = 0;     // content_hash of the bytes
-  std::uint32_t offset = 0;   // where they start, in the log's own terms
+  Lsn lsn = 0;               // of the record they are part of
+  std::uint64_t hash = 0;    // content_hash of the bytes
+  std::uint32_t offset = 0;  // where they start, in the log's own terms
   std::uint32_t length = 0;
   friend bool operator==(const BlobRef&, const BlobRef&) = default;
 };
 
 // When and how often a failed task is tried again. All integers: every compiler computes the same.
 struct RetryPolicy {
-  std::uint32_t max_failures = 5;       // the failure with this number is final
-  Duration base = seconds(1);           // wait after the first failure
-  std::uint32_t factor_percent = 200;   // each wait is this much of the one before
-  Duration max = minutes(5);            // no wait is longer
-  std::uint32_t jitter_percent = 10;    // … give or take this much
+  std::uint32_t max_failures = 5;      // the failure with this number is final
+  Duration base = seconds(1);          // wait after the first failure
+  std::uint32_t factor_percent = 200;  // each wait is this much of the one before
+  Duration max = minutes(5);           // no wait is longer
+  std::uint32_t jitter_percent = 10;   // … give or take this much
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };
 
@@ -54,8 +54,8 @@ struct TaskOptions {
   std::uint64_t content = 0;  // hash of everything submitted under that key
   RetryPolicy retry;
   std::uint32_t max_attempts = kDefaultMaxAttempts;
-  Duration max_hold;          // 0: a lease may be extended for ever
-  TaskId retry_of;            // the finished task this one repeats
+  Duration max_hold;  // 0: a lease may be extended for ever
+  TaskId retry_of;    // the finished task this one repeats
   Slot next = 0;
 };
 
@@ -64,12 +64,12 @@ enum class Ended : std::uint8_t { expired, completed, retried, failed, released,
 
 struct Ending {
   Lsn task = 0;
-  Lsn lease = 0;              // 0 where nobody held the task
+  Lsn lease = 0;  // 0 where nobody held the task
   Epoch lease_epoch = 0;
   Ended how = Ended::expired;
-  bool told = false;          // a TaskCancelled for this lease is in the log
-  Instant retry_at;           // retried, released: not before
-  BlobRef note;               // result or reason
+  bool told = false;  // a TaskCancelled for this lease is in the log
+  Instant retry_at;   // retried, released: not before
+  BlobRef note;       // result or reason
   Slot next = 0;
 };
 
@@ -85,13 +85,13 @@ enum class Shelf : std::uint8_t { none, ready, delayed, doomed, finished };
 struct Task {
   Lsn lsn = 0;
   Instant created_at;
-  Instant since;              // waiting: eligible from here on; else when it came into its state
-  Lsn place = 0;              // of the entry that brought it into its state
+  Instant since;  // waiting: eligible from here on; else when it came into its state
+  Lsn place = 0;  // of the entry that brought it into its state
   BlobRef payload;
   Epoch epoch = 0;
   Slot lane = 0;
-  std::uint32_t attempt = 0;  // grants so far
-  std::uint32_t failures = 0; // failures that count
+  std::uint32_t attempt = 0;   // grants so far
+  std::uint32_t failures = 0;  // failures that count
   TaskState state = TaskState::waiting;
   DeadReason dead_reason = DeadReason::none;
   Shelf shelf = Shelf::none;
@@ -99,7 +99,7 @@ struct Task {
   Slot options = 0;
   Slot lease = 0;
   Slot endings = 0;
-  Slot prev = 0;              // on the delayed shelf: its position in the timer
+  Slot prev = 0;  // on the delayed shelf: its position in the timer
   Slot next = 0;
 
   TaskId id() const { return {epoch, lsn}; }
@@ -110,11 +110,11 @@ struct Lease {
   Lsn lsn = 0;
   Lsn task = 0;
   Instant granted_at;
-  Instant expiry;             // held while now < expiry
+  Instant expiry;  // held while now < expiry
   Epoch epoch = 0;
   Slot task_slot = 0;
   Slot worker = 0;
-  std::uint32_t timer = 0;    // its position in the expiry timer
+  std::uint32_t timer = 0;  // its position in the expiry timer
   Slot next = 0;
 };
 

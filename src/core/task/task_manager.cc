@@ -36,12 +36,15 @@ std::uint64_t content_of_repeat(TaskId old) {
 bool is_sane(const RetryPolicy& policy) {
   return policy.max_failures >= 1 && policy.max_failures <= kFailuresMax && policy.base.ms >= 0 &&
          policy.base <= kDelayMax && policy.max >= policy.base && policy.max <= kDelayMax &&
-         policy.factor_percent >= 100 && policy.factor_percent <= kFactorPercentMax && policy.jitter_percent <= 100;
+         policy.factor_percent >= 100 && policy.factor_percent <= kFactorPercentMax &&
+         policy.jitter_percent <= 100;
 }
 
 std::optional<Reject> refuse_name(std::string_view ns, std::string_view queue) {
-  if (!is_name(ns)) return Reject{Errc::invalid_request, "the namespace must be 1 to 128 graphic ASCII characters"};
-  if (!is_name(queue)) return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
+  if (!is_name(ns))
+    return Reject{Errc::invalid_request, "the namespace must be 1 to 128 graphic ASCII characters"};
+  if (!is_name(queue))
+    return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
   return {};
 }
 
@@ -71,7 +74,8 @@ std::optional<Reject> refuse(const SubmitTask& request, const Rules& rules) {
 
 // Room for one more task in this queue and lane.
 std::optional<Reject> refuse_growth(const State& state, std::string_view ns, std::string_view queue,
-                                    std::string_view capabilities, std::uint8_t priority, const Rules& rules) {
+                                    std::string_view capabilities, std::uint8_t priority,
+                                    const Rules& rules) {
   if (!rules.admit_submissions) {
     return Reject{Errc::exhausted, "the disk is nearly full: submissions wait until there is space again"};
   }
@@ -134,7 +138,8 @@ Decision decide(const State& state, const CancelTask& request, const Moment&) {
   if (!request.actor.empty() && !is_name(request.actor)) {
     return Reject{Errc::invalid_request, "the actor must be 1 to 128 graphic ASCII characters"};
   }
-  if (request.note.bytes.size() > kReasonBytesMax) return Reject{Errc::too_large, "the note is over 4096 bytes"};
+  if (request.note.bytes.size() > kReasonBytesMax)
+    return Reject{Errc::too_large, "the note is over 4096 bytes"};
   const Slot slot = find_task(state, request.ns, request.task);
   if (slot == 0) return Reject{Errc::not_found, "no such task"};
   const Task& task = state.tasks[slot];
@@ -165,7 +170,8 @@ Decision decide(const State& state, const RequeueTask& request, const Moment& at
   }
   const Lane& lane = state.lanes[old.lane];
   const Queue& queue = state.queues[lane.queue];
-  if (auto full = refuse_growth(state, queue.ns, queue.name, lane.capabilities, lane.priority, at.rules)) return *full;
+  if (auto full = refuse_growth(state, queue.ns, queue.name, lane.capabilities, lane.priority, at.rules))
+    return *full;
 
   const TaskOptions usual;
   const TaskOptions& options = old.options == 0 ? usual : state.options[old.options];
@@ -224,8 +230,12 @@ Decision decide(const State& state, const MoveBlob& request, const Moment&) {
   for (Slot ending = task.endings; ending != 0 && kept == nullptr; ending = state.endings[ending].next) {
     if (state.endings[ending].lease == request.lease) kept = &state.endings[ending].note;
   }
-  if (kept == nullptr || *kept != request.from) return Reject{Errc::not_found, "the bytes are no longer needed there"};
-  return Append{BlobMoved{.task = task.lsn, .part = request.part, .lease = request.lease, .blob = {request.blob.bytes, request.blob.hash}},
+  if (kept == nullptr || *kept != request.from)
+    return Reject{Errc::not_found, "the bytes are no longer needed there"};
+  return Append{BlobMoved{.task = task.lsn,
+                          .part = request.part,
+                          .lease = request.lease,
+                          .blob = {request.blob.bytes, request.blob.hash}},
                 Accepted{}};
 }
 

@@ -23,15 +23,16 @@ struct Worker {
 class WorkerRegistry {
  public:
   // Workers beyond the limit are not remembered; nothing but the quality of scheduling depends on it.
-  void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity, Capabilities capabilities,
-                 Instant now);
+  void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity,
+                 Capabilities capabilities, Instant now);
   void forget_silent_since(Instant then);
 
   const Worker* find(std::string_view ns, std::string_view worker) const;
   std::size_t size() const { return workers_.used(); }
 
   // How many more leases the worker would like, given how many it holds.
-  std::uint32_t spare_capacity(std::string_view ns, std::string_view worker, std::uint32_t active_leases) const;
+  std::uint32_t spare_capacity(std::string_view ns, std::string_view worker,
+                               std::uint32_t active_leases) const;
 
  private:
   Slab<Worker> workers_;
