@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "core/digest.h"
+#include "core/holder.h"
 #include "core/limits.h"
 #include "core/names.h"
 #include "core/shelf.h"
@@ -20,30 +21,6 @@ BlobRef kept(const BlobView& blob, const Stamp& at) {
   const auto length = static_cast<std::uint32_t>(blob.bytes.size());
   if (length == 0) return {};
   return {.lsn = at.lsn, .hash = blob.hash, .offset = at.body_end - length, .length = length};
-}
-
-auto remember_timer(State& state) {
-  return [&state](Slot slot, std::uint32_t position) { state.leases[slot].timer = position; };
-}
-
-Slot hold(State& state, std::string_view ns, std::string_view worker) {
-  const ScopedName name(ns, worker);
-  Slot slot = state.holder_names.find(name);
-  if (slot == 0) {
-    slot = state.holders.take();
-    state.holders[slot].name = std::string_view(name);
-    state.holders[slot].hash = content_hash(bytes_of(name));
-    state.holder_names.insert(name, slot);
-  }
-  ++state.holders[slot].leases;
-  return slot;
-}
-
-void let_go(State& state, Slot slot) {
-  LeaseHolder& holder = state.holders[slot];
-  if (--holder.leases > 0) return;
-  state.holder_names.erase(holder.name);
-  state.holders.give_back(slot);
 }
 
 void forget_ending(State& state, Slot slot) {
@@ -81,10 +58,7 @@ void end_lease(State& state, Task& task, Ending ending) {
   const Lease& lease = state.leases[slot];
   ending.lease = lease.lsn;
   ending.lease_epoch = lease.epoch;
-  state.digest -= fact_hash(state, lease);
-  state.expiries.erase(lease.timer, remember_timer(state));
-  let_go(state, lease.worker);
-  state.leases.give_back(slot);
+  stop_holding(state, slot);
   task.lease = 0;
   remember(state, task, ending);
 }
@@ -153,19 +127,14 @@ void fact(State& state, const LeaseGranted& event, const Stamp& at) {
   lease.expiry = event.expiry;
   lease.epoch = at.epoch;
   lease.task_slot = slot;
-  lease.worker = hold(state, state.queue_of(task).ns, event.worker);
-  state.expiries.insert({lease.expiry, lease.lsn, task.lease}, remember_timer(state));
-  state.digest += fact_hash(state, lease);
+  start_holding(state, task.lease, state.queue_of(task).ns, event.worker);
 }
 
 void fact(State& state, const LeaseExtended& event, const Stamp& at) {
-  Lease& lease = state.leases[state.tasks[held(state, event.task, event.lease)].lease];
-  BATON_CHECK(at.time < lease.expiry);  // by the entry's own time: what has expired stays so
-  BATON_CHECK(event.expiry > lease.expiry);
-  state.digest -= fact_hash(state, lease);
-  lease.expiry = event.expiry;
-  state.digest += fact_hash(state, lease);
-  state.expiries.change(lease.timer, lease.expiry, remember_timer(state));
+  const Slot slot = state.tasks[held(state, event.task, event.lease)].lease;
+  BATON_CHECK(at.time < state.leases[slot].expiry);  // by the entry's own time: what has expired stays so
+  BATON_CHECK(event.expiry > state.leases[slot].expiry);
+  move_expiry(state, slot, event.expiry);
 }
 
 void fact(State& state, const LeasesExtended& event, const Stamp& at) {
