@@ -1,0 +1,157 @@
+#include "engine/engine.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "base/mutant.h"
+#include "core/apply.h"
+#include "core/event_codec.h"
+#include "core/lease/lease_manager.h"
+#include "core/task/task_manager.h"
+
+namespace baton::engine {
+namespace {
+
+constexpr Duration kSilence = minutes(10);  // after which a worker is forgotten
+
+}  // namespace
+
+Engine::Engine(core::State state, log::Log& log, core::Epoch epoch, EngineOptions options)
+    : options_(std::move(options)),
+      log_(log),
+      epoch_(epoch),
+      state_(std::move(state)),
+      cache_(options_.cache_bytes),
+      now_(state_.time),
+      last_digest_(state_.last) {
+  BATON_CHECK(log.last() == state_.last);
+}
+
+core::Moment Engine::moment() const { return {now_, epoch_, state_.last + 1, options_.rules}; }
+
+bool Engine::record(const core::Event& event) {
+  if (!log_.has_room()) return false;
+  body_.clear();
+  core::encode(event, body_);
+  const log::Place place = log_.append(static_cast<std::uint16_t>(core::type_of(event)), now_, body_);
+  core::apply(state_, event,
+              {.lsn = place.lsn,
+               .epoch = epoch_,
+               .time = now_,
+               .body_end = place.offset + static_cast<std::uint32_t>(body_.size())});
+  if (state_.last - last_digest_ < options_.digest_every || !log_.has_room()) return true;
+  last_digest_ = state_.last + 1;
+  return record(core::StateDigest{.digest = state_.digest});
+}
+
+bool Engine::start(Instant now, const SecretKey& key_if_new) {
+  now_ = std::max(now_, now);
+  if (state_.epoch != epoch_) {
+    const SecretKey key = state_.epoch == 0 ? key_if_new : state_.key;
+    if (!record(core::EpochStarted{.key = key})) return false;
+  }
+  while (const auto event = core::due(state_, moment())) {
+    if (!record(*event)) return false;
+  }
+  return true;
+}
+
+void Engine::begin_turn(Instant now) {
+  BATON_CHECK(now >= now_);
+  if (!mutant(Mutant::m26_stale_time_after_a_pause)) now_ = now;
+  backlog_ = false;
+  if (admission_ == Admission::closed) return;
+  for (std::uint32_t count = 0; count < options_.due_per_turn; ++count) {
+    const auto event = core::due(state_, moment());
+    if (!event) break;
+    if (!record(*event)) return;
+  }
+  backlog_ = core::due(state_, moment()).has_value();
+  forget_finished();
+  if (now_ - registry_swept_ < kSilence) return;
+  registry_swept_ = now_;
+  workers_.forget_silent_since(now_ - kSilence);
+}
+
+void Engine::forget_finished() {
+  for (std::uint32_t visits = 0; visits < options_.purge_visits_per_turn; ++visits) {
+    if (purge_cursor_ >= state_.queues.end()) purge_cursor_ = 1;
+    if (purge_cursor_ >= state_.queues.end()) return;
+    if (const auto overdue = core::overdue_for_purge(state_, purge_cursor_, moment())) {
+      if (!record(*overdue)) return;
+    }
+    ++purge_cursor_;
+  }
+}
+
+bool Engine::handle(std::uint64_t ticket, core::Request& request) {
+  if (admission_ == Admission::closed) {
+    answer(ticket, failure(Errc::exhausted, "the disk is full: free some space, then try again"));
+    return true;
+  }
+  while (const auto event = core::due_before(state_, request, moment())) {
+    if (!record(*event)) return false;
+  }
+  if (!log_.has_room()) return false;
+  core::Decision decision = core::decide(state_, workers_, request, moment());
+  if (auto* append = std::get_if<core::Append>(&decision)) {
+    const core::Lsn lsn = state_.last + 1;
+    record(append->event);
+    keep_bytes(request, lsn);
+    answer(ticket, std::move(append->reply));
+  } else if (auto* reject = std::get_if<core::Reject>(&decision)) {
+    answer(ticket, failure(reject->code, std::string(reject->message)));
+  } else {
+    answer(ticket, std::get<core::Reply>(std::move(decision)));
+  }
+  return true;
+}
+
+// The bytes are in the log and out of the state; the cache has the only other copy.
+void Engine::keep_bytes(core::Request& request, core::Lsn lsn) {
+  if (auto* submit = std::get_if<core::SubmitTask>(&request)) cache_.keep(lsn, std::move(submit->payload.bytes));
+  if (auto* complete = std::get_if<core::CompleteTask>(&request)) cache_.keep(lsn, std::move(complete->result.bytes));
+}
+
+void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {
+  Answer given{.ticket = ticket, .lsn = state_.last, .reply = std::move(reply)};
+  if (given.reply) {
+    if (const auto* granted = std::get_if<core::Granted>(&*given.reply); granted && granted->payload.length > 0) {
+      given.payload = cache_.find(granted->payload.lsn);
+    }
+  }
+  answers_.push_back(std::move(given));
+}
+
+void Engine::release(const std::function<void(Answer)>& deliver) {
+  const core::Lsn durable = mutant(Mutant::m1_reply_before_flush) ? state_.last : log_.durable();
+  while (!answers_.empty() && answers_.front().lsn <= durable) {
+    Answer next = std::move(answers_.front());
+    answers_.pop_front();
+    deliver(std::move(next));
+  }
+}
+
+void Engine::heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity,
+                       core::Capabilities capabilities) {
+  workers_.heartbeat(ns, worker, capacity, std::move(capabilities), now_);
+}
+
+bool Engine::record_snapshot(core::Lsn lsn, std::uint64_t digest) {
+  return record(core::SnapshotTaken{.lsn = lsn, .digest = digest});
+}
+
+bool Engine::seal() { return record(core::Sealed{}); }
+
+void Engine::admit(Admission admission) {
+  admission_ = admission;
+  options_.rules.admit_submissions = admission == Admission::open;
+}
+
+std::optional<Instant> Engine::next_due() const {
+  if (state_.doomed.head != 0) return now_;
+  if (state_.expiries.empty()) return {};
+  return state_.expiries.first().at;
+}
+
+}  // namespace baton::engine

@@ -1,0 +1,105 @@
+// The loop of the authority, one turn at a time: what time has brought about is recorded first, then each
+// request is decided, its entry appended and applied, and its answer held until the log says it is durable.
+//
+//   handle(request) -> decide -> log.append -> apply -> [ answer waits for its lsn ] -> release()
+//
+// The engine owns the state and runs on one thread. It knows no socket, no thread and no clock: whoever drives
+// it reads the time once per turn and passes it in, in production and in simulation alike.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "core/decide.h"
+#include "core/state.h"
+#include "core/worker/worker_registry.h"
+#include "engine/blob_cache.h"
+#include "log/log.h"
+
+namespace baton::engine {
+
+struct Answer {
+  std::uint64_t ticket = 0;  // as given to handle()
+  core::Lsn lsn = 0;         // the last entry decided before this answer; all up to it is durable
+  Result<core::Reply> reply;
+  SharedBytes payload;  // of a grant, if it was at hand; else it is to be read from the log
+};
+
+// What the disk has room for.
+enum class Admission : std::uint8_t {
+  open,
+  no_submissions,  // nearly full: what is under way may finish
+  closed,          // full: nothing that needs an entry
+};
+
+struct EngineOptions {
+  core::Rules rules;
+  std::size_t cache_bytes = std::size_t{64} << 20;
+  std::uint32_t digest_every = 4096;     // entries between two StateDigest records
+  std::uint32_t due_per_turn = 1024;     // expiries recorded in one turn, so that no turn is long
+  std::uint32_t purge_visits_per_turn = 16;  // queues looked at for finished tasks to forget
+};
+
+class Engine {
+ public:
+  // `state` is what recovery gave; `log` goes on behind it, in `epoch`, and outlives the engine.
+  Engine(core::State state, log::Log& log, core::Epoch epoch, EngineOptions options);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Records the new epoch, then every lease that expired in the meantime. False while the log has no room: flush
+  // and call again. Requests are handled only after this has returned true and all of it is durable.
+  bool start(Instant now, const SecretKey& key_if_new);
+
+  // Begins a turn: what time has brought about since the last one.
+  void begin_turn(Instant now);
+  // Decides one request. False if the log has no room; then the request is untouched and comes again later.
+  bool handle(std::uint64_t ticket, core::Request& request);
+  // A worker's word about itself; soft, never logged.
+  void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity, core::Capabilities capabilities);
+  // Records that a snapshot exists. False while the log has no room.
+  bool record_snapshot(core::Lsn lsn, std::uint64_t digest);
+  // The last entry of a clean stop. False while the log has no room.
+  bool seal();
+
+  // Hands out the answers that may leave, in order.
+  void release(const std::function<void(Answer)>& deliver);
+  bool has_waiting_answers() const { return !answers_.empty(); }
+
+  void admit(Admission admission);
+  const core::State& state() const { return state_; }
+  const core::WorkerRegistry& workers() const { return workers_; }
+  BlobCache& cache() { return cache_; }
+  Instant now() const { return now_; }
+  // When time alone will next bring something about, if it will.
+  std::optional<Instant> next_due() const;
+  // True if begin_turn() stopped early and there is more to record at once.
+  bool has_backlog() const { return backlog_; }
+
+ private:
+  core::Moment moment() const;
+  bool record(const core::Event& event);
+  bool record_due(core::Moment at);
+  void forget_finished();
+  void answer(std::uint64_t ticket, Result<core::Reply> reply);
+  void keep_bytes(core::Request& request, core::Lsn lsn);
+
+  EngineOptions options_;
+  log::Log& log_;
+  const core::Epoch epoch_;
+  core::State state_;
+  core::WorkerRegistry workers_;
+  BlobCache cache_;
+  Instant now_;
+  Admission admission_ = Admission::open;
+  Bytes body_;  // of the entry being encoded
+  std::deque<Answer> answers_;
+  core::Lsn last_digest_ = 0;
+  core::Slot purge_cursor_ = 1;
+  Instant registry_swept_;
+  bool backlog_ = false;
+};
+
+}  // namespace baton::engine
