@@ -32,6 +32,21 @@ Status keep_torn_bytes(Disk& disk, const Survey& survey, std::uint32_t epoch) {
   return done;
 }
 
+// A process that was killed leaves writes in the kernel's cache, which recovery would read and a later power
+// cut would take away. So whatever is there is brought to the medium before anyone builds on it.
+Status settle(Disk& disk) {
+  auto names = disk.list("wal");
+  if (!names && names.error().code == Errc::not_found) return {};
+  if (!names) return std::unexpected(names.error());
+  std::optional<Lsn> newest;
+  for (const std::string& name : *names) newest = std::max(newest, segment_first_lsn(name));
+  if (!newest) return {};
+  auto file = disk.open(segment_path(*newest));
+  if (!file) return std::unexpected(file.error());
+  if (auto synced = (*file)->sync(); !synced) return synced;
+  return disk.sync_directory("wal");
+}
+
 Status prepare_directories(Disk& disk) {
   if (auto made = disk.make_directory("wal"); !made) return made;
   if (auto removed = disk.remove(kSuccessorPath); !removed && removed.error().code != Errc::not_found)
@@ -47,6 +62,7 @@ Result<OpenedLog> open_log(Disk& disk, const OpenOptions& options, const Visitor
                    "the segment size has to be a multiple of 4096, at most 2 GiB, and has "
                    "to hold the largest batch");
   }
+  if (auto settled = settle(disk); !settled) return std::unexpected(settled.error());
   auto survey = survey_log(disk, {.needed_from = options.needed_from, .visitor = visitor});
   if (!survey) return std::unexpected(survey.error());
   const Problem& problem = survey->report.problem;
