@@ -50,7 +50,8 @@ Result<bool> SegmentReader::next() {
   if (!batch) return std::unexpected(batch.error());
   if (batch->size() < padded_batch(used)) return refuse("the file ends inside a batch");
   const std::span<std::byte> content = batch->first(used);
-  if (!check_records(content)) return false;
+  const auto time = check_records(content);
+  if (!time) return false;
   if (chain_of(content, position_.chain, header_.uuid) != batch_.chain) {
     return refuse("the batch does not continue the chain");
   }
@@ -60,6 +61,7 @@ Result<bool> SegmentReader::next() {
   position_.last += batch_.count;
   position_.end += batch->size();
   position_.chain = batch_.chain;
+  position_.time = *time;
   return true;
 }
 
@@ -85,27 +87,30 @@ bool SegmentReader::check_header(ByteView bytes) {
   return true;
 }
 
-bool SegmentReader::check_records(ByteView batch) {
+std::optional<Instant> SegmentReader::check_records(ByteView batch) {
+  const auto damaged = [&](std::string why) {
+    refuse(std::move(why));
+    return std::nullopt;
+  };
   ByteView rest = batch.subspan(kBatchHeaderBytes);
   Instant time = position_.time;
   for (std::uint32_t index = 0; index < batch_.count; ++index) {
     const Lsn lsn = batch_.first + index;
     const auto header = decode_record_header(rest, lsn);
-    if (!header) return refuse(fmt::format("the header of record {} is damaged", lsn));
+    if (!header) return damaged(fmt::format("the header of record {} is damaged", lsn));
     if (stored_bytes(header->body_bytes) > rest.size())
-      return refuse(fmt::format("record {} is cut off", lsn));
+      return damaged(fmt::format("record {} is cut off", lsn));
     if (crc32c(rest.subspan(kRecordHeaderBytes, header->body_bytes)) != header->body_crc) {
-      return refuse(fmt::format("the body of record {} is damaged", lsn));
+      return damaged(fmt::format("the body of record {} is damaged", lsn));
     }
     if (index == 0 && header->time != batch_.time)
-      return refuse("the batch and its first record differ in time");
-    if (header->time < time) return refuse(fmt::format("time runs backwards at record {}", lsn));
+      return damaged("the batch and its first record differ in time");
+    if (header->time < time) return damaged(fmt::format("time runs backwards at record {}", lsn));
     time = header->time;
     rest = rest.subspan(stored_bytes(header->body_bytes));
   }
-  if (!rest.empty()) return refuse("the batch holds more than its records");
-  position_.time = time;
-  return true;
+  if (!rest.empty()) return damaged("the batch holds more than its records");
+  return time;
 }
 
 Status SegmentReader::visit(Lsn from, const Visitor& visitor) {

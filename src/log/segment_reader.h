@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "log/disk.h"
@@ -57,7 +58,7 @@ class SegmentReader {
  private:
   bool refuse(std::string why);
   bool check_header(ByteView bytes);
-  bool check_records(ByteView batch);
+  std::optional<Instant> check_records(ByteView batch);  // the time of the last one
 
   FileWindow& window_;
   const SegmentHeader header_;

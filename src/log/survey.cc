@@ -293,7 +293,7 @@ bool Surveyor::check_end() {
   const Lsn last = survey_.end.tail.last;
   const std::string path = found_.empty() ? "wal" : found_.back().path;
   const Lsn durable = survey_.control ? survey_.control->durable : 0;
-  const Lsn promised = std::max(durable, options_.needed_from - 1);
+  const Lsn promised = std::max(durable + 1, options_.needed_from) - 1;
   const auto kind = found_.empty() ? ProblemKind::missing_segment : ProblemKind::corrupt;
   if (last < promised) {
     return complain(kind, path, survey_.end.tail.end, last + 1, promised,
