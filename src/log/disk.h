@@ -2,6 +2,7 @@
 //
 // Production runs on PosixDisk; the simulation and the crash tests run the same log code on a disk
 // that loses, tears and reorders whatever was not synced. Paths are relative to the data directory.
+// A file that is not there is Errc::not_found; a handle keeps working when its file is renamed.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ class Disk {
  public:
   virtual ~Disk() = default;
 
-  // A new file of `size` zero bytes; fails if the name is taken. The name is durable only after sync_directory().
+  // A new file of `size` zero bytes; fails if the name is taken. The name is durable only after
+  // sync_directory().
   virtual Result<std::unique_ptr<File>> create(const std::string& path, std::uint64_t size) = 0;
   virtual Result<std::unique_ptr<File>> open(const std::string& path) = 0;
   // For recovery: reads what is on the medium, not what the page cache believes. After a failed sync the

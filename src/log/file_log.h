@@ -1,0 +1,67 @@
+// The log on a real disk: a thread writes and syncs while the loop goes on gathering records.
+//
+// All of Log is called by the loop thread only. `wake` is called on the flusher's thread after each flush,
+// whether it succeeded or not; the loop then looks at durable() and failure().
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "log/log.h"
+#include "log/writer.h"
+
+namespace baton::log {
+
+class FileLog final : public Log {
+ public:
+  FileLog(std::unique_ptr<LogWriter> writer, std::function<void()> wake);
+  // Without close() this is a crash as far as the log is concerned: what was not flushed is gone.
+  ~FileLog() override;
+
+  bool has_room() const override { return writer_->has_room(); }
+  Place append(std::uint16_t type, Instant time, ByteView body) override;
+  void start_flush() override;
+  Lsn last() const override { return writer_->last(); }
+  Lsn durable() const override { return durable_.load(std::memory_order_acquire); }
+  Status failure() const override;
+
+  // False once making the next segment's file has failed. The log still works until it has to rotate;
+  // time to refuse what can be refused.
+  bool can_rotate() const { return !writer_->successor().last_attempt_failed(); }
+  // Flushes what was appended and records the clean end. Nothing may be appended afterwards.
+  Status close();
+
+  std::uint32_t epoch() const { return writer_->epoch(); }
+  Segments& segments() { return writer_->segments(); }  // may be read from any thread
+
+ private:
+  void run_flusher();
+  void run_preparer();
+  void stop_threads();
+  void harvest();
+
+  std::unique_ptr<LogWriter> writer_;
+  std::function<void()> wake_;
+  std::atomic<Lsn> durable_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable flusher_wakes_;
+  std::condition_variable preparer_wakes_;
+  std::condition_variable flush_ended_;
+  std::optional<Flush> waiting_;  // handed to the flusher
+  std::optional<Flush> done_;     // handed back
+  std::optional<Error> error_;
+  bool flushing_ = false;
+  bool stopping_ = false;
+  bool prepare_wanted_ = true;
+
+  std::thread flusher_;
+  std::thread preparer_;
+};
+
+}  // namespace baton::log

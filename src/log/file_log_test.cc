@@ -1,0 +1,186 @@
+#include "log/file_log.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <filesystem>
+
+#include "log/posix_disk.h"
+#include "log/recovery.h"
+
+namespace baton::log {
+namespace {
+
+constexpr Options kSmall{.segment_bytes = 64 << 10, .batch_bytes = 16 << 10};
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "baton-log-XXXXXX").string();
+    path_ = ::mkdtemp(pattern.data());
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// Stands in for the loop: sleeps until the flusher wakes it.
+class Loop {
+ public:
+  void wake() {
+    const std::lock_guard lock(mutex_);
+    ++wakes_;
+    changed_.notify_one();
+  }
+  void wait_for(int wakes) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return wakes_ >= wakes; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int wakes_ = 0;
+};
+
+std::vector<std::string> bodies_in(Disk& disk, OpenedLog* opened = nullptr) {
+  std::vector<std::string> bodies;
+  auto log = open_log(disk, {.log = kSmall}, [&](const Record& record) -> Status {
+    bodies.emplace_back(text_of(record.body));
+    return {};
+  });
+  EXPECT_TRUE(log.has_value()) << log.error().message;
+  if (log && opened) *opened = std::move(*log);
+  return bodies;
+}
+
+std::unique_ptr<FileLog> open(Disk& disk, Loop& loop, const Options& options = kSmall) {
+  auto opened = open_log(disk, {.log = options}, [](const Record&) { return Status(); });
+  EXPECT_TRUE(opened.has_value()) << opened.error().message;
+  return std::make_unique<FileLog>(std::move(opened->writer), [&loop] { loop.wake(); });
+}
+
+TEST(FileLog, ReadsBackWhatItWroteAfterACleanStop) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> written;
+  {
+    auto disk = PosixDisk::open_directory(directory.path()).value();
+    Loop loop;
+    auto log = open(*disk, loop);
+    for (int i = 0; i < 300; ++i) {
+      written.push_back(fmt::format("record {} {}", i, std::string(static_cast<std::size_t>(i) * 7, 'x')));
+      while (!log->has_room()) log->start_flush();
+      EXPECT_EQ(log->append(1, Instant{i}, bytes_of(written.back())).lsn, static_cast<Lsn>(i + 1));
+      if (i % 10 == 0) log->start_flush();
+    }
+    ASSERT_TRUE(log->close());
+    EXPECT_EQ(log->durable(), 300u);
+    EXPECT_GT(log->segments().list().size(), 3u);
+  }
+  auto disk = PosixDisk::open_directory(directory.path()).value();
+  OpenedLog opened;
+  EXPECT_EQ(bodies_in(*disk, &opened), written);
+  EXPECT_TRUE(opened.was_clean);
+  EXPECT_EQ(opened.end.epoch, 1u);
+  EXPECT_EQ(opened.writer->epoch(), 2u);
+}
+
+TEST(FileLog, MakesEverythingGatheredMeanwhileDurableInOneFlush) {
+  const TemporaryDirectory directory;
+  auto disk = PosixDisk::open_directory(directory.path()).value();
+  Loop loop;
+  auto log = open(*disk, loop);
+  log->append(1, Instant{1}, bytes_of("first"));
+  EXPECT_EQ(log->durable(), 0u);
+  log->start_flush();
+  for (int i = 0; i < 20; ++i) log->append(1, Instant{2}, bytes_of("gathered"));
+  loop.wait_for(1);
+  EXPECT_EQ(log->durable(), 1u);
+  log->start_flush();
+  loop.wait_for(2);
+  EXPECT_EQ(log->durable(), 21u);
+  EXPECT_EQ(verify_log(*disk)->batches, 2u);
+}
+
+TEST(FileLog, GivesPlacesAtWhichTheBodyCanBeRead) {
+  const TemporaryDirectory directory;
+  auto disk = PosixDisk::open_directory(directory.path()).value();
+  Loop loop;
+  auto log = open(*disk, loop);
+  std::vector<std::pair<Place, std::string>> placed;
+  for (int i = 0; i < 60; ++i) {
+    const std::string body = fmt::format("{}{}", i, std::string(1500, static_cast<char>('a' + i % 26)));
+    placed.emplace_back(log->append(7, Instant{i}, bytes_of(body)), body);
+    log->start_flush();
+    loop.wait_for(i + 1);
+    const auto& [place, last] = placed.back();
+    EXPECT_EQ(text_of(log->segments().read(place.lsn, place.offset, last.size()).value()), last);
+  }
+  for (const auto& [place, body] : placed) {
+    EXPECT_EQ(text_of(log->segments().read(place.lsn, place.offset, body.size()).value()), body);
+  }
+  EXPECT_EQ(log->segments().read(61, 4096, 1).error().code, Errc::not_found);
+}
+
+TEST(FileLog, LosesOnlyWhatWasNotFlushedWhenItIsNotClosed) {
+  const TemporaryDirectory directory;
+  {
+    auto disk = PosixDisk::open_directory(directory.path()).value();
+    Loop loop;
+    auto log = open(*disk, loop);
+    log->append(1, Instant{1}, bytes_of("kept"));
+    log->start_flush();
+    loop.wait_for(1);
+    log->append(1, Instant{1}, bytes_of("lost"));
+  }
+  auto disk = PosixDisk::open_directory(directory.path()).value();
+  OpenedLog opened;
+  EXPECT_EQ(bodies_in(*disk, &opened), std::vector<std::string>{"kept"});
+  EXPECT_FALSE(opened.was_clean);
+}
+
+TEST(DataDirectory, IsRefusedWhileAnotherHasIt) {
+  const TemporaryDirectory directory;
+  auto disk = PosixDisk::open_directory(directory.path()).value();
+  auto second = PosixDisk::open_directory(directory.path());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::locked);
+  EXPECT_NE(second.error().message.find(std::to_string(::getpid())), std::string::npos)
+      << second.error().message;
+  disk.reset();
+  EXPECT_TRUE(PosixDisk::open_directory(directory.path()));
+}
+
+TEST(DataDirectory, IsCreatedForItsOwnerOnly) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/data";
+  ASSERT_TRUE(PosixDisk::open_directory(path));
+  struct stat status{};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+}
+
+TEST(DataDirectory, MayBeReadByToolsWhileItIsInUse) {
+  const TemporaryDirectory directory;
+  auto disk = PosixDisk::open_directory(directory.path()).value();
+  Loop loop;
+  auto log = open(*disk, loop);
+  log->append(1, Instant{1}, bytes_of("seen"));
+  log->start_flush();
+  loop.wait_for(1);
+  auto reader = PosixDisk::open_read_only(directory.path()).value();
+  const auto report = verify_log(*reader);
+  ASSERT_TRUE(report) << report.error().message;
+  EXPECT_EQ(report->problem.kind, ProblemKind::none) << report->problem.message;
+  EXPECT_EQ(report->records, 1u);
+  EXPECT_EQ(reader->remove("CONTROL").error().code, Errc::permission_denied);
+  EXPECT_EQ(reader->create("x", 1).error().code, Errc::permission_denied);
+}
+
+}  // namespace
+}  // namespace baton::log

@@ -1,0 +1,137 @@
+#include "log/posix_file.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+namespace baton::log {
+namespace {
+
+constexpr std::size_t kDirectAlignment = 4096;
+constexpr std::size_t kDirectBytes = std::size_t{1} << 20;
+
+class PosixFile : public File {
+ public:
+  PosixFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
+  ~PosixFile() override { ::close(descriptor_); }  // whatever matters was synced before
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
+
+  Status write(std::uint64_t offset, ByteView bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t wrote = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) return std::unexpected(system_error(errno, "write", path_));
+      // A file system that takes nothing and reports nothing would keep us here for ever.
+      if (wrote == 0)
+        return failure(Errc::io_failed, fmt::format("cannot write {}: the system took no bytes", path_));
+      offset += static_cast<std::uint64_t>(wrote);
+      bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+    }
+    return {};
+  }
+
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into) override {
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const ssize_t got =
+          ::pread(descriptor_, into.data() + done, into.size() - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return std::unexpected(system_error(errno, "read", path_));
+      if (got == 0) break;
+      done += static_cast<std::size_t>(got);
+    }
+    return done;
+  }
+
+  Result<std::uint64_t> size() override {
+    struct stat status{};
+    if (::fstat(descriptor_, &status) != 0) return std::unexpected(system_error(errno, "look at", path_));
+    return static_cast<std::uint64_t>(status.st_size);
+  }
+
+  // EINTR is not retried: whether the interrupted sync dropped pages is unknown, as after any other error.
+  Status sync() override {
+    if (::fdatasync(descriptor_) != 0) return std::unexpected(system_error(errno, "sync", path_));
+    return {};
+  }
+
+ protected:
+  const int descriptor_;
+  const std::string path_;
+};
+
+class DirectFile final : public PosixFile {
+ public:
+  DirectFile(int descriptor, std::string path)
+      : PosixFile(descriptor, std::move(path)),
+        block_(static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, kDirectBytes))) {}
+
+  Status write(std::uint64_t, ByteView) override {
+    return failure(Errc::wrong_state, fmt::format("{} is open for reading", path_));
+  }
+
+  Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into) override {
+    if (!block_) return failure(Errc::exhausted, fmt::format("no memory to read {}", path_));
+    std::size_t done = 0;
+    while (done < into.size()) {
+      const std::uint64_t at = offset + done;
+      const std::uint64_t start = at / kDirectAlignment * kDirectAlignment;
+      const std::size_t wanted =
+          std::min<std::uint64_t>(kDirectBytes, (at + into.size() - done - start + kDirectAlignment - 1) /
+                                                    kDirectAlignment * kDirectAlignment);
+      auto got = PosixFile::read(start, {block_.get(), wanted});
+      if (!got) return got;
+      const std::size_t skip = at - start;
+      if (*got <= skip) break;  // the end of the file
+      const std::size_t taken = std::min(*got - skip, into.size() - done);
+      std::memcpy(into.data() + done, block_.get() + skip, taken);
+      done += taken;
+      if (*got < wanted) break;
+    }
+    return done;
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> block_;
+};
+
+}  // namespace
+
+Error system_error(int number, std::string_view doing, const std::string& path) {
+  Errc code = Errc::io_failed;
+  std::string_view advice = "check the disk and the kernel's messages";
+  switch (number) {
+    case ENOENT: code = Errc::not_found, advice = "it does not exist"; break;
+    case ENOSPC:
+    case EDQUOT: code = Errc::no_space, advice = "free some space on this disk or raise the quota"; break;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      code = Errc::permission_denied;
+      advice = "run as the owner of the data directory, on a file system that can be written";
+      break;
+    case EMFILE:
+    case ENFILE: code = Errc::exhausted, advice = "raise the limit of open files"; break;
+    default: break;
+  }
+  return {code, fmt::format("cannot {} {}: {}; {}", doing, path, std::strerror(number), advice)};
+}
+
+std::unique_ptr<File> posix_file(int descriptor, std::string path) {
+  return std::make_unique<PosixFile>(descriptor, std::move(path));
+}
+
+std::unique_ptr<File> direct_file(int descriptor, std::string path) {
+  return std::make_unique<DirectFile>(descriptor, std::move(path));
+}
+
+}  // namespace baton::log

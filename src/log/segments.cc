@@ -1,0 +1,84 @@
+#include "log/segments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "log/format.h"
+
+namespace baton::log {
+
+Segments::Segments(Disk& disk, std::vector<SegmentInfo> found) : disk_(disk) {
+  for (const SegmentInfo& segment : found) segments_.emplace(segment.first, segment);
+}
+
+std::vector<SegmentInfo> Segments::list() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<SegmentInfo> all;
+  for (const auto& [first, segment] : segments_) all.push_back(segment);
+  return all;
+}
+
+void Segments::add(const SegmentInfo& segment) {
+  const std::lock_guard lock(mutex_);
+  BATON_CHECK(segments_.empty() || segments_.rbegin()->second.last < segment.first);
+  segments_.emplace(segment.first, segment);
+}
+
+void Segments::extend_newest(Lsn last) {
+  const std::lock_guard lock(mutex_);
+  BATON_CHECK(!segments_.empty());
+  segments_.rbegin()->second.last = last;
+}
+
+Status Segments::remove(Lsn first) {
+  const std::lock_guard lock(mutex_);
+  const auto found = segments_.find(first);
+  if (found == segments_.end())
+    return failure(Errc::not_found, fmt::format("there is no segment {}", segment_path(first)));
+  if (std::next(found) == segments_.end()) {
+    return failure(Errc::wrong_state, fmt::format("{} is the newest segment and stays", segment_path(first)));
+  }
+  if (auto removed = disk_.remove(segment_path(first)); !removed) return removed;
+  segments_.erase(found);
+  open_.erase(first);
+  return {};
+}
+
+Result<std::shared_ptr<File>> Segments::file_with(Lsn lsn) {
+  const std::lock_guard lock(mutex_);
+  const auto after = segments_.upper_bound(lsn);
+  if (after == segments_.begin() || std::prev(after)->second.last < lsn) {
+    return failure(Errc::not_found, fmt::format("the log no longer holds record {}", lsn));
+  }
+  const Lsn first = std::prev(after)->first;
+  auto cached = open_.find(first);
+  if (cached == open_.end()) {
+    auto opened = disk_.open(segment_path(first));
+    if (!opened) return std::unexpected(opened.error());
+    if (open_.size() == kOpenSegmentsMax) {
+      open_.erase(
+          std::ranges::min_element(open_, {}, [](const auto& entry) { return entry.second.last_used; }));
+    }
+    cached = open_.emplace(first, OpenFile{std::move(*opened)}).first;
+  }
+  cached->second.last_used = ++uses_;
+  return cached->second.file;
+}
+
+Result<Bytes> Segments::read(Lsn lsn, std::uint64_t offset, std::size_t length) {
+  auto file = file_with(lsn);
+  if (!file) return std::unexpected(file.error());
+  Bytes bytes(length);
+  auto got = (*file)->read(offset, bytes);
+  if (!got) return std::unexpected(got.error());
+  if (*got != length) {
+    return failure(Errc::corrupt, fmt::format("the segment that holds record {} ends before offset {}; run "
+                                              "`baton log verify` and restore from a backup",
+                                              lsn, offset + length));
+  }
+  return bytes;
+}
+
+}  // namespace baton::log
