@@ -24,7 +24,7 @@ CoordinatorTime::CoordinatorTime(Clock& clock, Instant last_in_log)
     : clock_(clock), started_(clock.since_boot()), start_(std::max(clock.wall(), last_in_log)), last_(start_) {}
 
 Instant CoordinatorTime::now() {
-  if (mutant(Mutant::m21_wall_clock_instead_of_t)) return clock_.wall();
+  if (mutant(Mutant::m21_wall_clock_instead_of_coordinator_time)) return clock_.wall();
   last_ = std::max(last_, start_ + milliseconds(clock_.since_boot().ms - started_.ms));
   return last_;
 }

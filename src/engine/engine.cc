@@ -58,7 +58,7 @@ bool Engine::start(Instant now, const SecretKey& key_if_new) {
 
 void Engine::begin_turn(Instant now) {
   BATON_CHECK(now >= now_);
-  if (!mutant(Mutant::m26_stale_time_after_a_pause)) now_ = now;
+  if (!mutant(Mutant::m26_validated_with_a_stale_time)) now_ = now;
   backlog_ = false;
   if (admission_ == Admission::closed) return;
   for (std::uint32_t count = 0; count < options_.due_per_turn; ++count) {

@@ -1,0 +1,80 @@
+#include "core/query.h"
+
+#include <algorithm>
+
+#include "core/holder.h"
+
+namespace baton::core {
+namespace {
+
+TaskView view_of(const State& state, const Task& task) {
+  const Lane& lane = state.lanes[task.lane];
+  TaskView view{
+      .id = task.id(),
+      .queue = state.queues[lane.queue].name,
+      .state = task.state,
+      .dead_reason = task.dead_reason,
+      .priority = lane.priority,
+      .attempt = task.attempt,
+      .failures = task.failures,
+      .created_at = task.created_at,
+      .since = task.since,
+      .capabilities = lane.capabilities,
+      .payload = task.payload,
+  };
+  if (task.options != 0) {
+    view.key = state.options[task.options].key;
+    view.retry_of = state.options[task.options].retry_of;
+  }
+  if (task.lease != 0) {
+    const Lease& lease = state.leases[task.lease];
+    view.worker = worker_of(state, lease);
+    view.lease_expiry = lease.expiry;
+    view.lease_epoch = lease.epoch;
+    view.lease = lease.lsn;
+  }
+  if (task.endings != 0) view.note = state.endings[task.endings].note;
+  return view;
+}
+
+}  // namespace
+
+std::optional<TaskView> view(const State& state, std::string_view ns, const TaskRef& task) {
+  const Slot slot = find_task(state, ns, task);
+  if (slot == 0) return {};
+  return view_of(state, state.tasks[slot]);
+}
+
+TaskPage list(const State& state, const ListTasks& query) {
+  TaskPage page;
+  const std::size_t wanted = std::min(query.count_max, kListTasksMax);
+  std::size_t examined = 0;
+  for (Slot slot = state.ids.first_from(query.from); slot != 0;
+       slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
+    const Task& task = state.tasks[slot];
+    if (page.tasks.size() == wanted || ++examined > kListExaminedMax) {
+      page.next = task.lsn;
+      break;
+    }
+    const Queue& queue = state.queue_of(task);
+    const bool matches = queue.ns == query.ns && (query.queue.empty() || queue.name == query.queue) &&
+                         (!query.state || task.state == *query.state);
+    if (matches) page.tasks.push_back(view_of(state, task));
+  }
+  return page;
+}
+
+std::vector<QueueView> queues(const State& state, std::string_view ns) {
+  std::vector<QueueView> found;
+  for (Slot slot = 1; slot < state.queues.end(); ++slot) {
+    const Queue& queue = state.queues[slot];
+    if (queue.name.empty() || queue.ns != ns) continue;
+    QueueView view{.name = queue.name, .paused = queue.paused, .counts = queue.counts};
+    for (const Slot lane : queue.lanes) view.delayed += state.lanes[lane].delayed.size();
+    found.push_back(std::move(view));
+  }
+  std::ranges::sort(found, {}, &QueueView::name);
+  return found;
+}
+
+}  // namespace baton::core

@@ -1,0 +1,113 @@
+#include "engine/housekeeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/mutant.h"
+#include "engine/recovery.h"
+#include "engine/snapshot.h"
+#include "log/replay.h"
+
+namespace baton::engine {
+namespace {
+
+constexpr std::size_t kMovesPerRound = 4096;  // blobs copied forward after one snapshot
+constexpr std::size_t kSnapshotsKept = 2;
+
+}  // namespace
+
+core::Lsn Housekeeper::newest_sealed() const {
+  const auto segments = segments_.list();
+  return segments.size() < 2 ? 0 : segments[segments.size() - 2].last;
+}
+
+bool Housekeeper::is_due() const {
+  std::uint64_t sealed = 0;
+  const auto segments = segments_.list();
+  for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
+    if (segments[i].last > last_snapshot_) sealed += segments[i].bytes;
+  }
+  return sealed >= options_.snapshot_every_bytes;
+}
+
+Result<SnapshotMade> Housekeeper::make_snapshot() {
+  const core::Lsn target = newest_sealed();
+  if (target <= last_snapshot_) return SnapshotMade{};
+  std::vector<std::string> notes;
+  auto state = load_newest_snapshot(disk_, uuid_, notes);
+  if (!state) return std::unexpected(state.error());
+  const core::Lsn replay_to = mutant(Mutant::m18_snapshot_misses_the_last_record) ? target - 1 : target;
+  const log::Visitor visitor = [&](const log::Record& record) { return apply_record(*state, record); };
+  if (auto done = log::replay_sealed(disk_, segments_, state->last + 1, replay_to, visitor); !done) {
+    return std::unexpected(done.error());
+  }
+  state->last = target;
+  if (mutant(Mutant::m19_segment_removed_before_snapshot_is_durable)) {
+    for (const auto& segment : segments_.list()) {
+      if (segment.last <= target) (void)segments_.remove(segment.first);
+    }
+  }
+  if (auto done = write_snapshot(disk_, uuid_, *state); !done) return std::unexpected(done.error());
+  last_snapshot_ = target;
+  find_living(*state);
+  return SnapshotMade{target, state->digest};
+}
+
+void Housekeeper::find_living(const core::State& state) {
+  living_.clear();
+  for (const auto& segment : segments_.list()) {
+    if (segment.last <= state.last) living_.emplace_back(segment, Living{});
+  }
+  for (core::Slot slot = state.ids.first_from(0); slot != 0;
+       slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
+    const core::Task& task = state.tasks[slot];
+    note(task.payload, {.task = task.id(), .part = core::BlobPart::payload, .from = task.payload});
+    for (core::Slot at = task.endings; at != 0; at = state.endings[at].next) {
+      const core::Ending& ending = state.endings[at];
+      note(ending.note,
+           {.task = task.id(), .part = core::BlobPart::note, .lease = ending.lease, .from = ending.note});
+    }
+  }
+}
+
+void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
+  if (blob.length == 0) return;
+  const auto after = std::ranges::upper_bound(living_, blob.lsn, {}, [](const auto& it) { return it.first.first; });
+  if (after == living_.begin()) return;
+  auto& [segment, living] = *std::prev(after);
+  living.bytes += blob.length;
+  // Beyond a quarter the segment stays as it is, and a list of its blobs is of no use.
+  if (living.bytes * 4 < segment.bytes) living.blobs.push_back(std::move(mover));
+}
+
+Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
+  auto snapshots = list_snapshots(disk_);
+  if (!snapshots) return std::unexpected(snapshots.error());
+  while (snapshots->size() > kSnapshotsKept) {
+    if (auto removed = remove_snapshot(disk_, snapshots->front()); !removed) return std::unexpected(removed.error());
+    snapshots->erase(snapshots->begin());
+  }
+  std::vector<core::MoveBlob> moves;
+  if (snapshots->size() < kSnapshotsKept) return moves;
+  for (const auto& [segment, living] : living_) {
+    if (segment.last > snapshots->front()) continue;
+    if (living.bytes == 0) {
+      if (auto removed = segments_.remove(segment.first); !removed) return std::unexpected(removed.error());
+      continue;
+    }
+    if (living.bytes * 4 >= segment.bytes) continue;
+    for (core::MoveBlob move : living.blobs) {
+      if (moves.size() == kMovesPerRound) return moves;
+      auto bytes = segments_.read(move.from.lsn, move.from.offset, move.from.length);
+      if (!bytes) return std::unexpected(bytes.error());
+      move.blob = core::Blob(std::move(*bytes));
+      if (move.blob.hash != move.from.hash) {
+        return failure(Errc::corrupt, "a payload in the log is damaged; run `baton log verify` and restore from a backup");
+      }
+      moves.push_back(std::move(move));
+    }
+  }
+  return moves;
+}
+
+}  // namespace baton::engine

@@ -1,0 +1,61 @@
+// Keeps recovery short and the disk small: makes snapshots, removes what nobody needs any more.
+//
+// A snapshot is an independent replay of sealed segments, so it never holds up the loop, and its digest checks
+// the loop's. A segment goes only when two snapshots cover it and nothing live points into it; one that is
+// nearly dead has its last living blobs copied to the head of the log first.
+//
+// Thread: everything here runs on one thread of its choosing, beside the loop.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/request.h"
+#include "core/state.h"
+#include "log/disk.h"
+#include "log/format.h"
+#include "log/segments.h"
+
+namespace baton::engine {
+
+struct HousekeeperOptions {
+  std::uint64_t snapshot_every_bytes = std::uint64_t{256} << 20;  // of sealed log since the last one
+};
+
+struct SnapshotMade {
+  core::Lsn lsn = 0;
+  std::uint64_t digest = 0;
+};
+
+class Housekeeper {
+ public:
+  Housekeeper(log::Disk& disk, log::Segments& segments, const log::Uuid& uuid, core::Lsn last_snapshot,
+              HousekeeperOptions options)
+      : disk_(disk), segments_(segments), uuid_(uuid), last_snapshot_(last_snapshot), options_(options) {}
+
+  // Whether enough log has been sealed since the last snapshot.
+  bool is_due() const;
+  // Replays to the end of the newest sealed segment and writes the state there. Nothing to do: lsn 0.
+  Result<SnapshotMade> make_snapshot();
+  // To be called once the snapshot's SnapshotTaken is durable. What it returns is to be asked of the engine:
+  // blobs that keep nearly dead segments alive.
+  Result<std::vector<core::MoveBlob>> clean_up();
+
+ private:
+  struct Living {  // what a segment holds that is still needed
+    std::uint64_t bytes = 0;
+    std::vector<core::MoveBlob> blobs;  // without their bytes
+  };
+  core::Lsn newest_sealed() const;
+  void find_living(const core::State& state);
+  void note(const core::BlobRef& blob, core::MoveBlob mover);
+
+  log::Disk& disk_;
+  log::Segments& segments_;
+  const log::Uuid uuid_;
+  core::Lsn last_snapshot_;
+  const HousekeeperOptions options_;
+  std::vector<std::pair<log::SegmentInfo, Living>> living_;  // as of the last snapshot made
+};
+
+}  // namespace baton::engine
