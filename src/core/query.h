@@ -10,7 +10,7 @@
 namespace baton::core {
 
 inline constexpr std::size_t kListTasksMax = 1000;        // tasks one page holds
-inline constexpr std::size_t kListExaminedMax = 100'000;  // tasks looked at to fill it
+inline constexpr std::size_t kListExaminedMax = 20'000;   // tasks looked at to fill it
 
 struct TaskView {
   TaskId id;

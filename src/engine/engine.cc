@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/mutant.h"
-#include "core/apply.h"
 #include "core/event_codec.h"
 #include "core/lease/lease_manager.h"
 #include "core/task/task_manager.h"
@@ -34,11 +33,12 @@ bool Engine::record(const core::Event& event) {
   body_.clear();
   core::encode(event, body_);
   const log::Place place = log_.append(static_cast<std::uint16_t>(core::type_of(event)), now_, body_);
-  core::apply(state_, event,
-              {.lsn = place.lsn,
-               .epoch = epoch_,
-               .time = now_,
-               .body_end = place.offset + static_cast<std::uint32_t>(body_.size())});
+  const core::Stamp stamp{.lsn = place.lsn,
+                          .epoch = epoch_,
+                          .time = now_,
+                          .body_end = place.offset + static_cast<std::uint32_t>(body_.size())};
+  core::apply(state_, event, stamp);
+  if (options_.observer) options_.observer(event, stamp);
   if (state_.last - last_digest_ < options_.digest_every || !log_.has_room()) return true;
   last_digest_ = state_.last + 1;
   return record(core::StateDigest{.digest = state_.digest});

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 
+#include "core/apply.h"
 #include "core/decide.h"
 #include "core/state.h"
 #include "core/worker/worker_registry.h"
@@ -35,6 +36,8 @@ enum class Admission : std::uint8_t {
 };
 
 struct EngineOptions {
+  // Sees every entry as it is recorded, before it is durable: to be shown only when its lsn is.
+  std::function<void(const core::Event&, const core::Stamp&)> observer;
   core::Rules rules;
   std::size_t cache_bytes = std::size_t{64} << 20;
   std::uint32_t digest_every = 4096;     // entries between two StateDigest records

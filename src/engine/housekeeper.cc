@@ -75,6 +75,7 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
   const auto after = std::ranges::upper_bound(living_, blob.lsn, {}, [](const auto& it) { return it.first.first; });
   if (after == living_.begin()) return;
   auto& [segment, living] = *std::prev(after);
+  if (blob.lsn > segment.last) return;
   living.bytes += blob.length;
   // Beyond a quarter the segment stays as it is, and a list of its blobs is of no use.
   if (living.bytes * 4 < segment.bytes) living.blobs.push_back(std::move(mover));

@@ -4,9 +4,10 @@
 // the loop's. A segment goes only when two snapshots cover it and nothing live points into it; one that is
 // nearly dead has its last living blobs copied to the head of the log first.
 //
-// Thread: everything here runs on one thread of its choosing, beside the loop.
+// Thread: runs on one thread at a time, beside the loop; is_due() may be asked by any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
@@ -53,7 +54,7 @@ class Housekeeper {
   log::Disk& disk_;
   log::Segments& segments_;
   const log::Uuid uuid_;
-  core::Lsn last_snapshot_;
+  std::atomic<core::Lsn> last_snapshot_;
   const HousekeeperOptions options_;
   std::vector<std::pair<log::SegmentInfo, Living>> living_;  // as of the last snapshot made
 };

@@ -100,6 +100,14 @@ void FileLog::run_preparer() {
   }
 }
 
+void FileLog::retry_successor() {
+  {
+    const std::lock_guard lock(mutex_);
+    prepare_wanted_ = true;
+  }
+  preparer_wakes_.notify_one();
+}
+
 Status FileLog::close() {
   for (;;) {
     {

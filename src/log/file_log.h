@@ -33,6 +33,9 @@ class FileLog final : public Log {
   // False once making the next segment's file has failed. The log still works until it has to rotate;
   // time to refuse what can be refused.
   bool can_rotate() const { return !writer_->successor().last_attempt_failed(); }
+  // Tries again; there may be space by now.
+  void retry_successor();
+  std::uint64_t left_in_segment() const { return writer_->left_in_segment(); }
   // Flushes what was appended and records the clean end. Nothing may be appended afterwards.
   Status close();
 

@@ -46,6 +46,8 @@ class LogWriter {
 
   bool has_room() const;
   Place append(std::uint16_t type, Instant time, ByteView body);
+  // What the segment being written can still take; 0 before the first one.
+  std::uint64_t left_in_segment() const { return options_.segment_bytes - next_offset_; }
   Lsn last() const { return last_; }
   Lsn durable() const { return durable_; }
   std::uint32_t epoch() const { return epoch_; }

@@ -1,0 +1,167 @@
+#include "engine/coordinator.h"
+
+#include <semaphore>
+#include <utility>
+
+#include "core/names.h"
+#include "engine/loop.h"
+
+namespace baton {
+namespace {
+
+std::unexpected<Error> gone() {
+  return failure(Errc::closed, "the coordinator has stopped; whether the request was recorded is for a restart to tell");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Coordinator>> Coordinator::open(const std::string& directory, CoordinatorOptions options) {
+  auto loop = Loop::open(directory, std::move(options));
+  if (!loop) return std::unexpected(loop.error());
+  return std::unique_ptr<Coordinator>(new Coordinator(std::move(*loop)));
+}
+
+Coordinator::Coordinator(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
+Coordinator::~Coordinator() = default;
+
+void Coordinator::ask(core::Request request, std::function<void(engine::Answer)> done) {
+  loop_->ask(std::move(request), std::move(done));
+}
+
+// Waits for the answer. The semaphore is released when the callback goes, called or not, so nobody waits for
+// an answer that cannot come.
+template <class Reply>
+Result<Reply> Coordinator::call(core::Request request) {
+  std::binary_semaphore passed(0);
+  std::optional<engine::Answer> answer;
+  {
+    std::shared_ptr<void> ticket(nullptr, [&](void*) { passed.release(); });
+    loop_->ask(std::move(request),
+               [&answer, ticket = std::move(ticket)](engine::Answer given) { answer = std::move(given); });
+  }
+  passed.acquire();
+  if (!answer) return gone();
+  if constexpr (std::same_as<Reply, engine::Answer>) {
+    return std::move(*answer);
+  } else {
+    if (!answer->reply) return std::unexpected(answer->reply.error());
+    return std::get<Reply>(std::move(*answer->reply));
+  }
+}
+
+Result<core::Submitted> Coordinator::submit(SubmitTask request) { return call<core::Submitted>(std::move(request)); }
+
+Result<std::optional<LeasedTask>> Coordinator::lease(LeaseTask request) {
+  auto answer = call<engine::Answer>(std::move(request));
+  if (!answer) return std::unexpected(answer.error());
+  if (!answer->reply) return std::unexpected(answer->reply.error());
+  const auto* granted = std::get_if<core::Granted>(&*answer->reply);
+  if (granted == nullptr) return std::optional<LeasedTask>{};
+  LeasedTask leased{granted->task, granted->lease, granted->attempt, granted->ttl, {}};
+  if (answer->payload) {
+    leased.payload = *answer->payload;
+  } else {
+    auto bytes = loop_->read(granted->payload);
+    if (!bytes) return std::unexpected(bytes.error());
+    leased.payload = std::move(*bytes);
+  }
+  return leased;
+}
+
+Result<core::Extended> Coordinator::extend(ExtendLease request) { return call<core::Extended>(std::move(request)); }
+Result<core::ExtendedMany> Coordinator::extend(ExtendLeases request) {
+  return call<core::ExtendedMany>(std::move(request));
+}
+
+Result<Verdict> Coordinator::verdict(core::Request request) {
+  auto answer = call<engine::Answer>(std::move(request));
+  if (!answer) return std::unexpected(answer.error());
+  if (!answer->reply) return std::unexpected(answer->reply.error());
+  if (const auto* committed = std::get_if<core::Committed>(&*answer->reply)) {
+    return Verdict{.outcome = committed->outcome, .retry_at = committed->retry_at};
+  }
+  return Verdict{.cancelled = true};
+}
+
+Result<Verdict> Coordinator::complete(CompleteTask request) { return verdict(std::move(request)); }
+Result<Verdict> Coordinator::fail(FailTask request) { return verdict(std::move(request)); }
+Result<Verdict> Coordinator::release(ReleaseTask request) { return verdict(std::move(request)); }
+
+Result<core::Submitted> Coordinator::requeue(RequeueTask request) { return call<core::Submitted>(std::move(request)); }
+Result<core::Purged> Coordinator::purge(PurgeQueue request) { return call<core::Purged>(std::move(request)); }
+
+Status Coordinator::cancel(CancelTask request) {
+  auto done = call<core::Accepted>(std::move(request));
+  return done ? Status{} : Status(std::unexpected(done.error()));
+}
+Status Coordinator::pause(PauseQueue request) {
+  auto done = call<core::Accepted>(std::move(request));
+  return done ? Status{} : Status(std::unexpected(done.error()));
+}
+Status Coordinator::resume(ResumeQueue request) {
+  auto done = call<core::Accepted>(std::move(request));
+  return done ? Status{} : Status(std::unexpected(done.error()));
+}
+
+Status Coordinator::heartbeat(const std::string& ns, const std::string& worker, std::uint32_t capacity,
+                              core::Capabilities capabilities) {
+  if (!core::is_name(ns) || !core::is_name(worker)) {
+    return failure(Errc::invalid_request, "namespace and worker must be 1 to 128 graphic ASCII characters");
+  }
+  loop_->run(
+      [=](engine::Engine& engine) {
+        engine.heartbeat(ns, worker, capacity, capabilities);
+        return true;
+      },
+      {});
+  return {};
+}
+
+Status Coordinator::inspect(const std::function<void(const core::State&)>& look) {
+  std::binary_semaphore passed(0);
+  bool looked = false;
+  {
+    std::shared_ptr<void> ticket(nullptr, [&](void*) { passed.release(); });
+    loop_->run(
+        [&look](engine::Engine& engine) {
+          look(engine.state());
+          return true;
+        },
+        [&looked, ticket = std::move(ticket)] { looked = true; });
+  }
+  passed.acquire();
+  if (!looked) return gone();
+  return {};
+}
+
+Result<core::TaskView> Coordinator::get(const std::string& ns, const TaskRef& task) {
+  std::optional<core::TaskView> found;
+  if (auto done = inspect([&](const core::State& state) { found = core::view(state, ns, task); }); !done) {
+    return std::unexpected(done.error());
+  }
+  if (!found) return failure(Errc::not_found, "no such task");
+  return std::move(*found);
+}
+
+Result<core::TaskPage> Coordinator::list(core::ListTasks query) {
+  core::TaskPage page;
+  if (auto done = inspect([&](const core::State& state) { page = core::list(state, query); }); !done) {
+    return std::unexpected(done.error());
+  }
+  return page;
+}
+
+Result<std::vector<core::QueueView>> Coordinator::queues(const std::string& ns) {
+  std::vector<core::QueueView> found;
+  if (auto done = inspect([&](const core::State& state) { found = core::queues(state, ns); }); !done) {
+    return std::unexpected(done.error());
+  }
+  return found;
+}
+
+Result<Bytes> Coordinator::read(const core::BlobRef& blob) { return loop_->read(blob); }
+Status Coordinator::make_snapshot() { return loop_->tidy(); }
+const RecoverySummary& Coordinator::recovery() const { return loop_->recovery(); }
+Status Coordinator::close() { return loop_->close(); }
+
+}  // namespace baton

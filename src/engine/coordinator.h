@@ -1,0 +1,129 @@
+// baton as a library: open a data directory, submit, lease, complete. No server, no other process.
+//
+//   auto coordinator = baton::Coordinator::open("data");
+//   auto task = (*coordinator)->submit({.ns = "default", .queue = "mail", .payload = Blob("hello")});
+//
+// Every call may come from any thread and returns when its outcome is durable. Reading bytes that are not at
+// hand any more happens on the caller's thread, off the loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/decision.h"
+#include "core/query.h"
+#include "core/request.h"
+#include "engine/engine.h"
+#include "engine/housekeeper.h"
+#include "log/format.h"
+
+namespace baton {
+
+using core::Blob;
+using core::CancelTask;
+using core::CompleteTask;
+using core::ExtendLease;
+using core::ExtendLeases;
+using core::FailTask;
+using core::LeaseId;
+using core::LeaseTask;
+using core::PauseQueue;
+using core::PurgeQueue;
+using core::ReleaseTask;
+using core::RequeueTask;
+using core::ResumeQueue;
+using core::SubmitTask;
+using core::TaskId;
+using core::TaskRef;
+
+struct CoordinatorOptions {
+  engine::EngineOptions engine;
+  engine::HousekeeperOptions housekeeping;
+  log::Options log;
+  // What to do when the log cannot be written any more. The outcome of everything unanswered is unknown, so
+  // nothing may be answered; by default a message goes to standard error and the process ends.
+  std::function<void(const Error&)> on_fatal;
+  // What an operator should know but nobody asked for; by default it goes to standard error.
+  std::function<void(const std::string&)> on_note;
+};
+
+// A task in the hands of a worker. `ttl` counts from when the lease was asked for.
+struct LeasedTask {
+  TaskId task;
+  LeaseId lease;
+  std::uint32_t attempt = 0;
+  Duration ttl;
+  Bytes payload;
+};
+
+// What an attempt came to: recorded, or the worker had lost its authority.
+struct Verdict {
+  bool cancelled = false;  // nothing was changed, the result is discarded
+  core::Ended outcome = core::Ended::completed;
+  Instant retry_at;
+};
+
+struct RecoverySummary {
+  core::Lsn snapshot = 0;
+  std::uint64_t replayed = 0;
+  Duration took;
+  std::vector<std::string> notes;
+};
+
+class Coordinator {
+ public:
+  static Result<std::unique_ptr<Coordinator>> open(const std::string& directory, CoordinatorOptions options = {});
+  // Without close() this is a crash as far as the log is concerned, which is safe.
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  Result<core::Submitted> submit(SubmitTask request);
+  Result<std::optional<LeasedTask>> lease(LeaseTask request);  // nothing: there is no task for this worker now
+  Result<core::Extended> extend(ExtendLease request);
+  Result<core::ExtendedMany> extend(ExtendLeases request);
+  Result<Verdict> complete(CompleteTask request);
+  Result<Verdict> fail(FailTask request);
+  Result<Verdict> release(ReleaseTask request);
+  Status cancel(CancelTask request);
+  Result<core::Submitted> requeue(RequeueTask request);
+  Status pause(PauseQueue request);
+  Status resume(ResumeQueue request);
+  Result<core::Purged> purge(PurgeQueue request);
+  Status heartbeat(const std::string& ns, const std::string& worker, std::uint32_t capacity,
+                   core::Capabilities capabilities = {});
+
+  Result<core::TaskView> get(const std::string& ns, const TaskRef& task);  // Errc::not_found
+  Result<core::TaskPage> list(core::ListTasks query);
+  Result<std::vector<core::QueueView>> queues(const std::string& ns);
+  // The bytes a view or a grant refers to. Errc::corrupt if they are not what was written.
+  Result<Bytes> read(const core::BlobRef& blob);
+
+  // For many requests in flight: `done` is called once on the coordinator's own thread, when the outcome is
+  // durable, and must be quick. It is never called if the coordinator fails or goes.
+  void ask(core::Request request, std::function<void(engine::Answer)> done);
+  // Runs `look` on the coordinator's thread and returns when all it saw is durable.
+  Status inspect(const std::function<void(const core::State&)>& look);
+
+  // Makes a snapshot now and removes what is no longer needed, as happens by itself every so often.
+  Status make_snapshot();
+  const RecoverySummary& recovery() const;
+
+  // Answers what was asked, records the clean stop, and lets the data directory go. Errc::closed from then on.
+  Status close();
+
+ private:
+  class Loop;
+  explicit Coordinator(std::unique_ptr<Loop> loop);
+  template <class Reply>
+  Result<Reply> call(core::Request request);
+  Result<Verdict> verdict(core::Request request);
+
+  std::unique_ptr<Loop> loop_;
+};
+
+}  // namespace baton

@@ -1,0 +1,125 @@
+#include "engine/describe.h"
+
+#include <fmt/format.h>
+
+#include "core/event_codec.h"
+
+namespace baton::engine {
+namespace {
+
+using namespace core;
+
+class Fields {
+ public:
+  void number(std::string_view name, std::uint64_t value) { all_.push_back({name, std::to_string(value), true}); }
+  void text(std::string_view name, std::string_view value) {
+    if (!value.empty()) all_.push_back({name, std::string(value), false});
+  }
+  void instant(std::string_view name, Instant value) {
+    if (value != Instant{}) all_.push_back({name, std::to_string(value.ms), true});
+  }
+  void bytes(std::string_view name, const BlobView& blob) {
+    if (!blob.bytes.empty()) number(name, blob.bytes.size());
+  }
+  std::vector<Field> take() { return std::move(all_); }
+
+ private:
+  std::vector<Field> all_;
+};
+
+std::string_view name_of(Ended how) {
+  switch (how) {
+    case Ended::expired: return "expired";
+    case Ended::completed: return "completed";
+    case Ended::retried: return "retried";
+    case Ended::failed: return "failed";
+    case Ended::released: return "released";
+    case Ended::dead: return "dead";
+  }
+  return "unknown";
+}
+
+void tell(Fields& out, const TaskCreated& e) {
+  out.text("namespace", e.ns), out.text("queue", e.queue), out.text("key", e.key);
+  out.text("capabilities", e.capabilities), out.number("priority", e.priority);
+  out.instant("eligible_at", e.eligible_at);
+  if (e.retry_of != TaskId{}) out.text("retry_of", to_text(e.retry_of));
+  out.bytes("payload_bytes", e.payload);
+}
+void tell(Fields& out, const LeaseGranted& e) {
+  out.number("task", e.task), out.text("worker", e.worker), out.number("attempt", e.attempt);
+  out.instant("expiry", e.expiry);
+}
+void tell(Fields& out, const LeaseExtended& e) {
+  out.number("task", e.task), out.number("lease", e.lease), out.instant("expiry", e.expiry);
+}
+void tell(Fields& out, const LeasesExtended& e) { out.number("leases", e.items.size()); }
+void tell(Fields& out, const LeaseExpired& e) { out.number("task", e.task), out.number("lease", e.lease); }
+void tell(Fields& out, const TaskCompleted& e) {
+  out.number("task", e.task), out.number("lease", e.lease), out.bytes("result_bytes", e.result);
+}
+void tell(Fields& out, const TaskCancelled& e) { out.number("task", e.task), out.number("lease", e.lease); }
+void tell(Fields& out, const TaskFailed& e) {
+  out.number("task", e.task), out.number("lease", e.lease), out.text("outcome", name_of(e.outcome));
+  out.number("failures", e.failures), out.instant("retry_at", e.retry_at), out.bytes("reason_bytes", e.reason);
+}
+void tell(Fields& out, const TaskDead& e) {
+  out.number("task", e.task), out.text("why", core::name_of(e.why)), out.text("actor", e.actor);
+  out.bytes("note_bytes", e.note);
+}
+void tell(Fields& out, const TasksPurged& e) { out.number("tasks", e.tasks.size()); }
+void tell(Fields& out, const QueuePaused& e) { out.text("namespace", e.ns), out.text("queue", e.queue); }
+void tell(Fields& out, const QueueResumed& e) { out.text("namespace", e.ns), out.text("queue", e.queue); }
+void tell(Fields& out, const BlobMoved& e) { out.number("task", e.task), out.bytes("bytes", e.blob); }
+void tell(Fields&, const EpochStarted&) {}  // the key is a secret
+void tell(Fields& out, const StateDigest& e) { out.text("digest", fmt::format("{:016x}", e.digest)); }
+void tell(Fields& out, const SnapshotTaken& e) {
+  out.number("snapshot", e.lsn), out.text("digest", fmt::format("{:016x}", e.digest));
+}
+void tell(Fields&, const Sealed&) {}
+
+std::string clock_text(Instant at) {
+  const std::int64_t day_ms = ((at.ms % 86'400'000) + 86'400'000) % 86'400'000;
+  return fmt::format("{:02}:{:02}:{:02}.{:03}", day_ms / 3'600'000, day_ms / 60'000 % 60, day_ms / 1000 % 60,
+                     day_ms % 1000);
+}
+
+}  // namespace
+
+std::vector<Field> fields_of(const Event& event) {
+  Fields fields;
+  std::visit([&](const auto& fact) { tell(fields, fact); }, event);
+  return fields.take();
+}
+
+std::string describe(const Event& event, const Stamp& stamp) {
+  std::string line = fmt::format("{:>8}  {}  {:<14}", stamp.lsn, clock_text(stamp.time), core::name_of(type_of(event)));
+  for (const Field& field : fields_of(event)) line += fmt::format(" {}={}", field.name, field.value);
+  return line;
+}
+
+std::string json_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string describe_json(const Event& event, const Stamp& stamp) {
+  std::string line = fmt::format(R"({{"lsn":{},"epoch":{},"time_ms":{},"type":"{}")", stamp.lsn, stamp.epoch,
+                                 stamp.time.ms, core::name_of(type_of(event)));
+  for (const Field& field : fields_of(event)) {
+    line += fmt::format(",\"{}\":{}", field.name, field.is_number ? field.value : json_string(field.value));
+  }
+  return line + '}';
+}
+
+}  // namespace baton::engine

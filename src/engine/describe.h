@@ -1,0 +1,28 @@
+// Entries as people and scripts read them: the fields of each, by name.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/apply.h"
+#include "core/event.h"
+
+namespace baton::engine {
+
+struct Field {
+  std::string_view name;
+  std::string value;
+  bool is_number = false;
+};
+
+std::vector<Field> fields_of(const core::Event& event);
+
+// "     42  12:30:01.250  LeaseGranted    task=41 worker=w1 attempt=1 …". Payloads are shown by size alone.
+std::string describe(const core::Event& event, const core::Stamp& stamp);
+// The same as one line of JSON.
+std::string describe_json(const core::Event& event, const core::Stamp& stamp);
+std::string json_string(std::string_view text);  // quoted and escaped
+
+}  // namespace baton::engine

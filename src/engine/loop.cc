@@ -1,0 +1,302 @@
+#include "engine/loop.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <semaphore>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/admission.h"
+#include "engine/recovery.h"
+
+namespace baton {
+namespace {
+
+constexpr Duration kDiskCheckEvery = seconds(1);
+constexpr int kExitLogFailed = 74;  // EX_IOERR
+
+void fill_random(void* into, std::size_t bytes) {
+  BATON_CHECK(getrandom(into, bytes, 0) == static_cast<ssize_t>(bytes));
+}
+
+// At least one more than any before, and after a backup was restored more than any the lost log gave out.
+core::Epoch epoch_by_clock(Instant wall) {
+  constexpr std::int64_t k2020 = 1'577'836'800;
+  return static_cast<core::Epoch>(std::clamp<std::int64_t>(wall.ms / 1000 - k2020, 1, UINT32_MAX));
+}
+
+void end_process(const Error& error) {
+  std::fprintf(stderr,
+               "baton: the log cannot be written: %s\n"
+               "baton: stopping without answering; a restart will find out what was recorded\n",
+               error.message.c_str());
+  _exit(kExitLogFailed);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Coordinator::Loop>> Coordinator::Loop::open(const std::string& directory,
+                                                                  CoordinatorOptions options) {
+  std::unique_ptr<Loop> loop(new Loop);
+  loop->options_ = std::move(options);
+  if (!loop->options_.on_fatal) loop->options_.on_fatal = end_process;
+  if (!loop->options_.on_note) {
+    loop->options_.on_note = [](const std::string& note) { std::fprintf(stderr, "baton: %s\n", note.c_str()); };
+  }
+  auto disk = log::PosixDisk::open_directory(directory);
+  if (!disk) return std::unexpected(disk.error());
+  loop->disk_ = std::move(*disk);
+  if (auto started = loop->start(); !started) return std::unexpected(started.error());
+  return loop;
+}
+
+Status Coordinator::Loop::start() {
+  engine::RecoverOptions recover_options{.log = options_.log, .epoch_at_least = epoch_by_clock(clock_.wall())};
+  fill_random(recover_options.uuid_if_new.bytes.data(), recover_options.uuid_if_new.bytes.size());
+  SecretKey key;
+  fill_random(&key, sizeof key);
+
+  const Duration began = clock_.since_boot();
+  auto recovered = engine::recover(*disk_, recover_options);
+  if (!recovered) return std::unexpected(recovered.error());
+  recovery_ = {.snapshot = recovered->snapshot,
+               .replayed = recovered->replayed,
+               .took = {clock_.since_boot().ms - began.ms},
+               .notes = recovered->notes};
+  for (const std::string& note : recovery_.notes) options_.on_note(note);
+
+  const log::Uuid uuid = recovered->log.writer->uuid();
+  time_ = std::make_unique<engine::CoordinatorTime>(clock_, recovered->state.time);
+  log_ = std::make_unique<log::FileLog>(std::move(recovered->log.writer), [this] { wake(); });
+  housekeeper_ = std::make_unique<engine::Housekeeper>(*disk_, log_->segments(), uuid, recovered->snapshot,
+                                                       options_.housekeeping);
+  engine_ = std::make_unique<engine::Engine>(std::move(recovered->state), *log_, log_->epoch(), options_.engine);
+
+  // Everything that expired while nobody was looking is recorded before the first request is taken.
+  for (bool all = false; !all || log_->durable() < log_->last();) {
+    all = engine_->start(time_->now(), key);
+    log_->start_flush();
+    if (auto failed = log_->failure(); !failed) return failed;
+    std::unique_lock lock(mutex_);
+    loop_wakes_.wait_for(lock, std::chrono::milliseconds(100), [&] { return std::exchange(woken_, false); });
+  }
+  loop_thread_ = std::thread([this] { run_loop(); });
+  housekeeping_thread_ = std::thread([this] { run_housekeeping(); });
+  return {};
+}
+
+Coordinator::Loop::~Loop() {
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+  }
+  loop_wakes_.notify_one();
+  if (loop_thread_.joinable()) loop_thread_.join();
+  {
+    const std::lock_guard lock(housekeeping_mutex_);
+    housekeeping_stops_ = true;
+  }
+  housekeeping_wakes_.notify_one();
+  if (housekeeping_thread_.joinable()) housekeeping_thread_.join();
+}
+
+void Coordinator::Loop::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  loop_wakes_.notify_one();
+}
+
+void Coordinator::Loop::ask(core::Request request, std::function<void(engine::Answer)> done) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || abandoned_) return;  // `done` goes uncalled
+    inbox_.emplace_back(Asked{std::move(request), std::move(done)});
+  }
+  loop_wakes_.notify_one();
+}
+
+void Coordinator::Loop::run(std::function<bool(engine::Engine&)> now, std::function<void()> then) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || abandoned_) return;
+    inbox_.emplace_back(Visit{std::move(now), std::move(then)});
+  }
+  loop_wakes_.notify_one();
+}
+
+// Waits until there is something to do. False when it is all over.
+bool Coordinator::Loop::take_inbox() {
+  std::int64_t wait_ms = kDiskCheckEvery.ms;
+  if (const auto due = engine_->next_due()) {
+    wait_ms = std::clamp<std::int64_t>((*due - time_->now()).ms, 0, wait_ms);
+  }
+  std::unique_lock lock(mutex_);
+  const auto something = [&] { return woken_ || abandoned_ || stopping_ || !inbox_.empty(); };
+  loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
+  woken_ = false;
+  taken_.swap(inbox_);
+  return !abandoned_;
+}
+
+void Coordinator::Loop::run_loop() {
+  while (take_inbox()) {
+    // Read after waiting, so that no request is judged by a time from before a pause.
+    engine_->begin_turn(time_->now());
+    handle_backlog();
+    log_->start_flush();
+    deliver();
+    if (auto failed = log_->failure(); !failed) return give_up(failed.error());
+    check_disk();
+    if (finish()) return;
+  }
+}
+
+void Coordinator::Loop::handle_backlog() {
+  for (Item& item : taken_) backlog_.push_back(std::move(item));
+  taken_.clear();
+  while (!backlog_.empty() && handle(backlog_.front())) backlog_.pop_front();
+}
+
+bool Coordinator::Loop::handle(Item& item) {
+  if (auto* asked = std::get_if<Asked>(&item)) {
+    if (!engine_->handle(0, asked->request)) return false;
+    callers_.push_back(std::move(asked->done));
+    return true;
+  }
+  auto& visit = std::get<Visit>(item);
+  if (!visit.now(*engine_)) return false;
+  visitors_.emplace_back(engine_->state().last, std::move(visit.then));
+  return true;
+}
+
+void Coordinator::Loop::deliver() {
+  engine_->release([&](engine::Answer answer) {
+    callers_.front()(std::move(answer));
+    callers_.pop_front();
+  });
+  while (!visitors_.empty() && visitors_.front().first <= log_->durable()) {
+    if (visitors_.front().second) visitors_.front().second();
+    visitors_.pop_front();
+  }
+}
+
+void Coordinator::Loop::check_disk() {
+  if (engine_->now() - disk_checked_ < kDiskCheckEvery) return;
+  disk_checked_ = engine_->now();
+  const auto free = disk_->free_bytes();
+  if (!free) return;  // nothing is known, so nothing changes
+  engine_->admit(engine::admission_for({.free_bytes = *free,
+                                        .segment_bytes = options_.log.segment_bytes,
+                                        .left_in_segment = log_->left_in_segment(),
+                                        .successor_ready = log_->can_rotate()}));
+  if (!log_->can_rotate()) log_->retry_successor();
+  if (!housekeeper_->is_due()) return;
+  {
+    const std::lock_guard lock(housekeeping_mutex_);
+    housekeeping_wanted_ = true;
+  }
+  housekeeping_wakes_.notify_one();
+}
+
+// At a stop, once everything asked has been answered: the last entry, and the log's clean end.
+bool Coordinator::Loop::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_ || !inbox_.empty()) return false;
+  }
+  const bool quiet = backlog_.empty() && !engine_->has_waiting_answers() && visitors_.empty();
+  if (!quiet || !engine_->seal()) return false;
+  closed_ = log_->close();
+  return true;
+}
+
+void Coordinator::Loop::give_up(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_ = true;
+    inbox_.clear();
+  }
+  options_.on_fatal(error);
+  backlog_.clear();
+  callers_.clear();
+  visitors_.clear();
+  closed_ = std::unexpected(error);
+}
+
+Status Coordinator::Loop::close() {
+  {
+    const std::lock_guard lock(housekeeping_mutex_);
+    housekeeping_stops_ = true;
+  }
+  housekeeping_wakes_.notify_one();
+  if (housekeeping_thread_.joinable()) housekeeping_thread_.join();
+  const std::lock_guard no_more_snapshots(tidying_);
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  loop_wakes_.notify_one();
+  if (loop_thread_.joinable()) loop_thread_.join();
+  return closed_;
+}
+
+void Coordinator::Loop::run_housekeeping() {
+  std::unique_lock lock(housekeeping_mutex_);
+  for (;;) {
+    housekeeping_wakes_.wait(lock, [&] { return housekeeping_wanted_ || housekeeping_stops_; });
+    if (housekeeping_stops_) return;
+    housekeeping_wanted_ = false;
+    lock.unlock();
+    if (auto done = tidy(); !done && done.error().code != Errc::closed) {
+      options_.on_note("no snapshot could be made: " + done.error().message);
+    }
+    lock.lock();
+  }
+}
+
+Status Coordinator::Loop::tidy() {
+  const std::lock_guard lock(tidying_);
+  auto made = housekeeper_->make_snapshot();
+  if (!made) return std::unexpected(made.error());
+  if (made->lsn == 0) return {};
+  // Waits on a semaphore that is also released when the loop drops the visit.
+  const auto wait_for = [&](const auto& ask) {
+    std::binary_semaphore passed(0);
+    ask(std::shared_ptr<void>(nullptr, [&](void*) { passed.release(); }));
+    passed.acquire();
+  };
+  bool recorded = false;
+  wait_for([&](std::shared_ptr<void> ticket) {
+    run([made = *made](engine::Engine& engine) { return engine.record_snapshot(made.lsn, made.digest); },
+        [&recorded, ticket = std::move(ticket)] { recorded = true; });
+  });
+  if (!recorded) return failure(Errc::closed, "the coordinator has stopped");
+  auto moves = housekeeper_->clean_up();
+  if (!moves) return std::unexpected(moves.error());
+  for (core::MoveBlob& move : *moves) {
+    wait_for([&](std::shared_ptr<void> ticket) {
+      ask(std::move(move), [ticket = std::move(ticket)](engine::Answer) {});
+    });
+  }
+  return {};
+}
+
+Result<Bytes> Coordinator::Loop::read(const core::BlobRef& blob) {
+  if (blob.length == 0) return Bytes{};
+  auto bytes = log_->segments().read(blob.lsn, blob.offset, blob.length);
+  if (bytes && content_hash(*bytes) != blob.hash) {
+    return failure(Errc::corrupt, "the bytes kept with entry " + std::to_string(blob.lsn) +
+                                      " are damaged; run `baton log verify` and restore from a backup");
+  }
+  return bytes;
+}
+
+}  // namespace baton
