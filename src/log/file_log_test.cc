@@ -5,29 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
-#include <filesystem>
 
 #include "log/posix_disk.h"
 #include "log/recovery.h"
+#include "tests/temporary_directory.h"
 
 namespace baton::log {
 namespace {
 
 constexpr Options kSmall{.segment_bytes = 64 << 10, .batch_bytes = 16 << 10};
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "baton-log-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Stands in for the loop: sleeps until the flusher wakes it.
 class Loop {
@@ -142,6 +130,110 @@ TEST(FileLog, LosesOnlyWhatWasNotFlushedWhenItIsNotClosed) {
   OpenedLog opened;
   EXPECT_EQ(bodies_in(*disk, &opened), std::vector<std::string>{"kept"});
   EXPECT_FALSE(opened.was_clean);
+}
+
+// A disk whose files refuse to sync once it is told so. Unlike the simulated one it may be used by threads.
+class StubbornDisk final : public Disk {
+ public:
+  explicit StubbornDisk(Disk& disk) : disk_(disk) {}
+  std::atomic<bool> fails_syncs = false;
+  std::atomic<bool> is_full = false;
+
+  Result<std::unique_ptr<File>> create(const std::string& path, std::uint64_t size) override {
+    return stubborn(disk_.create(path, size));
+  }
+  Result<std::unique_ptr<File>> open(const std::string& path) override { return stubborn(disk_.open(path)); }
+  Result<std::unique_ptr<File>> open_uncached(const std::string& path) override {
+    return disk_.open_uncached(path);
+  }
+  Status rename(const std::string& from, const std::string& to) override { return disk_.rename(from, to); }
+  Status remove(const std::string& path) override { return disk_.remove(path); }
+  Status make_directory(const std::string& path) override { return disk_.make_directory(path); }
+  Status sync_directory(const std::string& path) override { return disk_.sync_directory(path); }
+  Result<std::vector<std::string>> list(const std::string& path) override { return disk_.list(path); }
+  Result<std::uint64_t> free_bytes() override {
+    if (is_full) return std::uint64_t{0};
+    return disk_.free_bytes();
+  }
+
+ private:
+  class StubbornFile final : public File {
+   public:
+    StubbornFile(std::unique_ptr<File> file, std::atomic<bool>& fails)
+        : file_(std::move(file)), fails_(fails) {}
+    Status write(std::uint64_t offset, ByteView bytes) override { return file_->write(offset, bytes); }
+    Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into) override {
+      return file_->read(offset, into);
+    }
+    Result<std::uint64_t> size() override { return file_->size(); }
+    Status sync() override {
+      if (fails_) return baton::failure(Errc::io_failed, "will not");
+      return file_->sync();
+    }
+
+   private:
+    std::unique_ptr<File> file_;
+    std::atomic<bool>& fails_;
+  };
+  Result<std::unique_ptr<File>> stubborn(Result<std::unique_ptr<File>> file) {
+    if (!file) return file;
+    return std::make_unique<StubbornFile>(std::move(*file), fails_syncs);
+  }
+
+  Disk& disk_;
+};
+
+TEST(FileLog, StandsStillAfterTheFirstFailedFlush) {
+  const TemporaryDirectory directory;
+  auto posix = PosixDisk::open_directory(directory.path()).value();
+  StubbornDisk disk(*posix);
+  Loop loop;
+  auto log = open(disk, loop);
+  log->append(1, Instant{1}, bytes_of("durable"));
+  log->start_flush();
+  loop.wait_for(1);
+  EXPECT_TRUE(log->failure());
+
+  disk.fails_syncs = true;
+  log->append(1, Instant{1}, bytes_of("unknown"));
+  log->start_flush();
+  loop.wait_for(2);  // a failure wakes the loop as well
+  ASSERT_FALSE(log->failure());
+  EXPECT_EQ(log->failure().error().message, "will not");
+
+  disk.fails_syncs = false;  // too late: the first failure is final
+  log->append(1, Instant{1}, bytes_of("after"));
+  log->start_flush();
+  EXPECT_EQ(log->durable(), 1u);
+  EXPECT_FALSE(log->failure());
+  EXPECT_FALSE(log->close());
+  EXPECT_FALSE(read_control(disk)->value().clean);
+}
+
+TEST(FileLog, SaysWhenTheNextSegmentCannotBeMade) {
+  const TemporaryDirectory directory;
+  auto posix = PosixDisk::open_directory(directory.path()).value();
+  StubbornDisk disk(*posix);
+  Loop loop;
+  auto log = open(disk, loop);
+  int flushes = 0;
+  const auto flush_one = [&] {
+    log->append(1, Instant{1}, bytes_of("x"));
+    log->start_flush();
+    loop.wait_for(++flushes);
+  };
+  flush_one();
+  EXPECT_TRUE(log->can_rotate());
+  disk.is_full = true;
+  // Uses up the file made before; then the attempt to make another one fails, in the background.
+  const std::size_t segments = log->segments().list().size();
+  while (log->can_rotate() && log->segments().list().size() == segments) flush_one();
+  while (log->can_rotate()) std::this_thread::yield();
+  flush_one();
+  EXPECT_TRUE(log->failure()) << "noticed before a flush had to fail";
+  disk.is_full = false;
+  while (!log->can_rotate()) flush_one();
+  EXPECT_TRUE(log->close());
 }
 
 TEST(DataDirectory, IsRefusedWhileAnotherHasIt) {

@@ -43,7 +43,9 @@ Bytes from_hex_dump(const std::string& text) {
   return bytes;
 }
 
-std::string golden_path(const std::string& name) { return std::string(BATON_SOURCE_DIR) + "/tests/golden/" + name; }
+std::string golden_path(const std::string& name) {
+  return std::string(BATON_SOURCE_DIR) + "/tests/golden/" + name;
+}
 
 std::string golden(const std::string& name) {
   std::ifstream file(golden_path(name));
