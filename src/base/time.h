@@ -25,6 +25,8 @@ constexpr Duration days(std::int64_t count) { return hours(count * 24); }
 
 constexpr Instant operator+(Instant at, Duration by) { return {at.ms + by.ms}; }
 constexpr Instant operator-(Instant at, Duration by) { return {at.ms - by.ms}; }
+constexpr Duration operator+(Duration a, Duration b) { return {a.ms + b.ms}; }
+constexpr Duration operator-(Duration a, Duration b) { return {a.ms - b.ms}; }
 constexpr Duration operator-(Instant later, Instant earlier) { return {later.ms - earlier.ms}; }
 
 }  // namespace baton

@@ -74,14 +74,17 @@ void work(Coordinator& coordinator, unsigned number, Tally& tally) {
   unsigned life = 1;
   std::string name = fmt::format("worker-{}.{}", number, life);
   for (;;) {
-    const auto leased = coordinator.lease({.ns = kNamespace, .queues = {kQueue}, .worker = name, .ttl = kTtl});
+    const auto leased =
+        coordinator.lease({.ns = kNamespace, .queues = {kQueue}, .worker = name, .ttl = kTtl});
     if (!leased) return;
     if (!*leased) {
       const auto queues = coordinator.queues(kNamespace);
       if (!queues || queues->empty()) return;
       const auto& counts = queues->front().counts;
       if (counts[static_cast<std::size_t>(core::TaskState::waiting)] +
-              counts[static_cast<std::size_t>(core::TaskState::leased)] == 0) return;
+              counts[static_cast<std::size_t>(core::TaskState::leased)] ==
+          0)
+        return;
       pretend_to_work(milliseconds(20));
       continue;
     }
@@ -95,13 +98,16 @@ void work(Coordinator& coordinator, unsigned number, Tally& tally) {
         continue;
       case Fate::fails:
         ++tally.failures;
-        (void)coordinator.fail({.ns = kNamespace, .task = task.task, .lease = task.lease, .reason = Blob("no stamp left")});
+        (void)coordinator.fail(
+            {.ns = kNamespace, .task = task.task, .lease = task.lease, .reason = Blob("no stamp left")});
         continue;
       case Fate::oversleeps: pretend_to_work(kTtl + milliseconds(50)); break;
       case Fate::works: break;
     }
-    const auto verdict = coordinator.complete(
-        {.ns = kNamespace, .task = task.task, .lease = task.lease, .result = Blob(fmt::format("sent by {}", name))});
+    const auto verdict = coordinator.complete({.ns = kNamespace,
+                                               .task = task.task,
+                                               .lease = task.lease,
+                                               .result = Blob(fmt::format("sent by {}", name))});
     if (verdict && verdict->cancelled) ++tally.refused;
   }
 }
@@ -117,12 +123,16 @@ int run_demo(const DemoOptions& demo) {
   Printer printer;
   CoordinatorOptions options;
   options.log.segment_bytes = std::uint64_t{8} << 20;
-  options.engine.observer = [&](const core::Event& event, const core::Stamp& stamp) { printer.recorded(event, stamp); };
+  options.engine.observer = [&](const core::Event& event, const core::Stamp& stamp) {
+    printer.recorded(event, stamp);
+  };
   auto opened = Coordinator::open(demo.directory, std::move(options));
   if (!opened) return complain(opened.error());
   Coordinator& coordinator = **opened;
-  fmt::print("Opened {}: {} entries replayed in {} ms. Each line below is a log entry, shown once it is durable.\n\n",
-             demo.directory, coordinator.recovery().replayed, coordinator.recovery().took.ms);
+  fmt::print(
+      "Opened {}: {} entries replayed in {} ms. Each line below is a log entry, shown once it is "
+      "durable.\n\n",
+      demo.directory, coordinator.recovery().replayed, coordinator.recovery().took.ms);
 
   std::atomic<bool> stop = false;
   std::thread shower([&] {
@@ -164,7 +174,8 @@ int run_demo(const DemoOptions& demo) {
       "The log is in {}. Look at it with:  baton log dump {}\n"
       "Check it with:                      baton log verify {}\n",
       tally.crashes.load(), tally.failures.load(), tally.refused.load(), count(core::TaskState::completed),
-      count(core::TaskState::failed), count(core::TaskState::dead), demo.directory, demo.directory, demo.directory);
+      count(core::TaskState::failed), count(core::TaskState::dead), demo.directory, demo.directory,
+      demo.directory);
   return 0;
 }
 

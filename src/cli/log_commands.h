@@ -10,6 +10,7 @@ struct LogOptions {
   std::string directory;
   std::string target;
   bool json = false;
+  bool full = false;
   std::uint64_t from = 1;
   std::uint64_t to = 0;
 };

@@ -14,10 +14,16 @@ int main(int argc, char** argv) {
   int exit_code = 0;
 
   DemoOptions demo;
-  CLI::App* demo_command = app.add_subcommand("demo", "Runs tasks through workers that crash, and shows every log entry");
-  demo_command->add_option("--data", demo.directory, "Data directory, made if need be")->capture_default_str();
-  demo_command->add_option("--tasks", demo.tasks, "Tasks to submit")->capture_default_str()->check(CLI::Range(1, 100'000));
-  demo_command->add_option("--workers", demo.workers, "Workers at a time")->capture_default_str()->check(CLI::Range(1, 64));
+  CLI::App* demo_command =
+      app.add_subcommand("demo", "Runs tasks through workers that crash, and shows every log entry");
+  demo_command->add_option("--data", demo.directory, "Data directory, made if need be")
+      ->capture_default_str();
+  demo_command->add_option("--tasks", demo.tasks, "Tasks to submit")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100'000));
+  demo_command->add_option("--workers", demo.workers, "Workers at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
   demo_command->callback([&] { exit_code = run_demo(demo); });
 
   CLI::App* log_command = app.add_subcommand("log", "Looks at, checks, and copies a data directory");
@@ -31,8 +37,10 @@ int main(int argc, char** argv) {
     return command;
   };
   CLI::App* verify = add("verify", "Checks every byte and replays every entry", log_verify);
+  verify->add_flag("--full", log.full, "Replay from the very first entry, not from the oldest snapshot");
   verify->footer(
-      "Exit codes: 0 intact, 1 a torn tail that a start would drop, 2 damaged, 3 entries contradict each other,\n"
+      "Exit codes: 0 intact, 1 a torn tail that a start would drop, 2 damaged, 3 entries contradict each "
+      "other,\n"
       "4 a segment is missing, 5 written by a newer version, 74 the directory cannot be read.");
   CLI::App* dump = add("dump", "Prints the entries", log_dump);
   dump->add_option("--from", log.from, "First entry to print")->capture_default_str();

@@ -9,8 +9,8 @@
 
 namespace baton::core {
 
-inline constexpr std::size_t kListTasksMax = 1000;        // tasks one page holds
-inline constexpr std::size_t kListExaminedMax = 20'000;   // tasks looked at to fill it
+inline constexpr std::size_t kListTasksMax = 1000;       // tasks one page holds
+inline constexpr std::size_t kListExaminedMax = 20'000;  // tasks looked at to fill it
 
 struct TaskView {
   TaskId id;
@@ -22,15 +22,15 @@ struct TaskView {
   std::uint32_t attempt = 0;
   std::uint32_t failures = 0;
   Instant created_at;
-  Instant since;              // waiting: eligible from here on; else when it came into its state
-  std::string worker;         // leased: by whom
+  Instant since;       // waiting: eligible from here on; else when it came into its state
+  std::string worker;  // leased: by whom
   Instant lease_expiry;
-  Epoch lease_epoch = 0;      // with the lsn: the fence. The nonce is the holder's alone.
+  Epoch lease_epoch = 0;  // with the lsn: the fence. The nonce is the holder's alone.
   Lsn lease = 0;
   TaskId retry_of;
   std::string capabilities;
   BlobRef payload;
-  BlobRef note;               // result, or reason of the last failure
+  BlobRef note;  // result, or reason of the last failure
 };
 
 struct QueueView {

@@ -97,9 +97,9 @@ void StateWriter::head(ByteWriter& out) {
 }
 
 void StateWriter::task(ByteWriter& out, const Task& task) {
-  const auto parts = static_cast<std::uint8_t>((task.options != 0 ? has_options : 0) |
-                                               (task.lease != 0 ? has_lease : 0) |
-                                               (task.payload.length != 0 ? has_payload : 0));
+  const auto parts =
+      static_cast<std::uint8_t>((task.options != 0 ? has_options : 0) | (task.lease != 0 ? has_lease : 0) |
+                                (task.payload.length != 0 ? has_payload : 0));
   out.varint(task.lsn), out.varint(task.epoch), out.varint(lane_numbers_[task.lane]);
   out.fixed(static_cast<std::uint8_t>(task.state)), out.fixed(static_cast<std::uint8_t>(task.dead_reason));
   out.zigzag(task.created_at.ms), out.zigzag(task.since.ms), out.varint(task.place);
@@ -193,7 +193,8 @@ bool StateReader::task(ByteReader& in) {
     options.retry.max_failures = number(in), options.retry.base.ms = in.zigzag();
     options.retry.factor_percent = number(in), options.retry.max.ms = in.zigzag();
     options.retry.jitter_percent = number(in), options.max_attempts = number(in);
-    options.max_hold.ms = in.zigzag(), options.retry_of.epoch = number(in), options.retry_of.lsn = in.varint();
+    options.max_hold.ms = in.zigzag(), options.retry_of.epoch = number(in),
+    options.retry_of.lsn = in.varint();
     if (!options.key.empty()) {
       const bool usable = is_name(options.key) && state_.keys.find(ScopedName(where.ns, options.key)) == 0;
       if (!usable) return in.fail(), false;
@@ -229,8 +230,10 @@ bool StateReader::task(ByteReader& in) {
 }
 
 Result<State> StateReader::finish() {
-  if (!head_read_ || state_.tasks.used() != tasks_expected_) return failure(Errc::corrupt, "the snapshot is incomplete");
-  if (state_.digest != digest_expected_) return failure(Errc::corrupt, "the snapshot's digest does not match its content");
+  if (!head_read_ || state_.tasks.used() != tasks_expected_)
+    return failure(Errc::corrupt, "the snapshot is incomplete");
+  if (state_.digest != digest_expected_)
+    return failure(Errc::corrupt, "the snapshot's digest does not match its content");
   // Every shelf is ordered by when a task became eligible, or finished.
   std::ranges::sort(shelved_, [&](Slot a, Slot b) { return is_earlier(state_.tasks[a], state_.tasks[b]); });
   for (const Slot slot : shelved_) shelve(state_, slot, state_.time);

@@ -1,5 +1,5 @@
-// The state as bytes, in pieces, for snapshots. Only facts are written; lists, timers and name tables are made
-// anew when it is read, and the digest of what was read must be the one that was written.
+// The state as bytes, in pieces, for snapshots. Only facts are written; lists, timers and name tables are
+// made anew when it is read, and the digest of what was read must be the one that was written.
 #pragma once
 
 #include <cstddef>

@@ -10,12 +10,14 @@ namespace baton {
 namespace {
 
 std::unexpected<Error> gone() {
-  return failure(Errc::closed, "the coordinator has stopped; whether the request was recorded is for a restart to tell");
+  return failure(Errc::closed,
+                 "the coordinator has stopped; whether the request was recorded is for a restart to tell");
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Coordinator>> Coordinator::open(const std::string& directory, CoordinatorOptions options) {
+Result<std::unique_ptr<Coordinator>> Coordinator::open(const std::string& directory,
+                                                       CoordinatorOptions options) {
   auto loop = Loop::open(directory, std::move(options));
   if (!loop) return std::unexpected(loop.error());
   return std::unique_ptr<Coordinator>(new Coordinator(std::move(*loop)));
@@ -49,7 +51,9 @@ Result<Reply> Coordinator::call(core::Request request) {
   }
 }
 
-Result<core::Submitted> Coordinator::submit(SubmitTask request) { return call<core::Submitted>(std::move(request)); }
+Result<core::Submitted> Coordinator::submit(SubmitTask request) {
+  return call<core::Submitted>(std::move(request));
+}
 
 Result<std::optional<LeasedTask>> Coordinator::lease(LeaseTask request) {
   auto answer = call<engine::Answer>(std::move(request));
@@ -68,7 +72,9 @@ Result<std::optional<LeasedTask>> Coordinator::lease(LeaseTask request) {
   return leased;
 }
 
-Result<core::Extended> Coordinator::extend(ExtendLease request) { return call<core::Extended>(std::move(request)); }
+Result<core::Extended> Coordinator::extend(ExtendLease request) {
+  return call<core::Extended>(std::move(request));
+}
 Result<core::ExtendedMany> Coordinator::extend(ExtendLeases request) {
   return call<core::ExtendedMany>(std::move(request));
 }
@@ -87,7 +93,9 @@ Result<Verdict> Coordinator::complete(CompleteTask request) { return verdict(std
 Result<Verdict> Coordinator::fail(FailTask request) { return verdict(std::move(request)); }
 Result<Verdict> Coordinator::release(ReleaseTask request) { return verdict(std::move(request)); }
 
-Result<core::Submitted> Coordinator::requeue(RequeueTask request) { return call<core::Submitted>(std::move(request)); }
+Result<core::Submitted> Coordinator::requeue(RequeueTask request) {
+  return call<core::Submitted>(std::move(request));
+}
 Result<core::Purged> Coordinator::purge(PurgeQueue request) { return call<core::Purged>(std::move(request)); }
 
 Status Coordinator::cancel(CancelTask request) {

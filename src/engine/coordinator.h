@@ -76,14 +76,16 @@ struct RecoverySummary {
 
 class Coordinator {
  public:
-  static Result<std::unique_ptr<Coordinator>> open(const std::string& directory, CoordinatorOptions options = {});
+  static Result<std::unique_ptr<Coordinator>> open(const std::string& directory,
+                                                   CoordinatorOptions options = {});
   // Without close() this is a crash as far as the log is concerned, which is safe.
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;
 
   Result<core::Submitted> submit(SubmitTask request);
-  Result<std::optional<LeasedTask>> lease(LeaseTask request);  // nothing: there is no task for this worker now
+  Result<std::optional<LeasedTask>> lease(
+      LeaseTask request);  // nothing: there is no task for this worker now
   Result<core::Extended> extend(ExtendLease request);
   Result<core::ExtendedMany> extend(ExtendLeases request);
   Result<Verdict> complete(CompleteTask request);
@@ -113,7 +115,8 @@ class Coordinator {
   Status make_snapshot();
   const RecoverySummary& recovery() const;
 
-  // Answers what was asked, records the clean stop, and lets the data directory go. Errc::closed from then on.
+  // Answers what was asked, records the clean stop, and lets the data directory go. Errc::closed from then
+  // on.
   Status close();
 
  private:

@@ -41,8 +41,8 @@ TEST(Coordinator, CarriesATaskThroughItsLife) {
   ASSERT_TRUE(leased && *leased);
   EXPECT_EQ((*leased)->task, submitted->task);
   EXPECT_EQ(text_of((*leased)->payload), "work");
-  const auto done =
-      coordinator->complete({.ns = "n", .task = (*leased)->task, .lease = (*leased)->lease, .result = Blob("done")});
+  const auto done = coordinator->complete(
+      {.ns = "n", .task = (*leased)->task, .lease = (*leased)->lease, .result = Blob("done")});
   ASSERT_TRUE(done);
   EXPECT_FALSE(done->cancelled);
   const auto view = coordinator->get("n", submitted->task);
@@ -60,7 +60,8 @@ TEST(Coordinator, KnowsEverythingAgainAfterARestart) {
     {
       auto coordinator = opened(data.path());
       for (int i = 0; i < 500; ++i) {
-        const auto submitted = coordinator->submit({.ns = "n", .queue = "q", .payload = Blob(std::string(200, 'x'))});
+        const auto submitted =
+            coordinator->submit({.ns = "n", .queue = "q", .payload = Blob(std::string(200, 'x'))});
         ASSERT_TRUE(submitted);
         last = submitted->task;
         if (i % 3 == 0) {

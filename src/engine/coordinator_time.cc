@@ -21,11 +21,14 @@ Instant SystemClock::wall() { return {read_ms(CLOCK_REALTIME)}; }
 Duration SystemClock::since_boot() { return {read_ms(CLOCK_BOOTTIME)}; }
 
 CoordinatorTime::CoordinatorTime(Clock& clock, Instant last_in_log)
-    : clock_(clock), started_(clock.since_boot()), start_(std::max(clock.wall(), last_in_log)), last_(start_) {}
+    : clock_(clock),
+      started_(clock.since_boot()),
+      start_(std::max(clock.wall(), last_in_log)),
+      last_(start_) {}
 
 Instant CoordinatorTime::now() {
   if (mutant(Mutant::m21_wall_clock_instead_of_coordinator_time)) return clock_.wall();
-  last_ = std::max(last_, start_ + milliseconds(clock_.since_boot().ms - started_.ms));
+  last_ = std::max(last_, start_ + (clock_.since_boot() - started_));
   return last_;
 }
 

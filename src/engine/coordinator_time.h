@@ -1,4 +1,5 @@
-// Coordinator time T: never backwards, not within a process, not across restarts, whatever the wall clock does.
+// Coordinator time T: never backwards, not within a process, not across restarts, whatever the wall clock
+// does.
 //
 // At start T is the wall clock, or the last T in the log if that is later. From then on it advances with the
 // boot-time clock, which keeps counting while the machine sleeps and which nobody sets.

@@ -11,7 +11,9 @@ using namespace core;
 
 class Fields {
  public:
-  void number(std::string_view name, std::uint64_t value) { all_.push_back({name, std::to_string(value), true}); }
+  void number(std::string_view name, std::uint64_t value) {
+    all_.push_back({name, std::to_string(value), true});
+  }
   void text(std::string_view name, std::string_view value) {
     if (!value.empty()) all_.push_back({name, std::string(value), false});
   }
@@ -61,7 +63,8 @@ void tell(Fields& out, const TaskCompleted& e) {
 void tell(Fields& out, const TaskCancelled& e) { out.number("task", e.task), out.number("lease", e.lease); }
 void tell(Fields& out, const TaskFailed& e) {
   out.number("task", e.task), out.number("lease", e.lease), out.text("outcome", name_of(e.outcome));
-  out.number("failures", e.failures), out.instant("retry_at", e.retry_at), out.bytes("reason_bytes", e.reason);
+  out.number("failures", e.failures), out.instant("retry_at", e.retry_at),
+      out.bytes("reason_bytes", e.reason);
 }
 void tell(Fields& out, const TaskDead& e) {
   out.number("task", e.task), out.text("why", core::name_of(e.why)), out.text("actor", e.actor);
@@ -93,7 +96,8 @@ std::vector<Field> fields_of(const Event& event) {
 }
 
 std::string describe(const Event& event, const Stamp& stamp) {
-  std::string line = fmt::format("{:>8}  {}  {:<14}", stamp.lsn, clock_text(stamp.time), core::name_of(type_of(event)));
+  std::string line =
+      fmt::format("{:>8}  {}  {:<14}", stamp.lsn, clock_text(stamp.time), core::name_of(type_of(event)));
   for (const Field& field : fields_of(event)) line += fmt::format(" {}={}", field.name, field.value);
   return line;
 }

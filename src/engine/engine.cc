@@ -109,14 +109,17 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
 
 // The bytes are in the log and out of the state; the cache has the only other copy.
 void Engine::keep_bytes(core::Request& request, core::Lsn lsn) {
-  if (auto* submit = std::get_if<core::SubmitTask>(&request)) cache_.keep(lsn, std::move(submit->payload.bytes));
-  if (auto* complete = std::get_if<core::CompleteTask>(&request)) cache_.keep(lsn, std::move(complete->result.bytes));
+  if (auto* submit = std::get_if<core::SubmitTask>(&request))
+    cache_.keep(lsn, std::move(submit->payload.bytes));
+  if (auto* complete = std::get_if<core::CompleteTask>(&request))
+    cache_.keep(lsn, std::move(complete->result.bytes));
 }
 
 void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {
   Answer given{.ticket = ticket, .lsn = state_.last, .reply = std::move(reply)};
   if (given.reply) {
-    if (const auto* granted = std::get_if<core::Granted>(&*given.reply); granted && granted->payload.length > 0) {
+    if (const auto* granted = std::get_if<core::Granted>(&*given.reply);
+        granted && granted->payload.length > 0) {
       given.payload = cache_.find(granted->payload.lsn);
     }
   }

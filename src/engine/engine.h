@@ -3,8 +3,8 @@
 //
 //   handle(request) -> decide -> log.append -> apply -> [ answer waits for its lsn ] -> release()
 //
-// The engine owns the state and runs on one thread. It knows no socket, no thread and no clock: whoever drives
-// it reads the time once per turn and passes it in, in production and in simulation alike.
+// The engine owns the state and runs on one thread. It knows no socket, no thread and no clock: whoever
+// drives it reads the time once per turn and passes it in, in production and in simulation alike.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,8 @@ struct EngineOptions {
   std::function<void(const core::Event&, const core::Stamp&)> observer;
   core::Rules rules;
   std::size_t cache_bytes = std::size_t{64} << 20;
-  std::uint32_t digest_every = 4096;     // entries between two StateDigest records
-  std::uint32_t due_per_turn = 1024;     // expiries recorded in one turn, so that no turn is long
+  std::uint32_t digest_every = 4096;         // entries between two StateDigest records
+  std::uint32_t due_per_turn = 1024;         // expiries recorded in one turn, so that no turn is long
   std::uint32_t purge_visits_per_turn = 16;  // queues looked at for finished tasks to forget
 };
 
@@ -52,8 +52,8 @@ class Engine {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Records the new epoch, then every lease that expired in the meantime. False while the log has no room: flush
-  // and call again. Requests are handled only after this has returned true and all of it is durable.
+  // Records the new epoch, then every lease that expired in the meantime. False while the log has no room:
+  // flush and call again. Requests are handled only after this has returned true and all of it is durable.
   bool start(Instant now, const SecretKey& key_if_new);
 
   // Begins a turn: what time has brought about since the last one.
@@ -61,7 +61,8 @@ class Engine {
   // Decides one request. False if the log has no room; then the request is untouched and comes again later.
   bool handle(std::uint64_t ticket, core::Request& request);
   // A worker's word about itself; soft, never logged.
-  void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity, core::Capabilities capabilities);
+  void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity,
+                 core::Capabilities capabilities);
   // Records that a snapshot exists. False while the log has no room.
   bool record_snapshot(core::Lsn lsn, std::uint64_t digest);
   // The last entry of a clean stop. False while the log has no room.

@@ -72,7 +72,8 @@ void Housekeeper::find_living(const core::State& state) {
 
 void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
   if (blob.length == 0) return;
-  const auto after = std::ranges::upper_bound(living_, blob.lsn, {}, [](const auto& it) { return it.first.first; });
+  const auto after =
+      std::ranges::upper_bound(living_, blob.lsn, {}, [](const auto& it) { return it.first.first; });
   if (after == living_.begin()) return;
   auto& [segment, living] = *std::prev(after);
   if (blob.lsn > segment.last) return;
@@ -85,7 +86,8 @@ Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
   auto snapshots = list_snapshots(disk_);
   if (!snapshots) return std::unexpected(snapshots.error());
   while (snapshots->size() > kSnapshotsKept) {
-    if (auto removed = remove_snapshot(disk_, snapshots->front()); !removed) return std::unexpected(removed.error());
+    if (auto removed = remove_snapshot(disk_, snapshots->front()); !removed)
+      return std::unexpected(removed.error());
     snapshots->erase(snapshots->begin());
   }
   std::vector<core::MoveBlob> moves;
@@ -103,7 +105,8 @@ Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
       if (!bytes) return std::unexpected(bytes.error());
       move.blob = core::Blob(std::move(*bytes));
       if (move.blob.hash != move.from.hash) {
-        return failure(Errc::corrupt, "a payload in the log is damaged; run `baton log verify` and restore from a backup");
+        return failure(Errc::corrupt,
+                       "a payload in the log is damaged; run `baton log verify` and restore from a backup");
       }
       moves.push_back(std::move(move));
     }

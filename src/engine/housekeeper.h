@@ -1,8 +1,8 @@
 // Keeps recovery short and the disk small: makes snapshots, removes what nobody needs any more.
 //
-// A snapshot is an independent replay of sealed segments, so it never holds up the loop, and its digest checks
-// the loop's. A segment goes only when two snapshots cover it and nothing live points into it; one that is
-// nearly dead has its last living blobs copied to the head of the log first.
+// A snapshot is an independent replay of sealed segments, so it never holds up the loop, and its digest
+// checks the loop's. A segment goes only when two snapshots cover it and nothing live points into it; one
+// that is nearly dead has its last living blobs copied to the head of the log first.
 //
 // Thread: runs on one thread at a time, beside the loop; is_due() may be asked by any.
 #pragma once

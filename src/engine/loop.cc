@@ -42,12 +42,14 @@ void end_process(const Error& error) {
 }  // namespace
 
 Result<std::unique_ptr<Coordinator::Loop>> Coordinator::Loop::open(const std::string& directory,
-                                                                  CoordinatorOptions options) {
+                                                                   CoordinatorOptions options) {
   std::unique_ptr<Loop> loop(new Loop);
   loop->options_ = std::move(options);
   if (!loop->options_.on_fatal) loop->options_.on_fatal = end_process;
   if (!loop->options_.on_note) {
-    loop->options_.on_note = [](const std::string& note) { std::fprintf(stderr, "baton: %s\n", note.c_str()); };
+    loop->options_.on_note = [](const std::string& note) {
+      std::fprintf(stderr, "baton: %s\n", note.c_str());
+    };
   }
   auto disk = log::PosixDisk::open_directory(directory);
   if (!disk) return std::unexpected(disk.error());
@@ -57,7 +59,8 @@ Result<std::unique_ptr<Coordinator::Loop>> Coordinator::Loop::open(const std::st
 }
 
 Status Coordinator::Loop::start() {
-  engine::RecoverOptions recover_options{.log = options_.log, .epoch_at_least = epoch_by_clock(clock_.wall())};
+  engine::RecoverOptions recover_options{.log = options_.log,
+                                         .epoch_at_least = epoch_by_clock(clock_.wall())};
   fill_random(recover_options.uuid_if_new.bytes.data(), recover_options.uuid_if_new.bytes.size());
   SecretKey key;
   fill_random(&key, sizeof key);
@@ -67,7 +70,7 @@ Status Coordinator::Loop::start() {
   if (!recovered) return std::unexpected(recovered.error());
   recovery_ = {.snapshot = recovered->snapshot,
                .replayed = recovered->replayed,
-               .took = {clock_.since_boot().ms - began.ms},
+               .took = clock_.since_boot() - began,
                .notes = recovered->notes};
   for (const std::string& note : recovery_.notes) options_.on_note(note);
 
@@ -76,7 +79,8 @@ Status Coordinator::Loop::start() {
   log_ = std::make_unique<log::FileLog>(std::move(recovered->log.writer), [this] { wake(); });
   housekeeper_ = std::make_unique<engine::Housekeeper>(*disk_, log_->segments(), uuid, recovered->snapshot,
                                                        options_.housekeeping);
-  engine_ = std::make_unique<engine::Engine>(std::move(recovered->state), *log_, log_->epoch(), options_.engine);
+  engine_ =
+      std::make_unique<engine::Engine>(std::move(recovered->state), *log_, log_->epoch(), options_.engine);
 
   // Everything that expired while nobody was looking is recorded before the first request is taken.
   for (bool all = false; !all || log_->durable() < log_->last();) {

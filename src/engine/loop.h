@@ -70,7 +70,7 @@ class Coordinator::Loop {
   std::condition_variable loop_wakes_;
   std::vector<Item> inbox_;
   bool woken_ = false;
-  bool stopping_ = false;  // no more is taken in
+  bool stopping_ = false;   // no more is taken in
   bool abandoned_ = false;  // the object goes without close(), or the log has failed
 
   // The loop thread's own.

@@ -24,15 +24,17 @@ Status apply_record(core::State& state, const log::Record& record) {
                  .time = record.time,
                  .body_end = record.place.offset + static_cast<std::uint32_t>(record.body.size())});
   } catch (const CheckFailure& wrong) {
-    return failure(Errc::corrupt,
-                   fmt::format("entry {} ({}) contradicts the state before it: {} ({}:{}); restore from a backup",
-                               record.place.lsn, core::name_of(core::type_of(*event)), wrong.condition, wrong.file,
-                               wrong.line));
+    return failure(
+        Errc::corrupt,
+        fmt::format("entry {} ({}) contradicts the state before it: {} ({}:{}); restore from a backup",
+                    record.place.lsn, core::name_of(core::type_of(*event)), wrong.condition, wrong.file,
+                    wrong.line));
   }
   return {};
 }
 
-Result<core::State> load_newest_snapshot(log::Disk& disk, const log::Uuid& uuid, std::vector<std::string>& notes) {
+Result<core::State> load_newest_snapshot(log::Disk& disk, const log::Uuid& uuid,
+                                         std::vector<std::string>& notes) {
   auto snapshots = list_snapshots(disk);
   if (!snapshots) return std::unexpected(snapshots.error());
   for (const core::Lsn lsn : *snapshots | std::views::reverse) {
@@ -68,8 +70,9 @@ Result<Recovered> recover(log::Disk& disk, const RecoverOptions& options) {
   if (opened->dropped) recovered.notes.push_back(opened->dropped->message);
   recovered.log = std::move(*opened);
   if (recovered.log.writer->last() != recovered.state.last) {
-    return failure(Errc::corrupt, fmt::format("the log ends at entry {} but the snapshot {} is newer; restore from a backup",
-                                              recovered.log.writer->last(), snapshot_path(recovered.snapshot)));
+    return failure(Errc::corrupt,
+                   fmt::format("the log ends at entry {} but the snapshot {} is newer; restore from a backup",
+                               recovered.log.writer->last(), snapshot_path(recovered.snapshot)));
   }
   return recovered;
 }

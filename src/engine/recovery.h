@@ -15,9 +15,10 @@ struct RecoverOptions {
 struct Recovered {
   core::State state;
   log::OpenedLog log;
-  core::Lsn snapshot = 0;          // it started from, 0: from the beginning
-  std::uint64_t replayed = 0;      // entries
-  std::vector<std::string> notes;  // what an operator should know: a torn tail, a snapshot that was passed over
+  core::Lsn snapshot = 0;      // it started from, 0: from the beginning
+  std::uint64_t replayed = 0;  // entries
+  std::vector<std::string>
+      notes;  // what an operator should know: a torn tail, a snapshot that was passed over
 };
 
 // Refuses, and changes nothing, where acknowledged entries are damaged or missing.
@@ -27,6 +28,7 @@ Result<Recovered> recover(log::Disk& disk, const RecoverOptions& options);
 Status apply_record(core::State& state, const log::Record& record);
 
 // The newest snapshot that verifies; an empty state if there is none. Others are reported in `notes`.
-Result<core::State> load_newest_snapshot(log::Disk& disk, const log::Uuid& uuid, std::vector<std::string>& notes);
+Result<core::State> load_newest_snapshot(log::Disk& disk, const log::Uuid& uuid,
+                                         std::vector<std::string>& notes);
 
 }  // namespace baton::engine

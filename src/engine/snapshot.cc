@@ -62,11 +62,13 @@ Status write_content(log::File& file, const log::Uuid& uuid, const core::State& 
 }
 
 Status check_header(ByteView bytes, const log::Uuid& uuid, core::Lsn lsn) {
-  if (std::memcmp(bytes.data(), kMagic, 8) != 0 || load<std::uint32_t>(bytes.data() + 60) != crc32c(bytes.first(60))) {
+  if (std::memcmp(bytes.data(), kMagic, 8) != 0 ||
+      load<std::uint32_t>(bytes.data() + 60) != crc32c(bytes.first(60))) {
     return damaged(lsn, "the header is damaged");
   }
   if (load<std::uint16_t>(bytes.data() + 8) != kMajor) {
-    return failure(Errc::unsupported_version, snapshot_path(lsn) + " was written by a newer version of baton");
+    return failure(Errc::unsupported_version,
+                   snapshot_path(lsn) + " was written by a newer version of baton");
   }
   if (std::memcmp(bytes.data() + 16, uuid.bytes.data(), uuid.bytes.size()) != 0) {
     return damaged(lsn, "it belongs to another data directory");
@@ -81,7 +83,8 @@ std::string snapshot_path(core::Lsn lsn) { return fmt::format("snap/{:016x}.snap
 
 Status write_snapshot(log::Disk& disk, const log::Uuid& uuid, const core::State& state) {
   if (auto made = disk.make_directory("snap"); !made) return made;
-  if (auto removed = disk.remove(kUnfinished); !removed && removed.error().code != Errc::not_found) return removed;
+  if (auto removed = disk.remove(kUnfinished); !removed && removed.error().code != Errc::not_found)
+    return removed;
   auto file = disk.create(kUnfinished, 0);
   if (!file) return std::unexpected(file.error());
   Status done = write_content(**file, uuid, state);

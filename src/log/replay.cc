@@ -27,9 +27,10 @@ Status replay_segment(Disk& disk, const SegmentInfo& segment, Lsn from, Lsn to, 
     auto found = reader.next();
     if (!found) return std::unexpected(found.error());
     if (!*found) {
-      return failure(Errc::corrupt, fmt::format("{} is damaged at offset {}: {}; run `baton log verify` and restore "
-                                                "from a backup",
-                                                segment_path(segment.first), reader.position().end, reader.complaint()));
+      return failure(Errc::corrupt,
+                     fmt::format("{} is damaged at offset {}: {}; run `baton log verify` and restore "
+                                 "from a backup",
+                                 segment_path(segment.first), reader.position().end, reader.complaint()));
     }
     if (auto visited = reader.visit(from, within); !visited) return visited;
   }

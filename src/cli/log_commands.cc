@@ -1,0 +1,165 @@
+#include "cli/log_commands.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "core/event_codec.h"
+#include "engine/backup.h"
+#include "engine/describe.h"
+#include "engine/snapshot.h"
+#include "engine/verify.h"
+#include "log/posix_disk.h"
+#include "log/survey.h"
+
+namespace baton::cli {
+namespace {
+
+constexpr int kExitUnreadable = 74;  // EX_IOERR
+
+int complain(const LogOptions& options, const Error& error, int exit_code = kExitUnreadable) {
+  if (options.json) {
+    fmt::print("{{\"error\":{},\"message\":{}}}\n", engine::json_string(word(error.code)),
+               engine::json_string(error.message));
+  }
+  fmt::print(stderr, "baton: {}: {}: {}\n", options.directory, word(error.code), error.message);
+  return exit_code;
+}
+
+std::string_view name_of(engine::Finding finding) {
+  switch (finding) {
+    case engine::Finding::intact: return "intact";
+    case engine::Finding::torn_tail: return "torn_tail";
+    case engine::Finding::damaged: return "damaged";
+    case engine::Finding::contradiction: return "contradiction";
+    case engine::Finding::missing_segment: return "missing_segment";
+    case engine::Finding::unsupported_version: return "unsupported_version";
+  }
+  return "unknown";
+}
+
+int exit_code_for(const Error& error) {
+  if (error.code == Errc::corrupt) return static_cast<int>(engine::Finding::damaged);
+  if (error.code == Errc::unsupported_version) return static_cast<int>(engine::Finding::unsupported_version);
+  return kExitUnreadable;
+}
+
+}  // namespace
+
+int log_verify(const LogOptions& options) {
+  auto disk = log::PosixDisk::open_read_only(options.directory);
+  if (!disk) return complain(options, disk.error());
+  const auto report = engine::verify(**disk, options.full);
+  if (!report) return complain(options, report.error());
+  const log::LogReport& log = report->log;
+  if (options.json) {
+    fmt::print(
+        R"({{"finding":"{}","message":{},"segments":{},"batches":{},"records":{},"first_lsn":{},"last_lsn":{},)"
+        R"("clean":{},"snapshots":{},"tasks":{},"blobs":{},"blob_bytes":{},"digest":"{:016x}"}})"
+        "\n",
+        name_of(report->finding), engine::json_string(report->message), log.segments, log.batches,
+        log.records, log.first, log.last, log.clean, report->snapshots, report->tasks, report->blobs,
+        report->blob_bytes, report->digest);
+  } else {
+    fmt::print("{}: {}\n", options.directory, name_of(report->finding));
+    if (!report->message.empty()) fmt::print("{}\n", report->message);
+    fmt::print("entries {} to {} in {} batches and {} segments, {}; {} snapshots\n", log.first, log.last,
+               log.batches, log.segments, log.clean ? "closed cleanly" : "not closed cleanly",
+               report->snapshots);
+    fmt::print("{} tasks, {} payloads and results of {} bytes, digest {:016x}\n", report->tasks,
+               report->blobs, report->blob_bytes, report->digest);
+  }
+  return static_cast<int>(report->finding);
+}
+
+int log_dump(const LogOptions& options) {
+  auto disk = log::PosixDisk::open_read_only(options.directory);
+  if (!disk) return complain(options, disk.error());
+  auto snapshots = engine::list_snapshots(**disk);
+  if (!snapshots) return complain(options, snapshots.error());
+  const auto print = [&](const log::Record& record) -> Status {
+    if (record.place.lsn < options.from || (options.to != 0 && record.place.lsn > options.to)) return {};
+    auto event = core::decode(record.type, record.body);
+    if (!event) return std::unexpected(event.error());
+    const core::Stamp stamp{.lsn = record.place.lsn, .epoch = record.epoch, .time = record.time};
+    fmt::print("{}\n", options.json ? engine::describe_json(*event, stamp) : engine::describe(*event, stamp));
+    return {};
+  };
+  const core::Lsn needed_from = snapshots->empty() ? 1 : snapshots->front() + 1;
+  auto survey = log::survey_log(**disk, {.needed_from = needed_from, .visitor = print});
+  if (!survey) return complain(options, survey.error(), exit_code_for(survey.error()));
+  const log::Problem& problem = survey->report.problem;
+  if (problem.kind == log::ProblemKind::none) return 0;
+  fmt::print(stderr, "baton: {}: {}\n", options.directory, problem.message);
+  return static_cast<int>(problem.kind == log::ProblemKind::torn_tail ? engine::Finding::torn_tail
+                                                                      : engine::Finding::damaged);
+}
+
+int log_stat(const LogOptions& options) {
+  auto disk = log::PosixDisk::open_read_only(options.directory);
+  if (!disk) return complain(options, disk.error());
+  auto snapshots = engine::list_snapshots(**disk);
+  if (!snapshots) return complain(options, snapshots.error());
+  std::map<std::uint16_t, std::pair<std::uint64_t, std::uint64_t>> types;  // count and bytes by type
+  const auto count = [&](const log::Record& record) -> Status {
+    auto& [records, bytes] = types[record.type];
+    ++records;
+    bytes += record.body.size();
+    return {};
+  };
+  const core::Lsn needed_from = snapshots->empty() ? 1 : snapshots->front() + 1;
+  auto survey = log::survey_log(**disk, {.needed_from = needed_from, .visitor = count});
+  if (!survey) return complain(options, survey.error(), exit_code_for(survey.error()));
+  std::uint64_t file_bytes = 0;
+  for (const auto& segment : survey->segments) file_bytes += segment.bytes;
+  if (options.json) {
+    fmt::print(
+        R"({{"segments":{},"bytes":{},"snapshots":{},"first_lsn":{},"last_lsn":{},"epoch":{},"types":{{)",
+        survey->segments.size(), file_bytes, snapshots->size(), survey->report.first, survey->report.last,
+        survey->report.last_epoch);
+    const char* comma = "";
+    for (const auto& [type, sum] : types) {
+      fmt::print(R"({}"{}":{{"records":{},"bytes":{}}})", std::exchange(comma, ","),
+                 core::name_of(static_cast<core::EventType>(type)), sum.first, sum.second);
+    }
+    fmt::print("}}}}\n");
+    return 0;
+  }
+  fmt::print("{} segments of {} bytes, {} snapshots, entries {} to {} (epoch {:x})\n",
+             survey->segments.size(), file_bytes, snapshots->size(), survey->report.first,
+             survey->report.last, survey->report.last_epoch);
+  fmt::print("{:<16} {:>12} {:>14}\n", "entry", "count", "bytes");
+  for (const auto& [type, sum] : types) {
+    fmt::print("{:<16} {:>12} {:>14}\n", core::name_of(static_cast<core::EventType>(type)), sum.first,
+               sum.second);
+  }
+  return 0;
+}
+
+namespace {
+
+int copy(const LogOptions& options, std::string_view what) {
+  auto from = log::PosixDisk::open_read_only(options.directory);
+  if (!from) return complain(options, from.error());
+  auto to = log::PosixDisk::open_directory(options.target);
+  if (!to) return complain(options, to.error());
+  const auto copied = engine::copy_directory(**from, **to);
+  if (!copied) return complain(options, copied.error(), exit_code_for(copied.error()));
+  if (options.json) {
+    fmt::print(R"({{"segments":{},"snapshots":{},"bytes":{},"last_lsn":{}}})"
+               "\n",
+               copied->segments, copied->snapshots, copied->bytes, copied->last);
+  } else {
+    fmt::print("{} to {}: {} segments and {} snapshots, up to entry {}; the copy was verified\n", what,
+               options.target, copied->segments, copied->snapshots, copied->last);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int log_backup(const LogOptions& options) { return copy(options, "backed up"); }
+int log_restore(const LogOptions& options) { return copy(options, "restored"); }
+
+}  // namespace baton::cli

@@ -1,0 +1,117 @@
+#include "engine/verify.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "engine/recovery.h"
+#include "engine/snapshot.h"
+#include "log/segments.h"
+
+namespace baton::engine {
+namespace {
+
+Finding finding_of(log::ProblemKind kind) {
+  switch (kind) {
+    case log::ProblemKind::none: return Finding::intact;
+    case log::ProblemKind::torn_tail: return Finding::torn_tail;
+    case log::ProblemKind::corrupt: return Finding::damaged;
+    case log::ProblemKind::missing_segment: return Finding::missing_segment;
+    case log::ProblemKind::unsupported_version: return Finding::unsupported_version;
+  }
+  return Finding::damaged;
+}
+
+Finding finding_of(Errc code) {
+  return code == Errc::unsupported_version ? Finding::unsupported_version : Finding::damaged;
+}
+
+bool is_about_content(Errc code) { return code == Errc::corrupt || code == Errc::unsupported_version; }
+
+// The worst is reported, with the first message of its kind.
+void note(VerifyReport& report, Finding finding, std::string message) {
+  const bool worse = report.finding == Finding::intact || report.finding == Finding::torn_tail;
+  if (finding == Finding::intact || !worse) return;
+  report.finding = finding;
+  report.message = std::move(message);
+}
+
+void check_blobs(VerifyReport& report, const core::State& state, log::Segments& segments) {
+  const auto check = [&](const core::Task& task, const core::BlobRef& blob) {
+    if (blob.length == 0) return;
+    ++report.blobs;
+    report.blob_bytes += blob.length;
+    const auto bytes = segments.read(blob.lsn, blob.offset, blob.length);
+    if (bytes && content_hash(*bytes) == blob.hash) return;
+    note(report, Finding::damaged,
+         fmt::format("the bytes of task {} kept with entry {} are {}; restore from a backup",
+                     core::to_text(task.id()), blob.lsn, bytes ? "damaged" : "missing"));
+  };
+  for (core::Slot slot = state.ids.first_from(0); slot != 0;
+       slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
+    const core::Task& task = state.tasks[slot];
+    check(task, task.payload);
+    for (core::Slot at = task.endings; at != 0; at = state.endings[at].next)
+      check(task, state.endings[at].note);
+  }
+}
+
+}  // namespace
+
+Result<VerifyReport> verify(log::Disk& disk, bool full) {
+  VerifyReport report;
+  auto control = log::read_control(disk);
+  if (!control && !is_about_content(control.error().code)) return std::unexpected(control.error());
+  if (!control) {
+    note(report, finding_of(control.error().code), control.error().message);
+    return report;
+  }
+  if (!*control) return failure(Errc::not_found, "there is no baton log in this directory");
+
+  core::State state;
+  std::map<core::Lsn, std::uint64_t> digests;  // of the snapshots, by lsn
+  auto snapshots = list_snapshots(disk);
+  if (!snapshots) return std::unexpected(snapshots.error());
+  for (const core::Lsn lsn : *snapshots) {
+    auto snapshot = read_snapshot(disk, (*control)->uuid, lsn);
+    if (!snapshot && !is_about_content(snapshot.error().code)) return std::unexpected(snapshot.error());
+    if (!snapshot) {
+      note(report, finding_of(snapshot.error().code), snapshot.error().message);
+      continue;
+    }
+    ++report.snapshots;
+    digests[lsn] = snapshot->digest;
+    if (!full && state.last == 0) state = std::move(*snapshot);
+  }
+
+  std::optional<Error> contradiction;
+  const auto visitor = [&](const log::Record& record) -> Status {
+    if (auto applied = apply_record(state, record); !applied) {
+      contradiction = applied.error();
+      return applied;
+    }
+    const auto recorded = digests.find(state.last);
+    if (recorded == digests.end() || recorded->second == state.digest) return {};
+    contradiction =
+        Error{Errc::corrupt, fmt::format("{} is not what the entries up to it give; remove it only after "
+                                         "a backup of the whole directory",
+                                         snapshot_path(state.last))};
+    return std::unexpected(*contradiction);
+  };
+  auto survey =
+      log::survey_log(disk, {.needed_from = state.last + 1, .read_older = true, .visitor = visitor});
+  if (contradiction) {
+    note(report, Finding::contradiction, contradiction->message);
+    return report;
+  }
+  if (!survey) return std::unexpected(survey.error());
+  report.log = survey->report;
+  note(report, finding_of(survey->report.problem.kind), survey->report.problem.message);
+  report.tasks = state.tasks.used();
+  report.digest = state.digest;
+  log::Segments segments(disk, survey->segments);
+  check_blobs(report, state, segments);
+  return report;
+}
+
+}  // namespace baton::engine
