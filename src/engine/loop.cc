@@ -142,11 +142,17 @@ bool Coordinator::Loop::take_inbox() {
   if (const auto due = engine_->next_due()) {
     wait_ms = std::clamp<std::int64_t>((*due - time_->now()).ms, 0, wait_ms);
   }
+  // What is left over waits for room in the log, that is, for the flush in flight.
   std::unique_lock lock(mutex_);
-  const auto something = [&] { return woken_ || abandoned_ || stopping_ || !inbox_.empty(); };
+  const bool idle = next_ == taken_.size();
+  const auto something = [&] { return woken_ || abandoned_ || (idle && !inbox_.empty()); };
   loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
   woken_ = false;
-  taken_.swap(inbox_);
+  if (idle) {
+    taken_.clear();
+    next_ = 0;
+    taken_.swap(inbox_);
+  }
   return !abandoned_;
 }
 
@@ -154,7 +160,7 @@ void Coordinator::Loop::run_loop() {
   while (take_inbox()) {
     // Read after waiting, so that no request is judged by a time from before a pause.
     engine_->begin_turn(time_->now());
-    handle_backlog();
+    handle_taken();
     log_->start_flush();
     deliver();
     if (auto failed = log_->failure(); !failed) return give_up(failed.error());
@@ -163,10 +169,13 @@ void Coordinator::Loop::run_loop() {
   }
 }
 
-void Coordinator::Loop::handle_backlog() {
-  for (Item& item : taken_) backlog_.push_back(std::move(item));
-  taken_.clear();
-  while (!backlog_.empty() && handle(backlog_.front())) backlog_.pop_front();
+// The disk is given work as soon as there is some: what is handled meanwhile leaves with the next flush.
+void Coordinator::Loop::handle_taken() {
+  constexpr std::size_t kFlushAfter = 16;
+  for (std::size_t handled = 1; next_ < taken_.size() && handle(taken_[next_]); ++handled) {
+    ++next_;
+    if (handled % kFlushAfter == 0) log_->start_flush();
+  }
 }
 
 bool Coordinator::Loop::handle(Item& item) {
@@ -216,7 +225,7 @@ bool Coordinator::Loop::finish() {
     const std::lock_guard lock(mutex_);
     if (!stopping_ || !inbox_.empty()) return false;
   }
-  const bool quiet = backlog_.empty() && !engine_->has_waiting_answers() && visitors_.empty();
+  const bool quiet = next_ == taken_.size() && !engine_->has_waiting_answers() && visitors_.empty();
   if (!quiet || !engine_->seal()) return false;
   closed_ = log_->close();
   return true;
@@ -229,7 +238,7 @@ void Coordinator::Loop::give_up(const Error& error) {
     inbox_.clear();
   }
   options_.on_fatal(error);
-  backlog_.clear();
+  taken_.clear();
   callers_.clear();
   visitors_.clear();
   closed_ = std::unexpected(error);
@@ -245,7 +254,7 @@ Status Coordinator::Loop::close() {
   const std::lock_guard no_more_snapshots(tidying_);
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    stopping_ = woken_ = true;
   }
   loop_wakes_.notify_one();
   if (loop_thread_.joinable()) loop_thread_.join();
