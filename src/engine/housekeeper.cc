@@ -77,7 +77,8 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
   if (after == living_.begin()) return;
   auto& [segment, living] = *std::prev(after);
   if (blob.lsn > segment.last) return;
-  living.bytes += blob.length;
+  // With the header and padding a copy would have, or a segment full of tiny payloads would look dead.
+  living.bytes += log::stored_bytes(blob.length);
   // Beyond a quarter the segment stays as it is, and a list of its blobs is of no use.
   if (living.bytes * 4 < segment.bytes) living.blobs.push_back(std::move(mover));
 }

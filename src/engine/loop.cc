@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <semaphore>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -19,6 +20,7 @@ namespace baton {
 namespace {
 
 constexpr Duration kDiskCheckEvery = seconds(1);
+constexpr std::size_t kMovesAtOnce = 256;
 constexpr int kExitLogFailed = 74;  // EX_IOERR
 
 void fill_random(void* into, std::size_t bytes) {
@@ -294,9 +296,13 @@ Status Coordinator::Loop::tidy() {
   if (!recorded) return failure(Errc::closed, "the coordinator has stopped");
   auto moves = housekeeper_->clean_up();
   if (!moves) return std::unexpected(moves.error());
-  for (core::MoveBlob& move : *moves) {
-    wait_for([&](std::shared_ptr<void> ticket) {
-      ask(std::move(move), [ticket = std::move(ticket)](engine::Answer) {});
+  // In groups, which share batches: one by one each would fill a block of its own, and the segment they come
+  // to would be nearly dead in its turn.
+  for (std::size_t at = 0; at < moves->size(); at += kMovesAtOnce) {
+    wait_for([&](const std::shared_ptr<void>& ticket) {
+      for (core::MoveBlob& move : std::span(*moves).subspan(at, std::min(kMovesAtOnce, moves->size() - at))) {
+        ask(std::move(move), [ticket](engine::Answer) {});
+      }
     });
   }
   return {};
