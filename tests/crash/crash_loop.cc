@@ -15,6 +15,7 @@ namespace baton::crash {
 namespace {
 
 constexpr std::int64_t kStartLimitMs = 20'000;
+constexpr int kExitLogFailed = 74;
 constexpr unsigned kVerifyEvery = 5;  // rounds
 
 // The rounds on one directory.
@@ -27,6 +28,7 @@ class Life {
   void verify();
 
  private:
+  void judge(const Exit& exit, const std::string& errors);
   std::uint64_t below(std::uint64_t bound) { return dice_() % bound; }
   bool hear(const std::string& line) {
     started_ = expectation_.take(line) || started_;
@@ -55,7 +57,7 @@ void Life::run_round(unsigned round) {
   shim_.seed = dice_();
   shim_.early_percent = below(3) * 15;
   shim_.sync_us = below(3) * 200;
-  shim_.fail = options_.fail;
+  if (options_.fail_syncs) shim_.fail = fmt::format("sync:{}:EIO:once", 1 + below(100));
   ChildOptions child_options{
       .command = {options_.worker, data_, std::to_string(dice_()), std::to_string(round)}};
   if (options_.cut == Cut::power) child_options.environment = shim_.environment();
@@ -82,14 +84,21 @@ void Life::run_round(unsigned round) {
   listen_for(child, 0);
   expectation_.end_round();
   ++result_.rounds;
-  if (exit.signal != SIGKILL && options_.fail.empty()) {
-    complain(fmt::format("the process ended by itself, code {} signal {}: {}", exit.code, exit.signal,
-                         child.errors()));
-  }
+  judge(exit, child.errors());
   if (!started_ && !from_the_start) ++result_.refused_starts;
   if (!started_ && from_the_start) ++result_.killed_while_starting;
   if (shim_.page().syncs_begun > shim_.page().syncs_ended) ++result_.killed_in_flush;
   result_.sectors_early += shim_.page().sectors_early;
+}
+
+void Life::judge(const Exit& exit, const std::string& errors) {
+  if (exit.signal == SIGKILL) return;
+  const bool stopped =
+      exit.code == kExitLogFailed && errors.find("stopping without answering") != std::string::npos;
+  const bool refused = exit.code == 1 && errors.find("IO_FAILED") != std::string::npos;  // at the start
+  if (stopped) ++result_.ended_with_74;
+  if (options_.fail_syncs && (stopped || refused)) return;
+  complain(fmt::format("the process ended by itself, code {} signal {}: {}", exit.code, exit.signal, errors));
 }
 
 void Life::verify() {
@@ -125,15 +134,15 @@ LoopResult run_crash_loop(const LoopOptions& options) {
 }
 
 std::string LoopResult::summary() const {
-  std::string text = fmt::format(
-      "{} rounds, {} acks, {} lost, {} phantom, {} doubly valid leases; {} completions, {} snapshots, {} "
-      "refusals, "
-      "{} outcomes nobody was told; killed {} times while starting and {} times in a flush, stopped {} "
-      "times; {} "
-      "sectors early; {} directories verified, {} with a torn tail",
-      rounds, tally.acks, tally.lost, tally.phantom, tally.doubly_valid, tally.completions, tally.snapshots,
-      tally.refused, tally.unknown, killed_while_starting, killed_in_flush, stopped, sectors_early, verified,
-      torn);
+  std::string text = fmt::format("{} rounds, {} acks, {} lost, {} phantom, {} doubly valid leases", rounds,
+                                 tally.acks, tally.lost, tally.phantom, tally.doubly_valid);
+  text += fmt::format("; {} completions, {} snapshots, {} refusals, {} outcomes nobody was told",
+                      tally.completions, tally.snapshots, tally.refused, tally.unknown);
+  text += fmt::format("; killed {} times while starting and {} times in a flush, stopped {} times",
+                      killed_while_starting, killed_in_flush, stopped);
+  text += fmt::format(
+      "; {} ended by a failed sync; {} sectors early; {} directories verified, {} with a torn tail",
+      ended_with_74, sectors_early, verified, torn);
   for (const std::string& complaint : tally.complaints) text += "\n  " + complaint;
   return text;
 }

@@ -21,7 +21,7 @@ struct LoopOptions {
   unsigned rounds_per_directory = 20;  // then a new one, so that what has to be compared stays small
   std::string worker = BATON_CRASH_WORKER;
   int mutant = 0;
-  std::string fail;         // as in power_shim.h
+  bool fail_syncs = false;  // in each round one sync fails and loses its data; needs the shim
   bool stop_early = false;  // at the first complaint
 };
 
@@ -30,6 +30,7 @@ struct LoopResult {
   unsigned rounds = 0;
   unsigned killed_while_starting = 0;
   unsigned killed_in_flush = 0;  // with the shim: a sync had begun and not ended
+  unsigned ended_with_74 = 0;    // as it should after a failed sync
   unsigned stopped = 0;          // rounds with SIGSTOP and SIGCONT
   unsigned verified = 0;         // directories that were read to the last byte
   unsigned torn = 0;             // of them with a torn tail
