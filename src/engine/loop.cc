@@ -33,6 +33,19 @@ core::Epoch epoch_by_clock(Instant wall) {
   return static_cast<core::Epoch>(std::clamp<std::int64_t>(wall.ms / 1000 - k2020, 1, UINT32_MAX));
 }
 
+// An entry has to fit the log's largest record. So a log with small batches takes only small payloads, and
+// one in which the larger of the other entries have no room is not used at all.
+Status fit_rules_to_log(const log::Options& log, core::Rules& rules) {
+  constexpr std::size_t kLargestOther = 16 << 10;
+  constexpr std::size_t kBesidesPayload = 4 << 10;  // names, capabilities and numbers of a TaskCreated
+  const std::size_t entry_max = log::record_bytes_max(log);
+  if (entry_max < kLargestOther) {
+    return failure(Errc::invalid_request, "the log's batch_bytes has to be at least 16384");
+  }
+  rules.payload_bytes_max = std::min(rules.payload_bytes_max, entry_max - kBesidesPayload);
+  return {};
+}
+
 void end_process(const Error& error) {
   std::fprintf(stderr,
                "baton: the log cannot be written: %s\n"
@@ -53,6 +66,8 @@ Result<std::unique_ptr<Coordinator::Loop>> Coordinator::Loop::open(const std::st
       std::fprintf(stderr, "baton: %s\n", note.c_str());
     };
   }
+  if (auto fits = fit_rules_to_log(loop->options_.log, loop->options_.engine.rules); !fits)
+    return std::unexpected(fits.error());
   auto disk = log::PosixDisk::open_directory(directory);
   if (!disk) return std::unexpected(disk.error());
   loop->disk_ = std::move(*disk);
