@@ -13,28 +13,13 @@
 #include "base/check.h"
 #include "base/mutant.h"
 #include "engine/coordinator.h"
+#include "tests/crash/speech.h"
 #include "tests/crash/vocabulary.h"
 
 namespace baton::crash {
 namespace {
 
 constexpr unsigned kSubmissionsMax = 150;  // of each client in one round, so that what is checked stays small
-
-template <class... Parts>
-void say(fmt::format_string<Parts...> format, Parts&&... parts) {
-  std::string line = fmt::format(format, std::forward<Parts>(parts)...);
-  line += '\n';
-  BATON_CHECK(::write(STDOUT_FILENO, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
-}
-
-CoordinatorOptions small_options() {
-  CoordinatorOptions options;
-  options.log = {.segment_bytes = 64 << 10, .batch_bytes = 8 << 10};
-  options.engine.digest_every = 64;
-  options.engine.cache_bytes = 16 << 10;  // most payloads are read back from the log
-  options.housekeeping.snapshot_every_bytes = 64 << 10;
-  return options;
-}
 
 class Actor {
  public:
@@ -187,46 +172,11 @@ void Actor::be_operator() {
   }
 }
 
-std::string bytes_hash(Coordinator& coordinator, const core::BlobRef& blob) {
-  if (blob.length == 0) return "-";
-  const auto bytes = coordinator.read(blob);
-  return bytes ? hash_text(text_of(*bytes)) : "!";
-}
-
-void report(Coordinator& coordinator) {
-  std::size_t count = 0;
-  core::ListTasks query{.ns = kNamespace, .count_max = core::kListTasksMax};
-  do {
-    const auto page = coordinator.list(query);
-    BATON_CHECK(page.has_value());
-    for (const core::TaskView& task : page->tasks) {
-      ++count;
-      say("T {} {} {} {} {} {} {} {} {}", core::to_text(task.id), task.key.empty() ? "-" : task.key,
-          task.queue, core::name_of(task.state), task.attempt, bytes_hash(coordinator, task.payload),
-          bytes_hash(coordinator, task.note),
-          task.state == core::TaskState::leased ? fmt::format("{:x}-{:x}", task.lease_epoch, task.lease)
-                                                : "-",
-          task.retry_of.lsn == 0 ? "-" : core::to_text(task.retry_of));
-    }
-    query.from = page->next;
-  } while (query.from != 0);
-  const auto queues = coordinator.queues(kNamespace);
-  BATON_CHECK(queues.has_value());
-  for (const core::QueueView& queue : *queues) {
-    if (queue.paused) say("Q {}", queue.name);
-  }
-  say("R {} {} {} {}", clock_ms(), count, coordinator.recovery().replayed, coordinator.recovery().snapshot);
-}
-
 int run(const std::string& directory, std::uint64_t seed, unsigned round) {
   auto opened = Coordinator::open(directory, small_options());
-  if (!opened) {
-    fmt::print(stderr, "{}: {}\n", word(opened.error().code), opened.error().message);
-    return 1;
-  }
+  if (!opened) return complain(opened.error());
   Coordinator& coordinator = **opened;
   report(coordinator);
-  if (round == 0) return coordinator.close() ? 0 : 1;
   std::vector<std::thread> threads;
   unsigned number = 0;
   const auto start = [&](void (Actor::*role)()) {
