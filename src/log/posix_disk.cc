@@ -30,6 +30,21 @@ Status fill_with_zeros(File& file, std::uint64_t size) {
   return {};
 }
 
+// A signal may interrupt an open on some file systems; nothing has happened then.
+int open_again(const std::string& path, int flags) {
+  for (;;) {
+    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
+    if (descriptor >= 0 || errno != EINTR) return descriptor;
+  }
+}
+
+DIR* list_again(const std::string& path) {
+  for (;;) {
+    DIR* directory = ::opendir(path.c_str());
+    if (directory != nullptr || errno != EINTR) return directory;
+  }
+}
+
 std::string parent_of(const std::string& directory) {
   const auto end = directory.find_last_not_of('/');
   const auto slash = directory.find_last_of('/', end);
@@ -38,7 +53,7 @@ std::string parent_of(const std::string& directory) {
 }
 
 Status sync_full_directory(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int descriptor = open_again(path, O_RDONLY | O_DIRECTORY);
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", path));
   const int done = ::fsync(descriptor);
   const int number = errno;
@@ -73,7 +88,7 @@ PosixDisk::~PosixDisk() {
 
 Status PosixDisk::take_lock() {
   const std::string path = full("LOCK");
-  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  lock_ = open_again(path, O_RDWR | O_CREAT);
   if (lock_ < 0) return std::unexpected(system_error(errno, "open", path));
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return std::unexpected(system_error(errno, "lock", path));
@@ -102,7 +117,7 @@ Status PosixDisk::refuse_change(const std::string& path) const {
 Result<std::unique_ptr<File>> PosixDisk::create(const std::string& path, std::uint64_t size) {
   if (auto refused = refuse_change(path); !refused) return std::unexpected(refused.error());
   const std::string name = full(path);
-  const int descriptor = ::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const int descriptor = open_again(name, O_RDWR | O_CREAT | O_EXCL);
   if (descriptor < 0) return std::unexpected(system_error(errno, "create", name));
   auto file = posix_file(descriptor, name);
   if (auto filled = fill_with_zeros(*file, size); !filled) return std::unexpected(filled.error());
@@ -111,18 +126,18 @@ Result<std::unique_ptr<File>> PosixDisk::create(const std::string& path, std::ui
 
 Result<std::unique_ptr<File>> PosixDisk::open(const std::string& path) {
   const std::string name = full(path);
-  const int descriptor = ::open(name.c_str(), (read_only_ ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+  const int descriptor = open_again(name, read_only_ ? O_RDONLY : O_RDWR);
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", name));
   return posix_file(descriptor, name);
 }
 
 Result<std::unique_ptr<File>> PosixDisk::open_uncached(const std::string& path) {
   const std::string name = full(path);
-  const int direct = ::open(name.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+  const int direct = open_again(name, O_RDONLY | O_DIRECT);
   if (direct >= 0) return direct_file(direct, name);
   if (errno != EINVAL) return std::unexpected(system_error(errno, "open", name));
 
-  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open_again(name, O_RDONLY);
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", name));
   auto file = posix_file(descriptor, name);
   if (auto synced = file->sync(); !synced && !read_only_) return std::unexpected(synced.error());
@@ -159,7 +174,7 @@ Status PosixDisk::sync_directory(const std::string& path) {
 }
 
 Result<std::vector<std::string>> PosixDisk::list(const std::string& path) {
-  DIR* directory = ::opendir(full(path).c_str());
+  DIR* directory = list_again(full(path));
   if (!directory) return std::unexpected(system_error(errno, "list", full(path)));
   std::vector<std::string> names;
   errno = 0;
