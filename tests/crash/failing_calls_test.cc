@@ -26,10 +26,9 @@ struct Endings {
 
 class FailingCall : public testing::Test {
  protected:
-  Ran play(const std::string& round, bool report, bool with_shim) {
-    ChildOptions options{.command = {BATON_CRASH_SCRIPT, data_, round}};
+  Ran play(const std::string& round, bool report = false) {
+    ChildOptions options{.command = {BATON_CRASH_SCRIPT, data_, round}, .environment = shim_.environment()};
     if (report) options.command.emplace_back("report");
-    if (with_shim) options.environment = shim_.environment();
     return run(options, 20'000);
   }
 
@@ -37,7 +36,7 @@ class FailingCall : public testing::Test {
   void make_used() {
     shim_.reset();
     shim_.fail = "rename:6:EIO:once";  // ends it in the middle
-    left_behind_ = play("1", false, true);
+    left_behind_ = play("1");
     EXPECT_EQ(left_behind_.exit.code, kExitLogFailed);
     std::filesystem::copy(data_, kept_, std::filesystem::copy_options::recursive);
   }
@@ -45,7 +44,7 @@ class FailingCall : public testing::Test {
   std::vector<std::uint64_t> calls_without_fault(bool used) {
     start_over(used);
     shim_.fail.clear();
-    EXPECT_EQ(play("2", false, true).exit.code, 0);
+    EXPECT_EQ(play("2").exit.code, 0);
     std::vector<std::uint64_t> counts;
     for (const auto& count : shim_.page().calls) counts.push_back(count);
     return counts;
@@ -61,7 +60,7 @@ class FailingCall : public testing::Test {
     SCOPED_TRACE(fault + (used ? " in a used directory" : " in a new directory"));
     start_over(used);
     shim_.fail = fault;
-    const Ran failed = play("2", false, true);
+    const Ran failed = play("2");
     const bool fired = shim_.page().faults > 0;
     ++endings_.cases;
     if (failed.exit.code == 0) ++endings_.survived;
@@ -80,14 +79,18 @@ class FailingCall : public testing::Test {
       EXPECT_EQ(failed.exit.code, 0) << failed.errors;
     }
 
-    const Ran after = play("3", true, false);
+    shim_.fail.clear();
+    const Ran after = play("3", true);
     EXPECT_EQ(after.exit.code, 0) << after.errors;
     Tally tally;
     Expectation expectation(tally);
     if (used) {
       for (const std::string& line : left_behind_.lines) expectation.take(line);
     }
-    for (const std::string& line : failed.lines) expectation.take(line);
+    for (const std::string& line : failed.lines) {
+      if (line.find_first_of("TQR") != 0)
+        expectation.take(line);  // its report may lack what it failed to read
+    }
     for (const std::string& line : after.lines) expectation.take(line);
     for (const std::string& complaint : tally.complaints) ADD_FAILURE() << complaint;
   }
