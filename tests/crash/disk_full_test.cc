@@ -1,0 +1,75 @@
+// A disk that is nearly full refuses submissions and lets what is under way finish; when there is space
+// again, so is service.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "engine/verify.h"
+#include "log/posix_disk.h"
+#include "tests/crash/child.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::crash {
+namespace {
+
+std::string all(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+void expect_graceful(const std::vector<std::string>& lines, const Exit& exit, const std::string& errors) {
+  const std::string said = all(lines);
+  EXPECT_NE(said.find("refused EXHAUSTED after "), std::string::npos) << said;
+  EXPECT_NE(said.find("completed 50\n"), std::string::npos) << said;
+  EXPECT_NE(said.find("resumed\n"), std::string::npos) << said;
+  EXPECT_EQ(exit.code, 0) << "signal " << exit.signal << "\n" << errors << said;
+}
+
+TEST(NearlyFullDisk, RefusesSubmissionsAndLetsCompletionsThroughUntilThereIsSpaceAgain) {
+  for (const std::uint64_t capacity : {700'000u, 1'000'000u, 1'234'567u, 2'000'000u}) {
+    SCOPED_TRACE(capacity);
+    const TemporaryDirectory directory;
+    const std::string data = directory.path() + "/data";
+    Shim shim(directory.path() + "/page", data);
+    shim.page().capacity_bytes = capacity;
+    Child child({.command = {BATON_CRASH_FILL, data}, .environment = shim.environment()});
+    std::vector<std::string> lines;
+    child.listen(after_ms(30'000), [&](const std::string& line) {
+      lines.push_back(line);
+      if (line == "waiting") shim.page().capacity_bytes = 10 * capacity;
+      return true;
+    });
+    expect_graceful(lines, child.wait(after_ms(30'000)), child.errors());
+  }
+}
+
+// The same on a real file system, where this process may mount one.
+TEST(NearlyFullDisk, BehavesTheSameOnARealFileSystem) {
+  const TemporaryDirectory directory;
+  const std::string script =
+      "mount -t tmpfs -o size=3m tmpfs \"$1\" 2>/dev/null || exit 99; "
+      "head -c 2000000 /dev/zero > \"$1/ballast\" && exec \"$0\" \"$1/data\" \"$1/ballast\"";
+  const Ran ran = run(
+      {.command = {"/usr/bin/unshare", "-m", "/bin/sh", "-c", script, BATON_CRASH_FILL, directory.path()}});
+  if (ran.exit.code == 99 || ran.exit.code == 127 || ran.errors.find("unshare") != std::string::npos) {
+    GTEST_SKIP() << "no file system can be mounted here";
+  }
+  expect_graceful(ran.lines, ran.exit, ran.errors);
+}
+
+TEST(FullDisk, IsSaidAtTheStart) {
+  const TemporaryDirectory directory;
+  const std::string data = directory.path() + "/data";
+  Shim shim(directory.path() + "/page", data);
+  shim.page().capacity_bytes = 10'000;
+  const Ran ran = run({.command = {BATON_CRASH_FILL, data}, .environment = shim.environment()});
+  EXPECT_EQ(ran.exit.code, 1);
+  EXPECT_NE(ran.errors.find("NO_SPACE: "), std::string::npos) << ran.errors;
+  EXPECT_NE(ran.errors.find("free some space"), std::string::npos) << ran.errors;
+}
+
+}  // namespace
+}  // namespace baton::crash
