@@ -258,6 +258,10 @@ Status Coordinator::Loop::close() {
   }
   loop_wakes_.notify_one();
   if (loop_thread_.joinable()) loop_thread_.join();
+  engine_.reset();
+  housekeeper_.reset();
+  log_.reset();
+  disk_.reset();  // another process may have the directory now
   return closed_;
 }
 
@@ -277,6 +281,7 @@ void Coordinator::Loop::run_housekeeping() {
 
 Status Coordinator::Loop::tidy() {
   const std::lock_guard lock(tidying_);
+  if (!housekeeper_) return failure(Errc::closed, "the coordinator has stopped");
   auto made = housekeeper_->make_snapshot();
   if (!made) return std::unexpected(made.error());
   if (made->lsn == 0) return {};
@@ -303,6 +308,7 @@ Status Coordinator::Loop::tidy() {
 }
 
 Result<Bytes> Coordinator::Loop::read(const core::BlobRef& blob) {
+  if (!log_) return failure(Errc::closed, "the coordinator has stopped");
   if (blob.length == 0) return Bytes{};
   auto bytes = log_->segments().read(blob.lsn, blob.offset, blob.length);
   if (bytes && content_hash(*bytes) != blob.hash) {
