@@ -19,6 +19,7 @@ namespace baton {
 namespace {
 
 constexpr Duration kDiskCheckEvery = seconds(1);
+constexpr Duration kMarkWhenIdleFor = milliseconds(50);
 constexpr int kExitLogFailed = 74;  // EX_IOERR
 
 void fill_random(void* into, std::size_t bytes) {
@@ -138,7 +139,8 @@ void Coordinator::Loop::run(std::function<bool(engine::Engine&)> now, std::funct
 
 // Waits until there is something to do. False when it is all over.
 bool Coordinator::Loop::take_inbox() {
-  std::int64_t wait_ms = kDiskCheckEvery.ms;
+  const bool marked = engine_->state().last == marked_;
+  std::int64_t wait_ms = marked ? kDiskCheckEvery.ms : kMarkWhenIdleFor.ms;
   if (const auto due = engine_->next_due()) {
     wait_ms = std::clamp<std::int64_t>((*due - time_->now()).ms, 0, wait_ms);
   }
@@ -146,7 +148,8 @@ bool Coordinator::Loop::take_inbox() {
   std::unique_lock lock(mutex_);
   const bool idle = next_ == taken_.size();
   const auto something = [&] { return woken_ || abandoned_ || (idle && !inbox_.empty()); };
-  loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
+  const bool quiet = !loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
+  if (quiet && !marked && engine_->mark()) marked_ = engine_->state().last;
   woken_ = false;
   if (idle) {
     taken_.clear();
