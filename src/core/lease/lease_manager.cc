@@ -21,8 +21,16 @@ struct Standing {
   const Ending* ended = nullptr;  // it was, and this is how that ended
 };
 
+bool is_genuine(const State& state, const Task& task, const LeaseId& lease) {
+  return lease.nonce == lease_nonce(state.key, lease.epoch, lease.lsn, task.lsn);
+}
+
+bool is_held_under(const State& state, const Task& task, const LeaseId& lease) {
+  return task.lease != 0 && state.leases[task.lease].lsn == lease.lsn && is_genuine(state, task, lease);
+}
+
 Standing standing(const State& state, const Task& task, const LeaseId& lease, Instant now) {
-  if (lease.nonce != lease_nonce(state.key, lease.epoch, lease.lsn, task.lsn)) return {};
+  if (!is_genuine(state, task, lease)) return {};
   if (task.lease != 0 && state.leases[task.lease].lsn == lease.lsn) {
     // The engine records an expiry before it decides anything about the task.
     BATON_CHECK(now < state.leases[task.lease].expiry);
@@ -68,7 +76,9 @@ Extension extension(const State& state, std::string_view ns, const ExtendLease& 
   const Slot slot = find_task(state, ns, request.task);
   if (slot == 0) return refused(Errc::not_found, "no such task");
   const Task& task = state.tasks[slot];
-  const bool lapsed = task.lease != 0 && at.now >= state.leases[task.lease].expiry;
+  // One of many may have expired without a record so far, since it does not matter to the others.
+  const bool lapsed = task.lease != 0 && at.now >= state.leases[task.lease].expiry &&
+                      is_held_under(state, task, request.lease);
   if (lapsed) return refused(Errc::lease_lost, "the lease is no longer held");
   const Standing now = standing(state, task, request.lease, at.now);
   if (now.ended != nullptr) return refused(Errc::lease_lost, "the lease is no longer held");
