@@ -133,6 +133,11 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
   if (request.queues.empty()) return Reject{Errc::invalid_request, "name at least one queue"};
   if (request.queues.size() > kQueuesPerLeaseMax) return Reject{Errc::too_large, "more than 16 queues"};
 
+  for (const std::string& queue : request.queues) {
+    if (!is_name(queue))
+      return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
+  }
+
   const std::uint32_t active = active_leases(state, request.ns, request.worker);
   if (workers.spare_capacity(request.ns, request.worker, active) == 0)
     return Reply{Nothing{NothingBecause::at_capacity}};
@@ -142,11 +147,7 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
   bool any_paused = false;
   for (const std::string& name : request.queues) {
     const Slot slot = find_queue(state, request.ns, name);
-    if (slot == 0) {
-      if (!is_name(name))
-        return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
-      continue;
-    }
+    if (slot == 0) continue;
     const Queue& queue = state.queues[slot];
     any_paused |= queue.paused;
     if (queue.paused) continue;
