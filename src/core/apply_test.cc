@@ -35,7 +35,8 @@ Authority a_busy_day() {
   return authority;
 }
 
-// T5, T26, T28, T56, T57: the entries alone give the state, indexes included, as often as they are read.
+// T5, T11, T26, T27, T28, T56, T57: the entries alone give the state, indexes included, as often as they are
+// read.
 TEST(Replay, GivesTheSameState) {
   const Authority authority = a_busy_day();
   for (int time = 0; time < 2; ++time) {
@@ -87,9 +88,13 @@ TEST(Replay, NeedsNoWorkerRegistry) {
     authority->ask(complete(authority->grant(a_worker(), kStart)), kStart);
   }
   EXPECT_EQ(with.state().digest, without.state().digest);
+  // T16: who holds what comes from the entries alone.
+  with.submit(a_task(), kStart);
+  with.grant(a_worker(), kStart);
+  EXPECT_EQ(active_leases(replayed(with.log()), "n", "w"), 1u);
 }
 
-// D25, T66
+// D25
 TEST(Apply, TakesEachEntryOnceAndInOrder) {
   const ThrowOnCheck throwing;
   Authority authority;
@@ -192,7 +197,6 @@ TEST(Apply, StopsOverWhatCannotHaveHappened) {
   EXPECT_TRUE(is_refused(authority, QueuePaused{"n", "q"}, now));
 }
 
-// D2
 TEST(Apply, StopsWhenTimeGoesBack) {
   Authority authority;
   authority.submit(a_task(), kStart + seconds(1));
@@ -200,7 +204,7 @@ TEST(Apply, StopsWhenTimeGoesBack) {
   EXPECT_FALSE(is_refused(authority, Sealed{}, kStart + seconds(1)));
 }
 
-// D32, D23: control entries touch no task; a digest that does not fit stops everything.
+// D32: control entries touch no task; a digest that does not fit stops everything.
 TEST(ControlEntries, TouchNoTask) {
   Authority authority = a_busy_day();
   const std::uint64_t digest = authority.state().digest;
@@ -222,7 +226,7 @@ TEST(ControlEntries, KeepTheKeyAndRaiseTheEpoch) {
   EXPECT_FALSE(is_refused(authority, EpochStarted{.key = kKey}, kStart, kEpoch + 1));
 }
 
-// T63, T72: outside of tools and tests, a failed check ends the process.
+// T72: outside of tools and tests, a failed check ends the process.
 TEST(ApplyDeathTest, EndsTheProcessOverAnImpossibleEntry) {
   State state;
   EXPECT_DEATH(apply(state, Sealed{}, {.lsn = 2}), "internal check failed");

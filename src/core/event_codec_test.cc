@@ -107,7 +107,7 @@ void expect_nothing_or_itself(EventType type, ByteView bytes) {
   }
 }
 
-// T45: an entry that is cut decodes to nothing, unless only its blob is shorter, which the log's own checksum
+// An entry that is cut decodes to nothing, unless only its blob is shorter, which the log's own checksum
 // tells.
 TEST(Events, DecodeWholeOrNotAtAll) {
   for (const Event& event : examples()) {
@@ -155,6 +155,17 @@ TEST(Events, WithTooManyItemsAreRefused) {
   EXPECT_FALSE(decodes(TasksPurged{std::vector<Lsn>(kPurgeItemsMax + 1)}));
   EXPECT_TRUE(decodes(LeasesExtended{std::vector<LeaseExtended>(kExtendItemsMax)}));
   EXPECT_FALSE(decodes(LeasesExtended{std::vector<LeaseExtended>(kExtendItemsMax + 1)}));
+}
+
+// T7
+TEST(Events, WithUnknownWordsAreRefused) {
+  const auto decodes = [](const Event& event) { return decoded(type_of(event), encoded(event)).has_value(); };
+  EXPECT_TRUE(decodes(TaskFailed{.outcome = Ended::dead}));
+  EXPECT_FALSE(decodes(TaskFailed{.outcome = static_cast<Ended>(int(Ended::dead) + 1)}));
+  EXPECT_TRUE(decodes(TaskDead{.why = DeadReason::attempts_exhausted}));
+  EXPECT_FALSE(decodes(TaskDead{.why = static_cast<DeadReason>(int(DeadReason::attempts_exhausted) + 1)}));
+  EXPECT_TRUE(decodes(BlobMoved{.part = BlobPart::note}));
+  EXPECT_FALSE(decodes(BlobMoved{.part = static_cast<BlobPart>(int(BlobPart::note) + 1)}));
 }
 
 TEST(Events, SayTheUsualRetryPolicyInOneWayOnly) {

@@ -157,7 +157,7 @@ TEST(Limits, HoldForNumbersInOneRequest) {
   EXPECT_EQ(refusal(many), Errc::too_large);
 }
 
-// X3, D22
+// X3
 TEST(Limits, HoldForTasks) {
   Authority authority({.tasks_max = 2});
   const TaskId first = authority.submit(a_task(), kStart);
@@ -170,7 +170,7 @@ TEST(Limits, HoldForTasks) {
   EXPECT_EQ(authority.ask(a_task(), kStart).refusal, std::nullopt);
 }
 
-// X3, D22: with the disk nearly full, work goes on and only more of it is refused.
+// X3: with the disk nearly full, work goes on and only more of it is refused.
 TEST(Limits, StopSubmissionsWhileTheDiskIsNearlyFull) {
   auto [authority, held] = a_leased_task();
   authority.rules.admit_submissions = false;

@@ -110,7 +110,7 @@ TEST(MovingBytes, ChangesWhereTheyAreAndNothingElse) {
   EXPECT_EQ(authority.ask(move_note, kStart).refusal, Errc::not_found);
 }
 
-// X2: bytes that were damaged on the way are not recorded as the good ones.
+// Bytes that were damaged on the way are not recorded as the good ones.
 TEST(MovingBytes, IsRefusedForOtherBytes) {
   Authority authority;
   const TaskId task = authority.submit(a_task(), kStart);
