@@ -137,7 +137,8 @@ TEST(TaskCancelled, IsRecordedOncePerLeaseAndLeavesTheTaskAlone) {
     EXPECT_EQ(after.since, before.since);
     EXPECT_EQ(after.place, before.place);
     EXPECT_EQ(after.lease, before.lease);
-    for (const std::size_t again : {1, 2, 3}) EXPECT_EQ(what_comes_of(at, words[again]), "cancelled again");
+    for (const std::size_t again : {1u, 2u, 3u})
+      EXPECT_EQ(what_comes_of(at, words[again]), "cancelled again");
   }
 }
 
