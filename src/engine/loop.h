@@ -75,8 +75,8 @@ class Coordinator::Loop {
   bool abandoned_ = false;  // the object goes without close(), or the log has failed
 
   // The loop thread's own.
-  std::vector<Item> taken_;  // from the inbox
-  std::size_t next_ = 0;     // the first of them not yet handled
+  std::vector<Item> taken_;                                  // from the inbox
+  std::size_t next_ = 0;                                     // the first of them not yet handled
   std::deque<std::function<void(engine::Answer)>> callers_;  // in the order of the engine's answers
   std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
   Instant disk_checked_;
