@@ -52,7 +52,8 @@ TEST(Recovery, NeedsNothingBesideTheLog) {
   sim::SimDisk disk;
   HandClock clock;
   const std::uint64_t digest = busy(disk, clock, 2, true);
-  for (const core::Lsn lsn : list_snapshots(disk).value()) ASSERT_TRUE(disk.remove(snapshot_path(lsn)));
+  const auto snapshots = list_snapshots(disk).value();
+  for (const core::Lsn lsn : snapshots) ASSERT_TRUE(disk.remove(snapshot_path(lsn)));
   const auto recovered = recover(disk, {.log = kSmallLog});
   ASSERT_TRUE(recovered.has_value()) << recovered.error().message;
   EXPECT_EQ(recovered->snapshot, 0u);
