@@ -163,5 +163,23 @@ TEST(Coordinator, ListsTasksPageByPage) {
   EXPECT_TRUE(coordinator->close());
 }
 
+// A limit of the log is a refusal for the client, not the end of the process.
+TEST(Coordinator, TakesOnlyPayloadsThatFitItsLog) {
+  const TemporaryDirectory data;
+  auto coordinator = opened(data.path());  // with batches of 16 KiB
+  const auto fits =
+      coordinator->submit({.ns = "n", .queue = "q", .payload = Blob(std::string(12 << 10, 'x'))});
+  EXPECT_TRUE(fits);
+  const auto over =
+      coordinator->submit({.ns = "n", .queue = "q", .payload = Blob(std::string((12 << 10) + 1, 'x'))});
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.error().code, Errc::too_large);
+  CoordinatorOptions tiny = small_log();
+  tiny.log.batch_bytes = 8 * 1024;
+  const auto refused = Coordinator::open(data.path() + "/tiny", tiny);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::invalid_request);
+}
+
 }  // namespace
 }  // namespace baton

@@ -77,7 +77,8 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
   if (after == living_.begin()) return;
   auto& [segment, living] = *std::prev(after);
   if (blob.lsn > segment.last) return;
-  living.bytes += blob.length;
+  // With the header and padding a copy would have, or a segment full of tiny payloads would look dead.
+  living.bytes += log::stored_bytes(blob.length);
   // Beyond a quarter the segment stays as it is, and a list of its blobs is of no use.
   if (living.bytes * 4 < segment.bytes) living.blobs.push_back(std::move(mover));
 }
@@ -85,10 +86,15 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
 Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
   auto snapshots = list_snapshots(disk_);
   if (!snapshots) return std::unexpected(snapshots.error());
+  const bool too_many = snapshots->size() > kSnapshotsKept;
   while (snapshots->size() > kSnapshotsKept) {
     if (auto removed = remove_snapshot(disk_, snapshots->front()); !removed)
       return std::unexpected(removed.error());
     snapshots->erase(snapshots->begin());
+  }
+  // Before any segment goes: a power cut must not bring back a snapshot without the segments that follow it.
+  if (too_many) {
+    if (auto synced = disk_.sync_directory("snap"); !synced) return std::unexpected(synced.error());
   }
   std::vector<core::MoveBlob> moves;
   if (snapshots->size() < kSnapshotsKept) return moves;

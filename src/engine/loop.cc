@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <semaphore>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr Duration kDiskCheckEvery = seconds(1);
 constexpr Duration kMarkWhenIdleFor = milliseconds(50);
+constexpr std::size_t kMovesAtOnce = 256;
 constexpr int kExitLogFailed = 74;  // EX_IOERR
 
 void fill_random(void* into, std::size_t bytes) {
@@ -30,6 +32,19 @@ void fill_random(void* into, std::size_t bytes) {
 core::Epoch epoch_by_clock(Instant wall) {
   constexpr std::int64_t k2020 = 1'577'836'800;
   return static_cast<core::Epoch>(std::clamp<std::int64_t>(wall.ms / 1000 - k2020, 1, UINT32_MAX));
+}
+
+// An entry has to fit the log's largest record. So a log with small batches takes only small payloads, and
+// one in which the larger of the other entries have no room is not used at all.
+Status fit_rules_to_log(const log::Options& log, core::Rules& rules) {
+  constexpr std::size_t kLargestOther = 16 << 10;
+  constexpr std::size_t kBesidesPayload = 4 << 10;  // names, capabilities and numbers of a TaskCreated
+  const std::size_t entry_max = log::record_bytes_max(log);
+  if (entry_max < kLargestOther) {
+    return failure(Errc::invalid_request, "the log's batch_bytes has to be at least 16384");
+  }
+  rules.payload_bytes_max = std::min(rules.payload_bytes_max, entry_max - kBesidesPayload);
+  return {};
 }
 
 void end_process(const Error& error) {
@@ -52,6 +67,8 @@ Result<std::unique_ptr<Coordinator::Loop>> Coordinator::Loop::open(const std::st
       std::fprintf(stderr, "baton: %s\n", note.c_str());
     };
   }
+  if (auto fits = fit_rules_to_log(loop->options_.log, loop->options_.engine.rules); !fits)
+    return std::unexpected(fits.error());
   auto disk = log::PosixDisk::open_directory(directory);
   if (!disk) return std::unexpected(disk.error());
   loop->disk_ = std::move(*disk);
@@ -302,9 +319,13 @@ Status Coordinator::Loop::tidy() {
   if (!recorded) return failure(Errc::closed, "the coordinator has stopped");
   auto moves = housekeeper_->clean_up();
   if (!moves) return std::unexpected(moves.error());
-  for (core::MoveBlob& move : *moves) {
-    wait_for([&](std::shared_ptr<void> ticket) {
-      ask(std::move(move), [ticket = std::move(ticket)](engine::Answer) {});
+  // In groups, which share batches: one by one each would fill a block of its own, and the segment they come
+  // to would be nearly dead in its turn.
+  for (std::size_t at = 0; at < moves->size(); at += kMovesAtOnce) {
+    wait_for([&](const std::shared_ptr<void>& ticket) {
+      for (core::MoveBlob& move : std::span(*moves).subspan(at, std::min(kMovesAtOnce, moves->size() - at))) {
+        ask(std::move(move), [ticket](engine::Answer) {});
+      }
     });
   }
   return {};
