@@ -28,7 +28,8 @@ void forget_ending(State& state, Slot slot) {
   state.endings.give_back(slot);
 }
 
-// Puts `ending` in front of the task's past; the oldest one beyond what is kept is forgotten.
+// Puts `ending` in front of the task's past; the oldest lease beyond what is kept is forgotten. A death that
+// ended no lease takes no lease's place; it is the last ending a task gets.
 void remember(State& state, Task& task, Ending ending) {
   ending.task = task.lsn;
   ending.next = task.endings;
@@ -38,7 +39,8 @@ void remember(State& state, Task& task, Ending ending) {
   task.endings = slot;
 
   Slot last_kept = slot;
-  for (unsigned kept = 1; kept < kEndingsKept && last_kept != 0; ++kept)
+  const unsigned kept_max = kEndingsKept + (ending.lease == 0 ? 1 : 0);
+  for (unsigned kept = 1; kept < kept_max && last_kept != 0; ++kept)
     last_kept = state.endings[last_kept].next;
   if (last_kept == 0 || state.endings[last_kept].next == 0) return;
   forget_ending(state, state.endings[last_kept].next);

@@ -21,8 +21,16 @@ struct Standing {
   const Ending* ended = nullptr;  // it was, and this is how that ended
 };
 
+bool is_genuine(const State& state, const Task& task, const LeaseId& lease) {
+  return lease.nonce == lease_nonce(state.key, lease.epoch, lease.lsn, task.lsn);
+}
+
+bool is_held_under(const State& state, const Task& task, const LeaseId& lease) {
+  return task.lease != 0 && state.leases[task.lease].lsn == lease.lsn && is_genuine(state, task, lease);
+}
+
 Standing standing(const State& state, const Task& task, const LeaseId& lease, Instant now) {
-  if (lease.nonce != lease_nonce(state.key, lease.epoch, lease.lsn, task.lsn)) return {};
+  if (!is_genuine(state, task, lease)) return {};
   if (task.lease != 0 && state.leases[task.lease].lsn == lease.lsn) {
     // The engine records an expiry before it decides anything about the task.
     BATON_CHECK(now < state.leases[task.lease].expiry);
@@ -68,7 +76,9 @@ Extension extension(const State& state, std::string_view ns, const ExtendLease& 
   const Slot slot = find_task(state, ns, request.task);
   if (slot == 0) return refused(Errc::not_found, "no such task");
   const Task& task = state.tasks[slot];
-  const bool lapsed = task.lease != 0 && at.now >= state.leases[task.lease].expiry;
+  // One of many may have expired without a record so far, since it does not matter to the others.
+  const bool lapsed = task.lease != 0 && at.now >= state.leases[task.lease].expiry &&
+                      is_held_under(state, task, request.lease);
   if (lapsed) return refused(Errc::lease_lost, "the lease is no longer held");
   const Standing now = standing(state, task, request.lease, at.now);
   if (now.ended != nullptr) return refused(Errc::lease_lost, "the lease is no longer held");
@@ -123,6 +133,11 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
   if (request.queues.empty()) return Reject{Errc::invalid_request, "name at least one queue"};
   if (request.queues.size() > kQueuesPerLeaseMax) return Reject{Errc::too_large, "more than 16 queues"};
 
+  for (const std::string& queue : request.queues) {
+    if (!is_name(queue))
+      return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
+  }
+
   const std::uint32_t active = active_leases(state, request.ns, request.worker);
   if (workers.spare_capacity(request.ns, request.worker, active) == 0)
     return Reply{Nothing{NothingBecause::at_capacity}};
@@ -132,11 +147,7 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
   bool any_paused = false;
   for (const std::string& name : request.queues) {
     const Slot slot = find_queue(state, request.ns, name);
-    if (slot == 0) {
-      if (!is_name(name))
-        return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
-      continue;
-    }
+    if (slot == 0) continue;
     const Queue& queue = state.queues[slot];
     any_paused |= queue.paused;
     if (queue.paused) continue;

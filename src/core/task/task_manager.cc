@@ -232,6 +232,8 @@ Decision decide(const State& state, const MoveBlob& request, const Moment&) {
   }
   if (kept == nullptr || *kept != request.from)
     return Reject{Errc::not_found, "the bytes are no longer needed there"};
+  if (request.blob.hash != kept->hash || request.blob.bytes.size() != kept->length)
+    return Reject{Errc::corrupt, "the bytes are not the ones that were kept"};
   return Append{BlobMoved{.task = task.lsn,
                           .part = request.part,
                           .lease = request.lease,
