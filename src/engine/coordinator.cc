@@ -170,6 +170,7 @@ Result<std::vector<core::QueueView>> Coordinator::queues(const std::string& ns) 
 Result<Bytes> Coordinator::read(const core::BlobRef& blob) { return loop_->read(blob); }
 Status Coordinator::make_snapshot() { return loop_->tidy(); }
 const RecoverySummary& Coordinator::recovery() const { return loop_->recovery(); }
+std::uint64_t Coordinator::flushes() const { return loop_->flushes(); }
 Status Coordinator::close() { return loop_->close(); }
 
 }  // namespace baton

@@ -114,6 +114,7 @@ class Coordinator {
   // Makes a snapshot now and removes what is no longer needed, as happens by itself every so often.
   Status make_snapshot();
   const RecoverySummary& recovery() const;
+  std::uint64_t flushes() const;  // since the start
 
   // Answers what was asked, records the clean stop, and lets the data directory go. Errc::closed from then
   // on.

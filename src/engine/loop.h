@@ -32,6 +32,7 @@ class Coordinator::Loop {
   Status tidy();
   Result<Bytes> read(const core::BlobRef& blob);
   const RecoverySummary& recovery() const { return recovery_; }
+  std::uint64_t flushes() const { return log_->flushes(); }
 
  private:
   struct Asked {

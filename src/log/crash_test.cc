@@ -11,7 +11,11 @@ namespace {
 
 CrashBounds bounds() {
   if (std::getenv("BATON_EXHAUSTIVE")) return {.operations_max = 4, .second_crash_one_in = 4};
-  return {.operations_max = 3, .second_crash_one_in = 64};
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return {.operations_max = 3, .second_crash_one_in = 64};  // many times slower
+#else
+  return {.operations_max = 4, .second_crash_one_in = 128};
+#endif
 }
 
 void expect_no_violation(const CrashCheck& check) {

@@ -74,6 +74,7 @@ void FileLog::run_flusher() {
     if (done) {
       done_ = std::move(flush);
       durable_.store(last, std::memory_order_release);
+      flushes_.fetch_add(1, std::memory_order_relaxed);
     } else {
       error_ = done.error();  // the first and last: no flush follows a failed one
     }

@@ -39,6 +39,7 @@ class FileLog final : public Log {
   // Flushes what was appended and records the clean end. Nothing may be appended afterwards.
   Status close();
 
+  std::uint64_t flushes() const { return flushes_.load(std::memory_order_relaxed); }
   std::uint32_t epoch() const { return writer_->epoch(); }
   Segments& segments() { return writer_->segments(); }  // may be read from any thread
 
@@ -51,6 +52,7 @@ class FileLog final : public Log {
   std::unique_ptr<LogWriter> writer_;
   std::function<void()> wake_;
   std::atomic<Lsn> durable_;
+  std::atomic<std::uint64_t> flushes_ = 0;
 
   mutable std::mutex mutex_;
   std::condition_variable flusher_wakes_;

@@ -223,11 +223,11 @@ TEST(FileLog, SaysWhenTheNextSegmentCannotBeMade) {
     loop.wait_for(++flushes);
   };
   flush_one();
+  while (!disk.open(kSuccessorPath)) std::this_thread::yield();  // the next file is made in the background
   EXPECT_TRUE(log->can_rotate());
   disk.is_full = true;
-  // Uses up the file made before; then the attempt to make another one fails, in the background.
-  const std::size_t segments = log->segments().list().size();
-  while (log->can_rotate() && log->segments().list().size() == segments) flush_one();
+  // Uses up that file; then the attempt to make another one fails, again in the background.
+  while (log->segments().list().size() == 1) flush_one();
   while (log->can_rotate()) std::this_thread::yield();
   flush_one();
   EXPECT_TRUE(log->failure()) << "noticed before a flush had to fail";

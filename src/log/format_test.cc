@@ -130,7 +130,7 @@ TEST(Format, NamesSegmentsByTheirFirstRecord) {
 }
 
 TEST(Format, TellsZerosFromAnySingleOne) {
-  for (std::size_t length : {0, 1, 2, 64, 513}) {
+  for (const std::size_t length : {0u, 1u, 2u, 64u, 513u}) {
     Bytes bytes(length);
     EXPECT_TRUE(all_zero(bytes));
     for (std::byte& byte : bytes) {

@@ -39,8 +39,8 @@ TEST(PosixDisk, ReadsUncachedFromAnyOffset) {
   ASSERT_TRUE(file->write(0, content));
   ASSERT_TRUE(file->sync());
   auto uncached = disk->open_uncached("data").value();
-  for (const std::size_t offset : {0, 1, 511, 4095, 4096, 4097, 1 << 20, (2 << 20) - 7}) {
-    for (const std::size_t length : {1, 64, 4096, 5000, (1 << 20) + 5}) {
+  for (const std::size_t offset : {0u, 1u, 511u, 4095u, 4096u, 4097u, 1u << 20, (2u << 20) - 7}) {
+    for (const std::size_t length : {1u, 64u, 4096u, 5000u, (1u << 20) + 5}) {
       Bytes got(length);
       ASSERT_EQ(uncached->read(offset, got).value(), std::min(length, content.size() - offset));
       ASSERT_TRUE(std::ranges::equal(got, std::span(content).subspan(offset, length)));

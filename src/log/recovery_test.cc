@@ -172,6 +172,30 @@ TEST(Recovery, RefusesASegmentThatItsSuccessorDoesNotContinue) {
   }
 }
 
+// Every checksum is right, but the batches that follow were written after another one.
+TEST(Recovery, RefusesABatchThatWasExchangedForASoundOne) {
+  SmallLog log = small_log(Ending::killed);
+  const std::string& path = log.segments.back();
+  Bytes bytes = log.disk.content(path);
+  const std::span<std::byte> batch = std::span(bytes).subspan(kSegmentHeaderBytes);
+  BatchHeader header = *decode_batch_header(batch, Uuid{});
+  const std::span<std::byte> record = batch.subspan(kBatchHeaderBytes);
+  RecordHeader changed = *decode_record_header(record, header.first);
+  record[kRecordHeaderBytes] ^= std::byte{1};
+  changed.body_crc = crc32c(record.subspan(kRecordHeaderBytes, changed.body_bytes));
+  encode(changed, header.first, record);
+  header.chain = decode_segment_header(bytes)->previous.chain;
+  seal_batch(batch, header, Uuid{});
+  log.disk.set_content(path, bytes);
+  expect_names(refusal(log.disk), {path, "offset 8192", "chain"});
+}
+
+TEST(Recovery, RefusesBytesBehindTheEndOfAClosedLog) {
+  SmallLog log = small_log(Ending::closed);
+  log.disk.flip_bit(log.segments.back(), kOptions.segment_bytes - 1, 0);
+  expect_names(refusal(log.disk), {log.segments.back(), "closed cleanly"});
+}
+
 TEST(Recovery, RefusesALogWithoutControl) {
   SmallLog log = small_log(Ending::closed);
   ASSERT_TRUE(log.disk.remove("CONTROL"));
