@@ -10,7 +10,7 @@
 namespace baton::sim {
 namespace {
 
-constexpr std::uint64_t kStepsLeast = 2000;
+constexpr std::uint64_t kStepsLeast = 3000;
 
 class Generator {
  public:
@@ -59,7 +59,7 @@ void Generator::choose_knobs() {
   s[Knob::mode] = static_cast<std::uint64_t>(kind == 0   ? Mode::lying
                                              : kind == 1 ? Mode::rotting
                                                          : Mode::honest);
-  s[Knob::steps] = kStepsLeast + dice_.below(400);
+  s[Knob::steps] = kStepsLeast + dice_.below(3000);
   s[Knob::segment_bytes] = among({16384, 24576, 32768, 65536, 131072, 262144});
   const std::uint64_t most = (s[Knob::segment_bytes] - 8192) / 2 - 256;
   s[Knob::batch_bytes] = std::min(among({2048, 3000, 4096, 8192, 30000}), most);
@@ -67,7 +67,7 @@ void Generator::choose_knobs() {
   s[Knob::snapshot_bytes] = s[Knob::segment_bytes] * among({1, 1, 2, 4});
   s[Knob::retention_count] = among({0, 2, 5, 20, 1000});
   s[Knob::retention_ms] = among({100, 1000, 5000, 3600000});
-  s[Knob::tasks_max] = among({8, 30, 60});
+  s[Knob::tasks_max] = among({8, 40, 100});
   s[Knob::max_attempts] = among({1, 3, 10, 30});
   s[Knob::due_per_turn] = among({1, 1, 2, 1024});
   s[Knob::ttl_ms] = among({5, 30, 100, 300, 1000, 5000});
@@ -83,7 +83,8 @@ void Generator::choose_knobs() {
   s[Knob::net_delay_ms] = among({0, 1, 10, 50});
   s[Knob::flush_ms] = among({0, 1, 5, 20});
   s[Knob::drift_ppm] = one_in(2) ? 1000 : 500 + dice_.below(1001);
-  spacing_ = among({4, 8, 12});
+  s[Knob::poll_ms] = among({20, 100, 400});
+  spacing_ = among({10, 20, 40});
 }
 
 void Generator::choose_faults() {

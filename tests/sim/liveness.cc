@@ -19,15 +19,22 @@ constexpr std::uint64_t kWatchdogSteps = 200'000;
 
 void World::heal() {
   say("from here on nothing fails");
-  healed_at_ = clock_.now;
+  healed_at_ = std::max(clock_.now, node_.busy_until());
+  next_item_ = scenario_.items.size();
   disk_.heal();
   cut_.reset();
   next_recovery_.reset();
   node_.reads_fail = false;
   calls_.heal();
   for (Worker& worker : workers_) worker.become_honest();
+}
+
+// Again and again, for a client may still be trying to pause one.
+void World::resume_queues() {
+  if (clock_.now < resumed_at_ + kSettleMs / 2) return;
+  resumed_at_ = clock_.now;
   for (std::uint64_t queue = 0; queue < scenario_[Knob::queues]; ++queue) {
-    calls_.ask(0, core::ResumeQueue{.ns = kNamespace, .queue = fmt::format("q{}", queue)}, 5);
+    calls_.ask(0, core::ResumeQueue{.ns = kNamespace, .queue = fmt::format("q{}", queue)}, 1);
   }
 }
 
@@ -39,9 +46,10 @@ bool World::all_is_done() const {
 
 void World::converge() {
   const std::int64_t limit =
-      clock_.now + kConvergeMs + kPerTaskMs * static_cast<std::int64_t>(scenario_[Knob::tasks_max]);
+      healed_at_ + kConvergeMs + kPerTaskMs * static_cast<std::int64_t>(scenario_[Knob::tasks_max]);
   const bool someone = !workers_.empty();
   for (std::uint64_t steps = 0; !refused_; ++steps) {
+    resume_queues();
     step();
     if (clock_.now > healed_at_ + kSettleMs) check_liveness();
     if (!someone && clock_.now > healed_at_ + 2 * kSettleMs) return;

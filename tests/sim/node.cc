@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/mutant.h"
 #include "engine/admission.h"
+#include "engine/describe.h"
 #include "engine/recovery.h"
 #include "engine/snapshot.h"
 #include "tests/sim/violation.h"
@@ -39,6 +40,7 @@ engine::EngineOptions Node::options() {
   closed_ = false;
   options.observer = [this](const core::Event& event, const core::Stamp& stamp) {
     around_.trace.note(1, stamp.lsn, engine_->state().digest);
+    if (around_.trace.wanted) around_.trace.line("                 " + engine::describe(event, stamp));
     around_.witness.entry(event, stamp, engine_->state(), rules_);
     if (std::holds_alternative<core::BlobMoved>(event)) around_.faults.struck(Fault::blob_moved);
   };
@@ -220,7 +222,8 @@ void Node::plan_flush() {
   if (was_flushing || !log_->is_flushing()) return;
   const std::uint64_t most = around_.scenario[Knob::flush_ms] + 1;
   const auto usual = static_cast<std::int64_t>(mix(around_.scenario.seed, log_->last()) % most);
-  around_.agenda.plan(around_.clock.now + usual + std::exchange(flush_delay_, 0), Due::flush, incarnation_);
+  flush_ends_ = around_.clock.now + usual + std::exchange(flush_delay_, 0);
+  around_.agenda.plan(flush_ends_, Due::flush, incarnation_);
 }
 
 void Node::plan_prepare() { around_.agenda.plan(around_.clock.now + 1, Due::prepare, incarnation_); }

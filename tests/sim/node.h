@@ -2,6 +2,7 @@
 // production, driven turn by turn as engine/loop.cc drives them, with the scheduler in place of threads.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -76,6 +77,7 @@ class Node {
   bool stop();  // cleanly
 
   void stall(std::int64_t ms) { stalled_until_ = around_.clock.now + ms; }
+  std::int64_t busy_until() const { return std::max(stalled_until_, flush_ends_); }
   void slow_flush(std::int64_t ms) { flush_delay_ = ms; }
   void want_snapshot();
 
@@ -115,6 +117,7 @@ class Node {
   bool turn_planned_ = false;
   std::int64_t stalled_until_ = 0;
   std::int64_t flush_delay_ = 0;
+  std::int64_t flush_ends_ = 0;
   std::int64_t durable_since_ = 0;
   std::int64_t disk_checked_ = 0;
   bool housekeeping_ = false;                     // planned or under way

@@ -27,6 +27,7 @@ constexpr std::array<KnobName, kKnobs> kKnobNames{{
     {"max_attempts", 20},
     {"due_per_turn", 1024},
     {"ttl_ms", 500},
+    {"poll_ms", 50},
     {"queues", 1},
     {"keys", 4},
     {"capabilities", 0},

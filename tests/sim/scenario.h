@@ -30,6 +30,7 @@ enum class Knob : std::uint8_t {
   max_attempts,
   due_per_turn,
   ttl_ms,
+  poll_ms,  // how often an idle worker asks
   queues,
   keys,
   capabilities,

@@ -51,7 +51,7 @@ Arguments parse(int argc, char** argv) {
 
 void print_failure(const Scenario& scenario, const Violation& violation) {
   const Run again = run(scenario, true);
-  const std::size_t shown = std::min<std::size_t>(again.lines.size(), 120);
+  const std::size_t shown = std::min<std::size_t>(again.lines.size(), 60);
   for (std::size_t i = again.lines.size() - shown; i < again.lines.size(); ++i)
     fmt::print("{}\n", again.lines[i]);
   fmt::print("FAILED {}: {}\n", violation.id, violation.what);

@@ -63,6 +63,7 @@ class World {
 
   // liveness.cc
   void heal();
+  void resume_queues();
   void converge();
   bool all_is_done() const;
   void check_liveness();
@@ -94,6 +95,7 @@ class World {
   std::vector<Told> leases_;
   std::uint64_t newest_arrival_ = 0;
   std::int64_t healed_at_ = -1;
+  std::int64_t resumed_at_ = 0;
   std::uint64_t pulls_answered_ = 0;
   std::vector<std::pair<core::Lsn, std::int64_t>> eligible_;  // L1: waiting tasks, and since when
 };
