@@ -44,7 +44,7 @@ function(baton_test name)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name}_test PRIVATE BATON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name}_test PRIVATE baton_${name} GTest::gtest GTest::gmock GTest::gtest_main)
-  gtest_discover_tests(${name}_test PROPERTIES TIMEOUT 300 DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name}_test PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # baton_program(name folder [LINKS ...]): src/<folder>/*.cc as the program <name>

@@ -90,7 +90,7 @@ TEST(IdIndex, AgreesWithAMapHoweverTasksComeAndGo) {
 
 // X3: pages that tasks have left are given back, also by a queue that never holds many at a time.
 TEST(IdIndex, DoesNotGrowWithTasksThatAreGone) {
-  for (const Lsn held : {1, 10, 255, 1000}) {
+  for (const Lsn held : {Lsn{1}, Lsn{10}, Lsn{255}, Lsn{1000}}) {
     IdIndex index;
     for (Lsn lsn = 1; lsn <= 100'000; ++lsn) {
       index.append(lsn, static_cast<Slot>(lsn));

@@ -144,6 +144,12 @@ bool Engine::record_snapshot(core::Lsn lsn, std::uint64_t digest) {
   return record(core::SnapshotTaken{.lsn = lsn, .digest = digest});
 }
 
+bool Engine::mark() {
+  if (admission_ == Admission::closed) return false;
+  last_digest_ = state_.last + 1;
+  return record(core::StateDigest{.digest = state_.digest});
+}
+
 bool Engine::seal() { return record(core::Sealed{}); }
 
 void Engine::admit(Admission admission) {

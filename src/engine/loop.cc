@@ -19,6 +19,7 @@ namespace baton {
 namespace {
 
 constexpr Duration kDiskCheckEvery = seconds(1);
+constexpr Duration kMarkWhenIdleFor = milliseconds(50);
 constexpr int kExitLogFailed = 74;  // EX_IOERR
 
 void fill_random(void* into, std::size_t bytes) {
@@ -138,15 +139,23 @@ void Coordinator::Loop::run(std::function<bool(engine::Engine&)> now, std::funct
 
 // Waits until there is something to do. False when it is all over.
 bool Coordinator::Loop::take_inbox() {
-  std::int64_t wait_ms = kDiskCheckEvery.ms;
+  const bool marked = engine_->state().last == marked_;
+  std::int64_t wait_ms = marked ? kDiskCheckEvery.ms : kMarkWhenIdleFor.ms;
   if (const auto due = engine_->next_due()) {
     wait_ms = std::clamp<std::int64_t>((*due - time_->now()).ms, 0, wait_ms);
   }
+  // What is left over waits for room in the log, that is, for the flush in flight.
   std::unique_lock lock(mutex_);
-  const auto something = [&] { return woken_ || abandoned_ || stopping_ || !inbox_.empty(); };
-  loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
+  const bool idle = next_ == taken_.size();
+  const auto something = [&] { return woken_ || abandoned_ || (idle && !inbox_.empty()); };
+  const bool quiet = !loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
+  if (quiet && !marked && engine_->mark()) marked_ = engine_->state().last;
   woken_ = false;
-  taken_.swap(inbox_);
+  if (idle) {
+    taken_.clear();
+    next_ = 0;
+    taken_.swap(inbox_);
+  }
   return !abandoned_;
 }
 
@@ -154,7 +163,7 @@ void Coordinator::Loop::run_loop() {
   while (take_inbox()) {
     // Read after waiting, so that no request is judged by a time from before a pause.
     engine_->begin_turn(time_->now());
-    handle_backlog();
+    handle_taken();
     log_->start_flush();
     deliver();
     if (auto failed = log_->failure(); !failed) return give_up(failed.error());
@@ -163,10 +172,13 @@ void Coordinator::Loop::run_loop() {
   }
 }
 
-void Coordinator::Loop::handle_backlog() {
-  for (Item& item : taken_) backlog_.push_back(std::move(item));
-  taken_.clear();
-  while (!backlog_.empty() && handle(backlog_.front())) backlog_.pop_front();
+// The disk is given work as soon as there is some: what is handled meanwhile leaves with the next flush.
+void Coordinator::Loop::handle_taken() {
+  constexpr std::size_t kFlushAfter = 16;
+  for (std::size_t handled = 1; next_ < taken_.size() && handle(taken_[next_]); ++handled) {
+    ++next_;
+    if (handled % kFlushAfter == 0) log_->start_flush();
+  }
 }
 
 bool Coordinator::Loop::handle(Item& item) {
@@ -216,7 +228,7 @@ bool Coordinator::Loop::finish() {
     const std::lock_guard lock(mutex_);
     if (!stopping_ || !inbox_.empty()) return false;
   }
-  const bool quiet = backlog_.empty() && !engine_->has_waiting_answers() && visitors_.empty();
+  const bool quiet = next_ == taken_.size() && !engine_->has_waiting_answers() && visitors_.empty();
   if (!quiet || !engine_->seal()) return false;
   closed_ = log_->close();
   return true;
@@ -229,7 +241,7 @@ void Coordinator::Loop::give_up(const Error& error) {
     inbox_.clear();
   }
   options_.on_fatal(error);
-  backlog_.clear();
+  taken_.clear();
   callers_.clear();
   visitors_.clear();
   closed_ = std::unexpected(error);
@@ -245,10 +257,14 @@ Status Coordinator::Loop::close() {
   const std::lock_guard no_more_snapshots(tidying_);
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    stopping_ = woken_ = true;
   }
   loop_wakes_.notify_one();
   if (loop_thread_.joinable()) loop_thread_.join();
+  engine_.reset();
+  housekeeper_.reset();
+  log_.reset();
+  disk_.reset();  // another process may have the directory now
   return closed_;
 }
 
@@ -268,6 +284,7 @@ void Coordinator::Loop::run_housekeeping() {
 
 Status Coordinator::Loop::tidy() {
   const std::lock_guard lock(tidying_);
+  if (!housekeeper_) return failure(Errc::closed, "the coordinator has stopped");
   auto made = housekeeper_->make_snapshot();
   if (!made) return std::unexpected(made.error());
   if (made->lsn == 0) return {};
@@ -294,6 +311,7 @@ Status Coordinator::Loop::tidy() {
 }
 
 Result<Bytes> Coordinator::Loop::read(const core::BlobRef& blob) {
+  if (!log_) return failure(Errc::closed, "the coordinator has stopped");
   if (blob.length == 0) return Bytes{};
   auto bytes = log_->segments().read(blob.lsn, blob.offset, blob.length);
   if (bytes && content_hash(*bytes) != blob.hash) {

@@ -25,29 +25,26 @@ void FileLog::stop_threads() {
   if (preparer_.joinable()) preparer_.join();
 }
 
+bool FileLog::has_room() const {
+  const std::lock_guard lock(mutex_);
+  return writer_->has_room();
+}
+
 Place FileLog::append(std::uint16_t type, Instant time, ByteView body) {
+  const std::lock_guard lock(mutex_);
   return writer_->append(type, time, body);
 }
 
-// A flush that has ended is taken over by the loop's thread, to which the appending side belongs.
-void FileLog::harvest() {
-  std::optional<Flush> done;
-  {
-    const std::lock_guard lock(mutex_);
-    done = std::exchange(done_, std::nullopt);
-  }
-  if (done) writer_->finish(std::move(*done));
+std::uint64_t FileLog::left_in_segment() const {
+  const std::lock_guard lock(mutex_);
+  return writer_->left_in_segment();
 }
 
 void FileLog::start_flush() {
-  harvest();
-  auto flush = writer_->begin_flush();
-  if (!flush) return;
   {
     const std::lock_guard lock(mutex_);
-    BATON_CHECK(!flushing_ && !stopping_);
-    waiting_ = std::move(flush);
-    flushing_ = true;
+    if (flushing_ || flush_wanted_ || writer_->last() == writer_->durable()) return;
+    flush_wanted_ = true;
   }
   flusher_wakes_.notify_one();
 }
@@ -61,27 +58,31 @@ Status FileLog::failure() const {
 void FileLog::run_flusher() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    flusher_wakes_.wait(lock, [&] { return waiting_ || stopping_; });
-    if (!waiting_) return;
-    Flush flush = std::move(*waiting_);
-    waiting_.reset();
+    flusher_wakes_.wait(lock, [&] { return flush_wanted_ || stopping_; });
+    if (stopping_) return;
+    flush_wanted_ = false;
+    flushing_ = true;
+    flush_all(lock);
+    flushing_ = false;
+    flush_ended_.notify_all();
+  }
+}
+
+// Flushes until nothing is left. `lock` is held on entry and on return.
+void FileLog::flush_all(std::unique_lock<std::mutex>& lock) {
+  while (auto flush = error_ || stopping_ ? std::nullopt : writer_->begin_flush()) {
     lock.unlock();
-
-    const Status done = writer_->perform(flush);
-    const Lsn last = flush.last;
-
+    const Status done = writer_->perform(*flush);
     lock.lock();
     if (done) {
-      done_ = std::move(flush);
-      durable_.store(last, std::memory_order_release);
+      durable_.store(flush->last, std::memory_order_release);
       flushes_.fetch_add(1, std::memory_order_relaxed);
+      writer_->finish(std::move(*flush));
     } else {
       error_ = done.error();  // the first and last: no flush follows a failed one
     }
-    flushing_ = false;
     prepare_wanted_ = prepare_wanted_ || !writer_->successor().ready();
     lock.unlock();
-    flush_ended_.notify_all();
     preparer_wakes_.notify_one();
     if (wake_) wake_();
     lock.lock();
@@ -110,17 +111,13 @@ void FileLog::retry_successor() {
 }
 
 Status FileLog::close() {
-  for (;;) {
-    {
-      std::unique_lock lock(mutex_);
-      flush_ended_.wait(lock, [&] { return !flushing_; });
-    }
-    if (auto failed = failure(); !failed) return failed;
-    start_flush();
-    if (durable() == last()) break;
+  start_flush();
+  {
+    std::unique_lock lock(mutex_);
+    flush_ended_.wait(lock, [&] { return !flushing_ && !flush_wanted_; });
   }
+  if (auto failed = failure(); !failed) return failed;
   stop_threads();
-  harvest();
   return writer_->close();
 }
 

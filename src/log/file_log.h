@@ -1,4 +1,5 @@
-// The log on a real disk: a thread writes and syncs while the loop goes on gathering records.
+// The log on a real disk: a thread writes and syncs while the loop goes on gathering records. As long as there
+// are records it goes from one flush to the next by itself, so that the disk never waits for the loop.
 //
 // All of Log is called by the loop thread only. `wake` is called on the flusher's thread after each flush,
 // whether it succeeded or not; the loop then looks at durable() and failure().
@@ -23,10 +24,10 @@ class FileLog final : public Log {
   // Without close() this is a crash as far as the log is concerned: what was not flushed is gone.
   ~FileLog() override;
 
-  bool has_room() const override { return writer_->has_room(); }
+  bool has_room() const override;
   Place append(std::uint16_t type, Instant time, ByteView body) override;
   void start_flush() override;
-  Lsn last() const override { return writer_->last(); }
+  Lsn last() const override { return writer_->last(); }  // only the loop's own thread changes it
   Lsn durable() const override { return durable_.load(std::memory_order_acquire); }
   Status failure() const override;
 
@@ -35,7 +36,7 @@ class FileLog final : public Log {
   bool can_rotate() const { return !writer_->successor().last_attempt_failed(); }
   // Tries again; there may be space by now.
   void retry_successor();
-  std::uint64_t left_in_segment() const { return writer_->left_in_segment(); }
+  std::uint64_t left_in_segment() const;
   // Flushes what was appended and records the clean end. Nothing may be appended afterwards.
   Status close();
 
@@ -47,20 +48,19 @@ class FileLog final : public Log {
   void run_flusher();
   void run_preparer();
   void stop_threads();
-  void harvest();
+  void flush_all(std::unique_lock<std::mutex>& lock);
 
   std::unique_ptr<LogWriter> writer_;
   std::function<void()> wake_;
   std::atomic<Lsn> durable_;
   std::atomic<std::uint64_t> flushes_ = 0;
 
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards the writer's appending side and everything below
   std::condition_variable flusher_wakes_;
   std::condition_variable preparer_wakes_;
   std::condition_variable flush_ended_;
-  std::optional<Flush> waiting_;  // handed to the flusher
-  std::optional<Flush> done_;     // handed back
   std::optional<Error> error_;
+  bool flush_wanted_ = false;
   bool flushing_ = false;
   bool stopping_ = false;
   bool prepare_wanted_ = true;

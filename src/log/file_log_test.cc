@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <semaphore>
 
 #include "log/posix_disk.h"
 #include "log/recovery.h"
@@ -82,16 +83,22 @@ TEST(FileLog, MakesEverythingGatheredMeanwhileDurableInOneFlush) {
   const TemporaryDirectory directory;
   auto disk = PosixDisk::open_directory(directory.path()).value();
   Loop loop;
-  auto log = open(*disk, loop);
-  log->append(1, Instant{1}, bytes_of("first"));
-  EXPECT_EQ(log->durable(), 0u);
-  log->start_flush();
-  for (int i = 0; i < 20; ++i) log->append(1, Instant{2}, bytes_of("gathered"));
+  std::binary_semaphore gathered(0);
+  std::atomic<bool> first = true;
+  auto opened = open_log(*disk, {.log = kSmall}, [](const Record&) { return Status(); });
+  FileLog log(std::move(opened->writer), [&] {
+    loop.wake();
+    if (first.exchange(false)) gathered.acquire();  // the flusher stands still between its first two flushes
+  });
+  log.append(1, Instant{1}, bytes_of("first"));
+  EXPECT_EQ(log.durable(), 0u);
+  log.start_flush();
   loop.wait_for(1);
-  EXPECT_EQ(log->durable(), 1u);
-  log->start_flush();
+  EXPECT_EQ(log.durable(), 1u);
+  for (int i = 0; i < 20; ++i) log.append(1, Instant{2}, bytes_of("gathered"));
+  gathered.release();
   loop.wait_for(2);
-  EXPECT_EQ(log->durable(), 21u);
+  EXPECT_EQ(log.durable(), 21u);
   EXPECT_EQ(verify_log(*disk)->batches, 2u);
 }
 

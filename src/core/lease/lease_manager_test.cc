@@ -5,7 +5,7 @@
 namespace baton::core {
 namespace {
 
-// T14, T32, T48, T59: the grant carries worker, attempt and an absolute deadline; the worker is told how
+// T14, T23, T32, T48, T59: the grant carries worker, attempt and an absolute deadline; the worker is told how
 // long.
 TEST(Lease, TakesAWaitingTaskUntilAnAbsoluteDeadline) {
   Authority authority;
@@ -23,6 +23,8 @@ TEST(Lease, TakesAWaitingTaskUntilAnAbsoluteDeadline) {
   EXPECT_EQ(authority.lease(task).expiry, now + seconds(10));
   EXPECT_EQ(authority.lease(task).granted_at, now);
   EXPECT_EQ(authority.lease(task).lsn, held.lease.lsn);
+  EXPECT_EQ(authority.lease(task).task, task.lsn);
+  EXPECT_EQ(authority.state().holders[authority.lease(task).worker].name, "n w");
   EXPECT_EQ(active_leases(authority.state(), "n", "w"), 1u);
 }
 

@@ -127,7 +127,7 @@ TEST(ExtendMany, RefusesALeaseThatIsNamedTwice) {
   EXPECT_EQ(authority.ask(request, kStart + seconds(20)).refusal, Errc::invalid_request);
 }
 
-// D1, T51, T61, T60, D3: expiry is an entry of its own, and the task waits again at once, without a lease.
+// D1, T51, T60, T61: expiry is an entry of its own, and the task waits again at once, without a lease.
 TEST(Expiry, IsAnEntryThatMakesTheTaskWaitAgain) {
   auto [authority, held] = a_leased_task();
   authority.pass(just_before(kStart + kTtl));
@@ -143,7 +143,7 @@ TEST(Expiry, IsAnEntryThatMakesTheTaskWaitAgain) {
   EXPECT_EQ(authority.grant(a_worker(), kStart + kTtl).attempt, 2u);
 }
 
-// T60, D1, D3: whatever a request says of an expired task, the expiry is recorded before it is decided.
+// T60, D1: whatever a request says of an expired task, the expiry is recorded before it is decided.
 TEST(Expiry, IsRecordedBeforeARequestOfTheTaskIsDecided) {
   for (const Request& request : {Request(ExtendLease{}), Request(CompleteTask{}), Request(FailTask{}),
                                  Request(ReleaseTask{}), Request(CancelTask{}), Request(RequeueTask{})}) {

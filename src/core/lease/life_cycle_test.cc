@@ -111,7 +111,7 @@ std::array<Request, 4> words_of_a_worker(TaskId task, const LeaseId& lease) {
   return {extend(held), complete(held, kResult), fail(held, kReason), release(held)};
 }
 
-// T25, T35, T36, T37, T38, T39, T49, D7, D8, D9, D10
+// T9, T25, T35, T36, T37, T38, T39, T49, D7, D8, D9, D10
 TEST(AWorkersWord, IsWorthWhatItsLeaseIsToTheTask) {
   for (const auto& [how, whose] : all_scenes()) {
     for (std::size_t i = 0; i < 4; ++i) {
@@ -137,7 +137,8 @@ TEST(TaskCancelled, IsRecordedOncePerLeaseAndLeavesTheTaskAlone) {
     EXPECT_EQ(after.since, before.since);
     EXPECT_EQ(after.place, before.place);
     EXPECT_EQ(after.lease, before.lease);
-    for (const std::size_t again : {1, 2, 3}) EXPECT_EQ(what_comes_of(at, words[again]), "cancelled again");
+    for (const std::size_t again : {1u, 2u, 3u})
+      EXPECT_EQ(what_comes_of(at, words[again]), "cancelled again");
   }
 }
 
