@@ -31,13 +31,16 @@ bool is_held_under(const State& state, const Task& task, const LeaseId& lease) {
 
 Standing standing(const State& state, const Task& task, const LeaseId& lease, Instant now) {
   if (!is_genuine(state, task, lease)) return {};
-  if (task.lease != 0 && state.leases[task.lease].lsn == lease.lsn) {
+  // The lsn alone does not name it: where the end of a log was lost, another epoch has given the number again.
+  if (task.lease != 0 && state.leases[task.lease].lsn == lease.lsn &&
+      state.leases[task.lease].epoch == lease.epoch) {
     // The engine records an expiry before it decides anything about the task.
     BATON_CHECK(now < state.leases[task.lease].expiry);
     return {.held = &state.leases[task.lease]};
   }
   for (Slot slot = task.endings; slot != 0; slot = state.endings[slot].next) {
-    if (state.endings[slot].lease == lease.lsn) return {.ended = &state.endings[slot]};
+    const Ending& ending = state.endings[slot];
+    if (ending.lease == lease.lsn && ending.lease_epoch == lease.epoch) return {.ended = &ending};
   }
   return {};
 }
