@@ -85,10 +85,15 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
 Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
   auto snapshots = list_snapshots(disk_);
   if (!snapshots) return std::unexpected(snapshots.error());
+  const bool surplus = snapshots->size() > kSnapshotsKept;
   while (snapshots->size() > kSnapshotsKept) {
     if (auto removed = remove_snapshot(disk_, snapshots->front()); !removed)
       return std::unexpected(removed.error());
     snapshots->erase(snapshots->begin());
+  }
+  // Before any segment goes: a snapshot that a power cut brings back must find the log behind it.
+  if (surplus) {
+    if (auto synced = disk_.sync_directory("snap"); !synced) return std::unexpected(synced.error());
   }
   std::vector<core::MoveBlob> moves;
   if (snapshots->size() < kSnapshotsKept) return moves;
