@@ -253,7 +253,7 @@ void World::rot(const Item& item) {
   }
   const Lsn last = recovered->state.last;
   const Ledger& ledger = witness_.ledger();
-  if (last < promises_.acknowledged() || last > ledger.last() ||
+  if (last < std::min(promises_.acknowledged(), node_.proven()) || last > ledger.last() ||
       recovered->state.digest != ledger.digest(last)) {
     throw Violation{
         "I22", fmt::format("a flipped bit at offset {} of {} went unnoticed: the log now ends at {}", offset,

@@ -16,6 +16,7 @@ namespace baton::sim {
 namespace {
 
 constexpr std::int64_t kTickMs = 1000;   // as in engine/loop.cc
+constexpr std::int64_t kMarkMs = 50;  // likewise
 constexpr std::int64_t kLatenessMs = 5;  // L5: an answer leaves this soon after it became durable
 constexpr SecretKey kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
 
@@ -83,6 +84,8 @@ Start Node::start() {
   const core::Epoch epoch = log_->writer().epoch();
   engine_ = std::make_unique<engine::Engine>(std::move(recovered->state), *log_, epoch, options());
   around_.witness.deciding(nullptr, nullptr);
+  proven_ = last;
+  marked_ = 0;
   for (bool all = false; !all || log_->durable() < log_->last();) {
     all = engine_->start(time_->now(), kKey);
     log_->start_flush();
@@ -124,6 +127,7 @@ void Node::wake(std::int64_t at) {
 
 void Node::arrive(std::uint64_t call, std::uint64_t tried, const core::Request& request) {
   backlog_.push_back({.call = call, .tried = tried, .request = &request});
+  idle_ = false;
   wake(around_.clock.now);
 }
 
@@ -140,6 +144,8 @@ bool Node::turn(std::uint64_t number) {
     return true;
   }
   around_.witness.deciding(nullptr, nullptr);
+  if (std::exchange(idle_, true) && engine_->state().last != marked_ && engine_->mark())
+    marked_ = engine_->state().last;
   engine_->begin_turn(time_->now());
   while (!backlog_.empty() && handle(backlog_.front())) {
     waiting_.push_back(std::move(backlog_.front()));
@@ -157,9 +163,9 @@ bool Node::turn(std::uint64_t number) {
     return false;
   }
   check_disk();
-  std::int64_t wait = kTickMs;
+  std::int64_t wait = engine_->state().last == marked_ ? kTickMs : kMarkMs;
   if (const auto due = engine_->next_due()) {
-    wait = std::clamp<std::int64_t>((*due - time_->now()).ms, engine_->has_backlog() ? 0 : 1, kTickMs);
+    wait = std::clamp<std::int64_t>((*due - time_->now()).ms, engine_->has_backlog() ? 0 : 1, wait);
   }
   // A full batch is flushed first; the flush's end wakes us.
   if (!log_->is_flushing() || log_->has_room()) wake(around_.clock.now + wait);
@@ -229,6 +235,8 @@ void Node::plan_flush() {
 void Node::plan_prepare() { around_.agenda.plan(around_.clock.now + 1, Due::prepare, incarnation_); }
 
 bool Node::flush() {
+  proven_ = log_->durable();
+  idle_ = false;
   const bool done = log_->perform();
   if (!done) {
     die();

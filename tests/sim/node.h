@@ -82,6 +82,8 @@ class Node {
   void want_snapshot();
 
   const engine::Engine& engine() const { return *engine_; }
+  // Damage to the batch behind this entry may be taken for a torn write, for nothing stands behind that batch.
+  core::Lsn proven() const { return proven_; }
   bool admits() const { return rules_.admit_submissions; }
   std::uint64_t backlog() const { return backlog_.size(); }
   // Every blob that is referenced can be read and is what it was.
@@ -120,6 +122,9 @@ class Node {
   std::int64_t flush_ends_ = 0;
   std::int64_t durable_since_ = 0;
   std::int64_t disk_checked_ = 0;
+  core::Lsn proven_ = 0;  // survives the process
+  core::Lsn marked_ = 0;
+  bool idle_ = false;  // nothing has come since the last turn
   bool housekeeping_ = false;                     // planned or under way
   std::optional<engine::SnapshotMade> snapshot_;  // to be recorded
   core::Lsn snapshot_entry_ = 0;                  // its SnapshotTaken, until that is durable
