@@ -25,6 +25,7 @@ void World::heal() {
   cut_.reset();
   next_recovery_.reset();
   node_.reads_fail = false;
+  node_.slow_flush(0);
   calls_.heal();
   for (Worker& worker : workers_) worker.become_honest();
 }

@@ -16,7 +16,7 @@ namespace baton::sim {
 namespace {
 
 constexpr std::int64_t kTickMs = 1000;   // as in engine/loop.cc
-constexpr std::int64_t kMarkMs = 50;  // likewise
+constexpr std::int64_t kMarkMs = 50;     // likewise
 constexpr std::int64_t kLatenessMs = 5;  // L5: an answer leaves this soon after it became durable
 constexpr SecretKey kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
 

@@ -76,13 +76,14 @@ class Node {
   void clean_up();
   bool stop();  // cleanly
 
-  void stall(std::int64_t ms) { stalled_until_ = around_.clock.now + ms; }
+  void stall(std::int64_t ms) { stalled_until_ = std::max(stalled_until_, around_.clock.now + ms); }
   std::int64_t busy_until() const { return std::max(stalled_until_, flush_ends_); }
   void slow_flush(std::int64_t ms) { flush_delay_ = ms; }
   void want_snapshot();
 
   const engine::Engine& engine() const { return *engine_; }
-  // Damage to the batch behind this entry may be taken for a torn write, for nothing stands behind that batch.
+  // Damage to the batch behind this entry may be taken for a torn write, for nothing stands behind that
+  // batch.
   core::Lsn proven() const { return proven_; }
   bool admits() const { return rules_.admit_submissions; }
   std::uint64_t backlog() const { return backlog_.size(); }
@@ -124,7 +125,7 @@ class Node {
   std::int64_t disk_checked_ = 0;
   core::Lsn proven_ = 0;  // survives the process
   core::Lsn marked_ = 0;
-  bool idle_ = false;  // nothing has come since the last turn
+  bool idle_ = false;                             // nothing has come since the last turn
   bool housekeeping_ = false;                     // planned or under way
   std::optional<engine::SnapshotMade> snapshot_;  // to be recorded
   core::Lsn snapshot_entry_ = 0;                  // its SnapshotTaken, until that is durable

@@ -61,7 +61,8 @@ void Worker::wake(std::uint64_t generation) {
     if (kind_ == WorkerKind::lying && random_.below(3) == 0) lie(job);
   }
   if (jobs_.size() < capacity_ && !pulling_) pull();
-  std::int64_t next = clock_.now + 1 + static_cast<std::int64_t>(random_.below(healed_ ? 40 : scenario_[Knob::poll_ms] * 2));
+  std::int64_t next =
+      clock_.now + 1 + static_cast<std::int64_t>(random_.below(healed_ ? 40 : scenario_[Knob::poll_ms] * 2));
   for (const Job& job : jobs_) {
     if (!job.ending) next = std::min({next, job.extend_at, job.finish_at});
   }
