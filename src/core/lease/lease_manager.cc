@@ -25,15 +25,15 @@ bool is_genuine(const State& state, const Task& task, const LeaseId& lease) {
   return lease.nonce == lease_nonce(state.key, lease.epoch, lease.lsn, task.lsn);
 }
 
+// The lsn alone does not name a lease: where the end of a log was lost, another epoch gives the number again.
 bool is_held_under(const State& state, const Task& task, const LeaseId& lease) {
-  return task.lease != 0 && state.leases[task.lease].lsn == lease.lsn && is_genuine(state, task, lease);
+  return task.lease != 0 && state.leases[task.lease].lsn == lease.lsn &&
+         state.leases[task.lease].epoch == lease.epoch && is_genuine(state, task, lease);
 }
 
 Standing standing(const State& state, const Task& task, const LeaseId& lease, Instant now) {
   if (!is_genuine(state, task, lease)) return {};
-  // The lsn alone does not name it: where the end of a log was lost, another epoch has given the number again.
-  if (task.lease != 0 && state.leases[task.lease].lsn == lease.lsn &&
-      state.leases[task.lease].epoch == lease.epoch) {
+  if (is_held_under(state, task, lease)) {
     // The engine records an expiry before it decides anything about the task.
     BATON_CHECK(now < state.leases[task.lease].expiry);
     return {.held = &state.leases[task.lease]};
