@@ -85,6 +85,7 @@ void World::strike(const Item& item) {
       return;
     case ItemKind::cut_off: calls_.cut_off(item.a, item.b); return;
     case ItemKind::rot: rot(item); return;
+    case ItemKind::forge: promises_.forge(witness_.ledger().last() + 1 + item.a); return;
     default: jam_disk(item); return;
   }
 }

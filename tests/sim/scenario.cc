@@ -73,6 +73,7 @@ constexpr std::array<std::string_view, kItemKinds> kItemNames{{
     "slow_flush",
     "wall_jump",
     "cut_off",
+    "forge",
 }};
 
 }  // namespace
@@ -127,6 +128,15 @@ Result<Scenario> parse_scenario(std::string_view text) {
     }
   }
   std::ranges::stable_sort(scenario.items, {}, &Item::at);
+  return scenario;
+}
+
+Scenario canary() {
+  Scenario scenario;
+  for (std::size_t i = 0; i < kKnobs; ++i) scenario.knobs[i] = kKnobNames[i].simplest;
+  scenario.items = {{.at = 50, .kind = ItemKind::submit, .salt = 7},
+                    {.at = 500, .kind = ItemKind::forge},
+                    {.at = 501, .kind = ItemKind::power_cut}};
   return scenario;
 }
 

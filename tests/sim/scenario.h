@@ -89,6 +89,7 @@ enum class ItemKind : std::uint8_t {
   // The clock and the network.
   wall_jump,  // a: milliseconds, b: 1 backwards
   cut_off,    // a: party, b: 1 nothing arrives, 2 no answer arrives, 0 healed
+  forge,      // the canary: an answer is made up that the log knows nothing of; the checks have to notice
   count,
 };
 inline constexpr std::size_t kItemKinds = static_cast<std::size_t>(ItemKind::count);
@@ -120,5 +121,7 @@ std::string to_text(const Scenario& scenario);
 Result<Scenario> parse_scenario(std::string_view text);
 
 Scenario scenario_for(std::uint64_t seed);  // generator.cc
+// Fails whatever the code does, or else the checks are blind.
+Scenario canary();
 
 }  // namespace baton::sim

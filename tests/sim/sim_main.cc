@@ -86,7 +86,15 @@ int shrink_and_tell(std::uint64_t seed) {
   return 1;
 }
 
+bool canary_sings() {
+  const Run run_of_it = run(canary());
+  if (run_of_it.violation && run_of_it.violation->id == "I2") return true;
+  fmt::print("FAILED: the canary went unnoticed, so nothing that follows means anything\n");
+  return false;
+}
+
 int run_many(const Arguments& arguments) {
+  if (!canary_sings()) return 1;
   const std::uint64_t count = arguments.number("--seeds", 100);
   const std::uint64_t first = arguments.number("--first", 0);
   const auto began = std::chrono::steady_clock::now();
