@@ -1,6 +1,7 @@
 #include "core/apply.h"
 
 #include "base/check.h"
+#include "base/mutant.h"
 #include "core/digest.h"
 #include "core/holder.h"
 #include "core/limits.h"
@@ -120,7 +121,7 @@ void fact(State& state, const LeaseGranted& event, const Stamp& at) {
 
   const TaskRewrite rewrite(state, task);
   move_to(state, slot, TaskState::leased, at.time, at);
-  task.attempt = event.attempt;
+  if (!mutant(Mutant::m14_attempt_not_counted)) task.attempt = event.attempt;
   task.lease = state.leases.take();
   Lease& lease = state.leases[task.lease];
   lease.lsn = at.lsn;
@@ -149,7 +150,8 @@ void fact(State& state, const LeaseExpired& event, const Stamp& at) {
   BATON_CHECK(at.time >= state.leases[task.lease].expiry);
   const TaskRewrite rewrite(state, task);
   end_lease(state, task, {.how = Ended::expired});
-  move_to(state, slot, TaskState::waiting, at.time, at);
+  const bool reads_clock = mutant(Mutant::m12_clock_read_in_apply);
+  move_to(state, slot, TaskState::waiting, reads_clock ? Instant{mutant_clock_ms} : at.time, at);
 }
 
 void fact(State& state, const TaskCompleted& event, const Stamp& at) {
@@ -177,10 +179,15 @@ void fact(State& state, const TaskFailed& event, const Stamp& at) {
   const TaskRewrite rewrite(state, task);
   task.failures = event.failures;
   end_lease(state, task, {.how = event.outcome, .retry_at = event.retry_at, .note = kept(event.reason, at)});
-  if (event.outcome == Ended::failed) {
+  Ended outcome = event.outcome;
+  if (mutant(Mutant::m15_policy_evaluated_again_on_replay)) {
+    const bool again = event.failures < state.options[task.options].retry.max_failures;
+    outcome = again ? Ended::retried : Ended::failed;
+  }
+  if (outcome == Ended::failed) {
     move_to(state, slot, TaskState::failed, at.time, at);
   } else {
-    BATON_CHECK(event.outcome == Ended::retried || event.outcome == Ended::released);
+    BATON_CHECK(outcome == Ended::retried || outcome == Ended::released);
     BATON_CHECK(event.retry_at >= at.time);
     move_to(state, slot, TaskState::waiting, event.retry_at, at);
   }
