@@ -4,6 +4,8 @@
 // the hooks vanish.
 #pragma once
 
+#include <cstdint>
+
 namespace baton {
 
 enum class Mutant {
@@ -39,9 +41,11 @@ enum class Mutant {
 
 #ifdef BATON_MUTANTS
 inline Mutant active_mutant = Mutant::none;
+inline std::int64_t mutant_clock_ms = 0;  // what a fault that reads a clock would read
 inline bool mutant(Mutant which) { return active_mutant == which; }
 #else
 constexpr bool mutant(Mutant) { return false; }
+inline constexpr std::int64_t mutant_clock_ms = 0;
 #endif
 
 }  // namespace baton

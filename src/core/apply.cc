@@ -1,6 +1,7 @@
 #include "core/apply.h"
 
 #include "base/check.h"
+#include "base/mutant.h"
 #include "core/digest.h"
 #include "core/holder.h"
 #include "core/limits.h"
@@ -28,7 +29,8 @@ void forget_ending(State& state, Slot slot) {
   state.endings.give_back(slot);
 }
 
-// Puts `ending` in front of the task's past; the oldest one beyond what is kept is forgotten.
+// Puts `ending` in front of the task's past; the oldest lease beyond what is kept is forgotten. A death that
+// ended no lease takes no lease's place; it is the last ending a task gets.
 void remember(State& state, Task& task, Ending ending) {
   ending.task = task.lsn;
   ending.next = task.endings;
@@ -38,7 +40,8 @@ void remember(State& state, Task& task, Ending ending) {
   task.endings = slot;
 
   Slot last_kept = slot;
-  for (unsigned kept = 1; kept < kEndingsKept && last_kept != 0; ++kept)
+  const unsigned kept_max = kEndingsKept + (ending.lease == 0 ? 1 : 0);
+  for (unsigned kept = 1; kept < kept_max && last_kept != 0; ++kept)
     last_kept = state.endings[last_kept].next;
   if (last_kept == 0 || state.endings[last_kept].next == 0) return;
   forget_ending(state, state.endings[last_kept].next);
@@ -118,7 +121,7 @@ void fact(State& state, const LeaseGranted& event, const Stamp& at) {
 
   const TaskRewrite rewrite(state, task);
   move_to(state, slot, TaskState::leased, at.time, at);
-  task.attempt = event.attempt;
+  if (!mutant(Mutant::m14_attempt_not_counted)) task.attempt = event.attempt;
   task.lease = state.leases.take();
   Lease& lease = state.leases[task.lease];
   lease.lsn = at.lsn;
@@ -147,7 +150,8 @@ void fact(State& state, const LeaseExpired& event, const Stamp& at) {
   BATON_CHECK(at.time >= state.leases[task.lease].expiry);
   const TaskRewrite rewrite(state, task);
   end_lease(state, task, {.how = Ended::expired});
-  move_to(state, slot, TaskState::waiting, at.time, at);
+  const bool reads_clock = mutant(Mutant::m12_clock_read_in_apply);
+  move_to(state, slot, TaskState::waiting, reads_clock ? Instant{mutant_clock_ms} : at.time, at);
 }
 
 void fact(State& state, const TaskCompleted& event, const Stamp& at) {
@@ -175,10 +179,15 @@ void fact(State& state, const TaskFailed& event, const Stamp& at) {
   const TaskRewrite rewrite(state, task);
   task.failures = event.failures;
   end_lease(state, task, {.how = event.outcome, .retry_at = event.retry_at, .note = kept(event.reason, at)});
-  if (event.outcome == Ended::failed) {
+  Ended outcome = event.outcome;
+  if (mutant(Mutant::m15_policy_evaluated_again_on_replay)) {
+    const bool again = event.failures < state.options[task.options].retry.max_failures;
+    outcome = again ? Ended::retried : Ended::failed;
+  }
+  if (outcome == Ended::failed) {
     move_to(state, slot, TaskState::failed, at.time, at);
   } else {
-    BATON_CHECK(event.outcome == Ended::retried || event.outcome == Ended::released);
+    BATON_CHECK(outcome == Ended::retried || outcome == Ended::released);
     BATON_CHECK(event.retry_at >= at.time);
     move_to(state, slot, TaskState::waiting, event.retry_at, at);
   }

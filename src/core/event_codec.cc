@@ -91,6 +91,7 @@ class Reader {
     if (special == 0) return;
     (*this)(value.max_failures), (*this)(value.base), (*this)(value.factor_percent);
     (*this)(value.max), (*this)(value.jitter_percent);
+    if (value == RetryPolicy{}) in_.fail();  // one encoding per value
   }
   void operator()(BlobRef& value) {
     (*this)(value.length);

@@ -11,7 +11,11 @@ void IdIndex::append(Lsn lsn, Slot slot) {
   newest_ = lsn;
   const bool fits =
       !pages_.empty() && pages_.back().used < kEntries && lsn - pages_.back().first <= UINT32_MAX;
-  if (!fits) pages_.push_back({.first = lsn, .entries = entries_.take()});
+  if (!fits) {
+    pages_.push_back({.first = lsn, .entries = entries_.take()});
+    // What was the last page may have been emptied while it was left alone; nothing else would look at it.
+    if (pages_.size() > 1 && pages_[pages_.size() - 2].live == 0) tidy(pages_.size() - 2);
+  }
   Page& page = pages_.back();
   entries_[page.entries].at[page.used++] = {static_cast<std::uint32_t>(lsn - page.first), slot};
   ++page.live;

@@ -17,6 +17,7 @@ class IdIndex {
   void erase(Lsn lsn);              // which is there
   // The slot of the first task at or after `lsn`, 0 past the end.
   Slot first_from(Lsn lsn) const;
+  std::size_t pages() const { return pages_.size(); }  // of 255 tasks at most, 63 on average at least
 
  private:
   static constexpr std::uint32_t kEntries = 255;

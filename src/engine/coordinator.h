@@ -117,7 +117,7 @@ class Coordinator {
   std::uint64_t flushes() const;  // since the start
 
   // Answers what was asked, records the clean stop, and lets the data directory go. Errc::closed from then
-  // on.
+  // on. No other call may be under way, for there is nothing left to answer it.
   Status close();
 
  private:

@@ -1,22 +1,13 @@
 #include "engine/coordinator.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
-#include <filesystem>
+#include <thread>
+
+#include "tests/temporary_directory.h"
 
 namespace baton {
 namespace {
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() { BATON_CHECK(mkdtemp(path_.data()) != nullptr); }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = "/tmp/baton-coordinator-XXXXXX";
-};
 
 CoordinatorOptions small_log() {
   CoordinatorOptions options;
@@ -32,6 +23,7 @@ std::unique_ptr<Coordinator> opened(const std::string& directory, CoordinatorOpt
   return std::move(*coordinator);
 }
 
+// T3: one object holds the managers of tasks and leases and the registry of workers.
 TEST(Coordinator, CarriesATaskThroughItsLife) {
   const TemporaryDirectory data;
   auto coordinator = opened(data.path());
@@ -52,6 +44,7 @@ TEST(Coordinator, CarriesATaskThroughItsLife) {
   EXPECT_TRUE(coordinator->close());
 }
 
+// T5, T65, X2: with or without a clean stop.
 TEST(Coordinator, KnowsEverythingAgainAfterARestart) {
   for (const bool clean : {true, false}) {
     const TemporaryDirectory data;
@@ -83,6 +76,91 @@ TEST(Coordinator, KnowsEverythingAgainAfterARestart) {
     EXPECT_TRUE(coordinator->get("n", last));
     ASSERT_TRUE(coordinator->close());
   }
+}
+
+// T2: a data directory has one authority at a time.
+TEST(Coordinator, RefusesADirectoryThatIsInUse) {
+  const TemporaryDirectory data;
+  auto first = opened(data.path());
+  const auto second = Coordinator::open(data.path(), small_log());
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, Errc::locked);
+  ASSERT_TRUE(first->close());
+  EXPECT_TRUE(Coordinator::open(data.path(), small_log()));
+}
+
+TEST(Coordinator, AnswersClosedAfterItWasClosed) {
+  const TemporaryDirectory data;
+  auto coordinator = opened(data.path());
+  ASSERT_TRUE(coordinator->close());
+  const auto late = coordinator->submit({.ns = "n", .queue = "q"});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Errc::closed);
+  EXPECT_EQ(coordinator->make_snapshot().error().code, Errc::closed);
+}
+
+// D18: requests of many callers share flushes, and each has an outcome of its own.
+TEST(Coordinator, ServesManyCallersAtOnce) {
+  const TemporaryDirectory data;
+  auto coordinator = opened(data.path());
+  constexpr int kThreads = 8, kTasks = 50;
+  std::atomic<int> completed = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < kTasks; ++i) {
+        EXPECT_TRUE(coordinator->submit({.ns = "n", .queue = "q", .payload = Blob(std::to_string(i))}));
+        const auto leased =
+            coordinator->lease({.ns = "n", .queues = {"q"}, .worker = std::to_string(thread)});
+        if (!leased || !*leased) continue;
+        const auto done =
+            coordinator->complete({.ns = "n", .task = (*leased)->task, .lease = (*leased)->lease});
+        completed += done && !done->cancelled;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(completed, kThreads * kTasks);
+  const auto queues = coordinator->queues("n");
+  EXPECT_EQ(queues->front().counts[static_cast<std::size_t>(core::TaskState::completed)],
+            static_cast<std::uint64_t>(kThreads * kTasks));
+  EXPECT_TRUE(coordinator->close());
+}
+
+// A payload that left the cache is read from the log; one that was damaged there is an error, never empty
+// bytes.
+TEST(Coordinator, ReadsPayloadsBackFromTheLog) {
+  const TemporaryDirectory data;
+  CoordinatorOptions options = small_log();
+  options.engine.cache_bytes = 0;
+  auto coordinator = opened(data.path(), options);
+  ASSERT_TRUE(coordinator->submit({.ns = "n", .queue = "q", .payload = Blob("from the log")}));
+  const auto leased = coordinator->lease({.ns = "n", .queues = {"q"}, .worker = "w"});
+  ASSERT_TRUE(leased && *leased);
+  EXPECT_EQ(text_of((*leased)->payload), "from the log");
+  core::BlobRef wrong = coordinator->get("n", (*leased)->task)->payload;
+  wrong.hash ^= 1;
+  EXPECT_EQ(coordinator->read(wrong).error().code, Errc::corrupt);
+  EXPECT_TRUE(coordinator->close());
+}
+
+// E4, X3: finished tasks beyond what is kept are forgotten by recorded entries, and the rest can be paged
+// through.
+TEST(Coordinator, ListsTasksPageByPage) {
+  const TemporaryDirectory data;
+  auto coordinator = opened(data.path());
+  for (int i = 0; i < 25; ++i) ASSERT_TRUE(coordinator->submit({.ns = "n", .queue = "q"}));
+  ASSERT_TRUE(coordinator->submit({.ns = "other", .queue = "q"}));
+  std::size_t seen = 0;
+  core::Lsn from = 0;
+  do {
+    const auto page = coordinator->list({.ns = "n", .from = from, .count_max = 10});
+    ASSERT_TRUE(page);
+    seen += page->tasks.size();
+    from = page->next;
+  } while (from != 0);
+  EXPECT_EQ(seen, 25u);
+  EXPECT_TRUE(coordinator->close());
 }
 
 // A limit of the log is a refusal for the client, not the end of the process.

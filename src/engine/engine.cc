@@ -128,7 +128,11 @@ void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {
 
 void Engine::release(const std::function<void(Answer)>& deliver) {
   const core::Lsn durable = mutant(Mutant::m1_reply_before_flush) ? state_.last : log_.durable();
-  while (!answers_.empty() && answers_.front().lsn <= durable) {
+  const auto early = [](const Answer& answer) {
+    return mutant(Mutant::m22_renewal_told_before_durable) && answer.reply &&
+           std::holds_alternative<core::Extended>(*answer.reply);
+  };
+  while (!answers_.empty() && (answers_.front().lsn <= durable || early(answers_.front()))) {
     Answer next = std::move(answers_.front());
     answers_.pop_front();
     deliver(std::move(next));
@@ -142,6 +146,12 @@ void Engine::heartbeat(std::string_view ns, std::string_view worker, std::uint32
 
 bool Engine::record_snapshot(core::Lsn lsn, std::uint64_t digest) {
   return record(core::SnapshotTaken{.lsn = lsn, .digest = digest});
+}
+
+bool Engine::mark() {
+  if (admission_ == Admission::closed) return false;
+  last_digest_ = state_.last + 1;
+  return record(core::StateDigest{.digest = state_.digest});
 }
 
 bool Engine::seal() { return record(core::Sealed{}); }

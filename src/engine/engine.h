@@ -65,6 +65,9 @@ class Engine {
                  core::Capabilities capabilities);
   // Records that a snapshot exists. False while the log has no room.
   bool record_snapshot(core::Lsn lsn, std::uint64_t digest);
+  // An entry for its own sake, when nothing else is going on: whatever stands behind the last batch proves
+  // that batch was whole. False while the log has no room.
+  bool mark();
   // The last entry of a clean stop. False while the log has no room.
   bool seal();
 

@@ -20,6 +20,7 @@ namespace baton {
 namespace {
 
 constexpr Duration kDiskCheckEvery = seconds(1);
+constexpr Duration kMarkWhenIdleFor = milliseconds(50);
 constexpr std::size_t kMovesAtOnce = 256;
 constexpr int kExitLogFailed = 74;  // EX_IOERR
 
@@ -155,7 +156,8 @@ void Coordinator::Loop::run(std::function<bool(engine::Engine&)> now, std::funct
 
 // Waits until there is something to do. False when it is all over.
 bool Coordinator::Loop::take_inbox() {
-  std::int64_t wait_ms = kDiskCheckEvery.ms;
+  const bool marked = engine_->state().last == marked_;
+  std::int64_t wait_ms = marked ? kDiskCheckEvery.ms : kMarkWhenIdleFor.ms;
   if (const auto due = engine_->next_due()) {
     wait_ms = std::clamp<std::int64_t>((*due - time_->now()).ms, 0, wait_ms);
   }
@@ -163,7 +165,8 @@ bool Coordinator::Loop::take_inbox() {
   std::unique_lock lock(mutex_);
   const bool idle = next_ == taken_.size();
   const auto something = [&] { return woken_ || abandoned_ || (idle && !inbox_.empty()); };
-  loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
+  const bool quiet = !loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
+  if (quiet && !marked && engine_->mark()) marked_ = engine_->state().last;
   woken_ = false;
   if (idle) {
     taken_.clear();
@@ -275,6 +278,10 @@ Status Coordinator::Loop::close() {
   }
   loop_wakes_.notify_one();
   if (loop_thread_.joinable()) loop_thread_.join();
+  engine_.reset();
+  housekeeper_.reset();
+  log_.reset();
+  disk_.reset();  // another process may have the directory now
   return closed_;
 }
 
@@ -294,6 +301,7 @@ void Coordinator::Loop::run_housekeeping() {
 
 Status Coordinator::Loop::tidy() {
   const std::lock_guard lock(tidying_);
+  if (!housekeeper_) return failure(Errc::closed, "the coordinator has stopped");
   auto made = housekeeper_->make_snapshot();
   if (!made) return std::unexpected(made.error());
   if (made->lsn == 0) return {};
@@ -324,6 +332,7 @@ Status Coordinator::Loop::tidy() {
 }
 
 Result<Bytes> Coordinator::Loop::read(const core::BlobRef& blob) {
+  if (!log_) return failure(Errc::closed, "the coordinator has stopped");
   if (blob.length == 0) return Bytes{};
   auto bytes = log_->segments().read(blob.lsn, blob.offset, blob.length);
   if (bytes && content_hash(*bytes) != blob.hash) {

@@ -32,7 +32,7 @@ class Coordinator::Loop {
   Status tidy();
   Result<Bytes> read(const core::BlobRef& blob);
   const RecoverySummary& recovery() const { return recovery_; }
-  std::uint64_t flushes() const { return log_->flushes(); }
+  std::uint64_t flushes() const { return log_ ? log_->flushes() : 0; }
 
  private:
   struct Asked {
@@ -75,11 +75,12 @@ class Coordinator::Loop {
   bool abandoned_ = false;  // the object goes without close(), or the log has failed
 
   // The loop thread's own.
-  std::vector<Item> taken_;  // from the inbox
-  std::size_t next_ = 0;     // the first of them not yet handled
+  std::vector<Item> taken_;                                  // from the inbox
+  std::size_t next_ = 0;                                     // the first of them not yet handled
   std::deque<std::function<void(engine::Answer)>> callers_;  // in the order of the engine's answers
   std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
   Instant disk_checked_;
+  core::Lsn marked_ = 0;  // no client's entry has come since this one
   bool sealed_ = false;
   Status closed_ = {};
 

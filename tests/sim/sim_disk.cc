@@ -334,6 +334,15 @@ void SimDisk::crash(const std::function<bool()>& keep) {
   lying_ = false;
 }
 
+void SimDisk::heal() {
+  power_off_after_.reset();
+  failing_operation_.reset();
+  failing_sync_.reset();
+  lying_ = false;
+  capacity_.reset();
+  unreadable_.clear();
+}
+
 Bytes SimDisk::content(const std::string& path) const {
   const InodeRef& inode = names_.at(path);
   Bytes bytes(inode->size);

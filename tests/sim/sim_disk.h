@@ -62,10 +62,15 @@ class SimDisk final : public log::Disk {
   void lie_about_syncs(bool lying) { lying_ = lying; }
   void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
   void fail_reads_of(const std::string& path) { unreadable_.insert(path); }
+  void heal_reads() { unreadable_.clear(); }
+  // Every fault that was switched on is off again.
+  void heal();
 
   // The power goes. `keep` is asked once for each pending change, in a fixed order. Clears the faults.
   void crash(const std::function<bool()>& keep);
-  std::size_t pending() const;  // how often crash() would ask
+  std::size_t pending() const;                                   // how often crash() would ask
+  std::size_t pending_names() const { return changes_.size(); }  // it asks about these last
+  std::uint64_t used_bytes() const;
 
   // For tests that damage or compare: what is on the medium and in the cache, changed at one blow.
   Bytes content(const std::string& path) const;
@@ -105,7 +110,6 @@ class SimDisk final : public log::Disk {
   void write(Inode& inode, std::uint64_t offset, ByteView bytes);
   std::size_t read(const Inode& inode, bool uncached, std::uint64_t offset, std::span<std::byte> into) const;
   std::vector<InodeRef> inodes() const;
-  std::uint64_t used_bytes() const;
 
   Names names_;
   Names names_on_medium_;

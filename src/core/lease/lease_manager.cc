@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/mutant.h"
 #include "core/names.h"
 #include "core/shelf.h"
 
@@ -15,21 +16,39 @@ const TaskOptions& options_of(const State& state, const Task& task) {
 
 bool is_reasonable(Duration ttl) { return ttl >= kTtlMin && ttl <= kTtlMax; }
 
+// From its expiry on a lease is over.
+bool has_passed(Instant expiry, Instant now) {
+  if (mutant(Mutant::m10_lease_held_at_its_deadline)) return now > expiry;
+  if (mutant(Mutant::m13_expiry_without_a_record)) return false;
+  return now >= expiry;
+}
+
 // What a worker's lease is to a task at this moment.
 struct Standing {
   const Lease* held = nullptr;    // it is the current one, and not expired
   const Ending* ended = nullptr;  // it was, and this is how that ended
 };
 
+bool is_genuine(const State& state, const Task& task, const LeaseId& lease) {
+  return lease.nonce == lease_nonce(state.key, lease.epoch, lease.lsn, task.lsn);
+}
+
+// The lsn alone does not name a lease: where the end of a log was lost, another epoch gives the number again.
+bool is_held_under(const State& state, const Task& task, const LeaseId& lease) {
+  return task.lease != 0 && state.leases[task.lease].lsn == lease.lsn &&
+         state.leases[task.lease].epoch == lease.epoch && is_genuine(state, task, lease);
+}
+
 Standing standing(const State& state, const Task& task, const LeaseId& lease, Instant now) {
-  if (lease.nonce != lease_nonce(state.key, lease.epoch, lease.lsn, task.lsn)) return {};
-  if (task.lease != 0 && state.leases[task.lease].lsn == lease.lsn) {
+  if (!is_genuine(state, task, lease)) return {};
+  if (is_held_under(state, task, lease)) {
     // The engine records an expiry before it decides anything about the task.
-    BATON_CHECK(now < state.leases[task.lease].expiry);
+    BATON_CHECK(!has_passed(state.leases[task.lease].expiry, now));
     return {.held = &state.leases[task.lease]};
   }
   for (Slot slot = task.endings; slot != 0; slot = state.endings[slot].next) {
-    if (state.endings[slot].lease == lease.lsn) return {.ended = &state.endings[slot]};
+    const Ending& ending = state.endings[slot];
+    if (ending.lease == lease.lsn && ending.lease_epoch == lease.epoch) return {.ended = &ending};
   }
   return {};
 }
@@ -43,11 +62,12 @@ Decision answer_late(const Task& task, const Ending* ending, bool same) {
     case Ended::retried:
     case Ended::failed:
     case Ended::released:
+      if (same && mutant(Mutant::m17_duplicate_complete_answers_cancelled)) return Reply{Cancelled{}};
       if (same) return Reply{Committed{.outcome = ending->how, .retry_at = ending->retry_at}};
       return Reject{Errc::conflict, "the attempt was already ended in another way under this lease"};
     case Ended::expired:
     case Ended::dead:
-      if (ending->told) return Reply{Cancelled{}};
+      if (ending->told && !mutant(Mutant::m25_cancelled_records_unbounded)) return Reply{Cancelled{}};
       return Append{TaskCancelled{.task = task.lsn, .lease = ending->lease}, Cancelled{}};
   }
   BATON_CHECK(false && "unknown ending");
@@ -68,9 +88,13 @@ Extension extension(const State& state, std::string_view ns, const ExtendLease& 
   const Slot slot = find_task(state, ns, request.task);
   if (slot == 0) return refused(Errc::not_found, "no such task");
   const Task& task = state.tasks[slot];
-  const bool lapsed = task.lease != 0 && at.now >= state.leases[task.lease].expiry;
+  // One of many may have expired without a record so far, since it does not matter to the others.
+  const bool lapsed = task.lease != 0 && at.now >= state.leases[task.lease].expiry &&
+                      is_held_under(state, task, request.lease);
   if (lapsed) return refused(Errc::lease_lost, "the lease is no longer held");
   const Standing now = standing(state, task, request.lease, at.now);
+  const bool expired = now.ended != nullptr && now.ended->how == Ended::expired;
+  if (expired && mutant(Mutant::m11_heartbeat_revives_expired_lease)) return {.reply = {request.ttl}};
   if (now.ended != nullptr) return refused(Errc::lease_lost, "the lease is no longer held");
   if (now.held == nullptr) return refused(Errc::lease_unknown, "this lease was never granted for this task");
 
@@ -123,6 +147,11 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
   if (request.queues.empty()) return Reject{Errc::invalid_request, "name at least one queue"};
   if (request.queues.size() > kQueuesPerLeaseMax) return Reject{Errc::too_large, "more than 16 queues"};
 
+  for (const std::string& queue : request.queues) {
+    if (!is_name(queue))
+      return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
+  }
+
   const std::uint32_t active = active_leases(state, request.ns, request.worker);
   if (workers.spare_capacity(request.ns, request.worker, active) == 0)
     return Reply{Nothing{NothingBecause::at_capacity}};
@@ -132,11 +161,7 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
   bool any_paused = false;
   for (const std::string& name : request.queues) {
     const Slot slot = find_queue(state, request.ns, name);
-    if (slot == 0) {
-      if (!is_name(name))
-        return Reject{Errc::invalid_request, "the queue must be 1 to 128 graphic ASCII characters"};
-      continue;
-    }
+    if (slot == 0) continue;
     const Queue& queue = state.queues[slot];
     any_paused |= queue.paused;
     if (queue.paused) continue;
@@ -145,8 +170,11 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
       const Slot candidate = next_in(state, lane, at.now);
       if (candidate == 0 || !covers(request.capabilities.joined(), lane.capabilities)) continue;
       const Task& task = state.tasks[candidate];
-      const bool better = best == nullptr || lane.priority > best_priority ||
-                          (lane.priority == best_priority && is_earlier(task, *best));
+      const bool earlier = best != nullptr && (mutant(Mutant::m23_scheduling_by_hash_order)
+                                                   ? lane.hash < state.lanes[best->lane].hash
+                                                   : is_earlier(task, *best));
+      const bool better =
+          best == nullptr || lane.priority > best_priority || (lane.priority == best_priority && earlier);
       if (!better) continue;
       best = &task;
       best_priority = lane.priority;
@@ -207,7 +235,8 @@ Decision decide(const State& state, const CompleteTask& request, const Moment& a
   const Spoken spoken = spoken_of(state, request.ns, request.task);
   if (spoken.task == nullptr) return spoken.refusal;
   const Task& task = *spoken.task;
-  const Standing now = standing(state, task, request.lease, at.now);
+  Standing now = standing(state, task, request.lease, at.now);
+  if (mutant(Mutant::m9_complete_without_lease_check) && task.lease != 0) now = {&state.leases[task.lease]};
   if (now.held == nullptr) {
     const bool same = now.ended != nullptr && now.ended->how == Ended::completed &&
                       now.ended->note.hash == request.result.hash &&
@@ -273,7 +302,7 @@ std::optional<Event> due(const State& state, const Moment& at) {
   if (state.doomed.head != 0) {
     return TaskDead{.task = state.tasks[state.doomed.head].lsn, .why = DeadReason::attempts_exhausted};
   }
-  if (state.expiries.empty() || state.expiries.first().at > at.now) return {};
+  if (state.expiries.empty() || !has_passed(state.expiries.first().at, at.now)) return {};
   const Lease& lease = state.leases[state.expiries.first().slot];
   return LeaseExpired{.task = lease.task, .lease = lease.lsn};
 }
@@ -284,7 +313,7 @@ std::optional<Event> due_before(const State& state, std::string_view ns, const T
   if (slot == 0) return {};
   const Task& task = state.tasks[slot];
   if (task.shelf == Shelf::doomed) return TaskDead{.task = task.lsn, .why = DeadReason::attempts_exhausted};
-  if (task.lease == 0 || state.leases[task.lease].expiry > at.now) return {};
+  if (task.lease == 0 || !has_passed(state.leases[task.lease].expiry, at.now)) return {};
   return LeaseExpired{.task = task.lsn, .lease = state.leases[task.lease].lsn};
 }
 

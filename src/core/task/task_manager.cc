@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/mutant.h"
 #include "core/names.h"
 
 namespace baton::core {
@@ -112,9 +113,9 @@ Decision decide(const State& state, const SubmitTask& request, const Moment& at)
   std::uint64_t content = 0;
   if (!request.key.empty()) {
     content = content_of(request);
-    if (const Slot known = state.keys.find(ScopedName(request.ns, request.key))) {
+    const Slot known = state.keys.find(ScopedName(request.ns, request.key));
+    if (known != 0 && !mutant(Mutant::m16_idempotency_key_ignored))
       return answer_from_key(state, known, content);
-    }
   }
   const std::string_view capabilities = request.requires_capabilities.joined();
   if (auto full = refuse_growth(state, request.ns, request.queue, capabilities, request.priority, at.rules)) {
@@ -232,6 +233,8 @@ Decision decide(const State& state, const MoveBlob& request, const Moment&) {
   }
   if (kept == nullptr || *kept != request.from)
     return Reject{Errc::not_found, "the bytes are no longer needed there"};
+  if (request.blob.hash != kept->hash || request.blob.bytes.size() != kept->length)
+    return Reject{Errc::corrupt, "the bytes are not the ones that were kept"};
   return Append{BlobMoved{.task = task.lsn,
                           .part = request.part,
                           .lease = request.lease,

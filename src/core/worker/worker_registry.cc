@@ -8,6 +8,7 @@ namespace baton::core {
 
 void WorkerRegistry::heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity,
                                Capabilities capabilities, Instant now) {
+  if (!is_name(ns) || !is_name(worker)) return;
   const ScopedName name(ns, worker);
   Slot slot = names_.find(name);
   if (slot == 0) {

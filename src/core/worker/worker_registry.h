@@ -22,7 +22,8 @@ struct Worker {
 
 class WorkerRegistry {
  public:
-  // Workers beyond the limit are not remembered; nothing but the quality of scheduling depends on it.
+  // Workers beyond the limit, or without a proper name, are not remembered; nothing but the quality of
+  // scheduling depends on it.
   void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity,
                  Capabilities capabilities, Instant now);
   void forget_silent_since(Instant then);

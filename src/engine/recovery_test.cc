@@ -1,0 +1,201 @@
+#include "engine/recovery.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/housekeeper.h"
+#include "engine/snapshot.h"
+#include "engine/testing.h"
+#include "engine/verify.h"
+
+namespace baton::engine::testing {
+namespace {
+
+// Lives of tasks, enough for several segments, with a snapshot at the end of each round if asked for.
+std::uint64_t busy(sim::SimDisk& disk, HandClock& clock, int rounds, bool snapshots) {
+  std::uint64_t digest = 0;
+  for (int round = 0; round < rounds; ++round) {
+    Life life(disk, clock, {.digest_every = 16});
+    for (int i = 0; i < 60; ++i) {
+      life.expect<core::Submitted>(a_task(std::string(500, static_cast<char>('a' + i % 26))));
+      const auto granted = life.expect<core::Granted>(a_lease());
+      if (i % 5 != 0) life.expect<core::Committed>(a_completion(granted));
+      if (i % 3 == 0) clock.pass(seconds(11));
+    }
+    if (snapshots) {
+      auto& writer = life.log().writer();
+      const auto last = list_snapshots(disk).value();
+      Housekeeper housekeeper(disk, writer.segments(), writer.uuid(), last.empty() ? 0 : last.back(), {});
+      const auto made = housekeeper.make_snapshot();
+      EXPECT_TRUE(made.has_value());
+      EXPECT_TRUE(life.engine().record_snapshot(made->lsn, made->digest));
+      life.flush();
+      EXPECT_TRUE(housekeeper.clean_up());
+    }
+    digest = life.state().digest;
+  }
+  return digest;
+}
+
+// T4, T65, T26: replaying the log from its beginning gives the state.
+TEST(Recovery, GivesTheStateFromTheLogAlone) {
+  sim::SimDisk disk;
+  HandClock clock;
+  const std::uint64_t digest = busy(disk, clock, 3, false);
+  const auto recovered = recover(disk, {.log = kSmallLog});
+  ASSERT_TRUE(recovered.has_value());
+  EXPECT_EQ(recovered->snapshot, 0u);
+  EXPECT_EQ(recovered->state.digest, digest);
+}
+
+// T13, T66: nothing but the log is asked. Without its snapshots a directory gives the same state.
+TEST(Recovery, NeedsNothingBesideTheLog) {
+  sim::SimDisk disk;
+  HandClock clock;
+  const std::uint64_t digest = busy(disk, clock, 2, true);
+  const auto snapshots = list_snapshots(disk).value();
+  for (const core::Lsn lsn : snapshots) ASSERT_TRUE(disk.remove(snapshot_path(lsn)));
+  const auto recovered = recover(disk, {.log = kSmallLog});
+  ASSERT_TRUE(recovered.has_value()) << recovered.error().message;
+  EXPECT_EQ(recovered->snapshot, 0u);
+  EXPECT_EQ(recovered->state.digest, digest);
+}
+
+// D23: a snapshot is a replay kept; from it the same state comes as from the beginning.
+TEST(Recovery, GivesTheSameStateFromASnapshot) {
+  sim::SimDisk disk;
+  HandClock clock;
+  const std::uint64_t digest = busy(disk, clock, 3, true);
+  const auto recovered = recover(disk, {.log = kSmallLog});
+  ASSERT_TRUE(recovered.has_value());
+  EXPECT_GT(recovered->snapshot, 0u);
+  EXPECT_EQ(recovered->state.digest, digest);
+}
+
+// D23, X2: the older of the two snapshots does as well when the newer one is damaged.
+TEST(Recovery, FallsBackToTheOlderSnapshot) {
+  sim::SimDisk disk;
+  HandClock clock;
+  const std::uint64_t digest = busy(disk, clock, 4, true);
+  const auto snapshots = list_snapshots(disk).value();
+  ASSERT_EQ(snapshots.size(), 2u);
+  disk.flip_bit(snapshot_path(snapshots.back()), 100, 3);
+  const auto recovered = recover(disk, {.log = kSmallLog});
+  ASSERT_TRUE(recovered.has_value());
+  EXPECT_EQ(recovered->snapshot, snapshots.front());
+  EXPECT_EQ(recovered->state.digest, digest);
+  EXPECT_FALSE(recovered->notes.empty());
+}
+
+// D24, T64, E10: damage to what was acknowledged is refused, not repaired; a backup is what repairs.
+TEST(Recovery, RefusesDamageInsteadOfRepairingIt) {
+  sim::SimDisk disk;
+  HandClock clock;
+  busy(disk, clock, 2, false);
+  const Bytes before = disk.content("wal/0000000000000001.seg");
+  disk.flip_bit("wal/0000000000000001.seg", 4096 + 64 + 30, 0);
+  const Bytes damaged = disk.content("wal/0000000000000001.seg");
+  const auto recovered = recover(disk, {.log = kSmallLog});
+  ASSERT_FALSE(recovered.has_value());
+  EXPECT_EQ(recovered.error().code, Errc::corrupt);
+  EXPECT_NE(recovered.error().message.find("backup"), std::string::npos);
+  EXPECT_EQ(disk.content("wal/0000000000000001.seg"), damaged);
+  EXPECT_EQ(verify(disk, false)->finding, Finding::damaged);
+}
+
+// T45, D24: a batch cut off by a power failure was never acknowledged; it goes as a whole, and is kept aside.
+TEST(Recovery, DropsATornBatchAsAWhole) {
+  sim::SimDisk disk;
+  HandClock clock;
+  std::uint64_t digest = 0;
+  {
+    Life life(disk, clock);
+    life.expect<core::Submitted>(a_task());
+    digest = life.state().digest;
+    life.turn();
+    for (int i = 0; i < 6; ++i) life.handle(a_task(std::string(1000, 'x')));
+    disk.power_off_after(disk.operations() + 1);  // the write happens, its sync does not
+    life.flush();
+    EXPECT_TRUE(life.answers().empty());
+  }
+  int sector = 0;
+  disk.crash([&] { return sector++ % 2 == 0; });
+  const auto recovered = recover(disk, {.log = kSmallLog});
+  ASSERT_TRUE(recovered.has_value()) << recovered.error().message;
+  EXPECT_EQ(recovered->state.digest, digest);
+  EXPECT_TRUE(recovered->log.dropped.has_value());
+  EXPECT_FALSE(disk.list("torn")->empty());
+}
+
+// T72, T56: entries that contradict each other are found, even though every checksum is right.
+TEST(Recovery, RefusesEntriesThatContradictEachOther) {
+  sim::SimDisk disk;
+  HandClock clock;
+  {
+    const Life life(disk, clock);
+  }
+  {
+    auto opened = log::open_log(disk, {.log = kSmallLog}, [](const log::Record&) { return Status(); });
+    Bytes body;
+    ByteWriter(body).varint(77);  // a lease of a task that never was
+    ByteWriter(body).varint(78);
+    opened->writer->append(5, kStart, body);
+    auto flush = opened->writer->begin_flush();
+    ASSERT_TRUE(opened->writer->perform(*flush));
+  }
+  const auto recovered = recover(disk, {.log = kSmallLog});
+  ASSERT_FALSE(recovered.has_value());
+  EXPECT_EQ(recovered.error().code, Errc::corrupt);
+  EXPECT_EQ(verify(disk, false)->finding, Finding::contradiction);
+}
+
+// Segments go only when two snapshots cover them and no task needs their bytes; those that are needed stay
+// readable.
+TEST(Housekeeper, RemovesSegmentsNobodyNeedsAndKeepsEveryPayload) {
+  sim::SimDisk disk;
+  HandClock clock;
+  std::vector<core::TaskId> kept;
+  {
+    Life life(disk, clock);
+    for (int i = 0; i < 3; ++i) kept.push_back(life.expect<core::Submitted>(a_task("keep me")).task);
+  }
+  EngineOptions options;
+  options.rules.retention_age = seconds(1);
+  std::size_t removed = 0;
+  for (int round = 0; round < 12; ++round) {
+    Life life(disk, clock, options);
+    for (int i = 0; i < 40; ++i) {
+      auto urgent = a_task(std::string(1500, 'z'));
+      urgent.priority = 9;
+      life.expect<core::Submitted>(urgent);
+      life.expect<core::Committed>(a_completion(life.expect<core::Granted>(a_lease())));
+      clock.pass(seconds(1));
+    }
+    auto& writer = life.log().writer();
+    const auto snapshots = list_snapshots(disk).value();
+    Housekeeper housekeeper(disk, writer.segments(), writer.uuid(), snapshots.empty() ? 0 : snapshots.back(),
+                            {});
+    const auto made = housekeeper.make_snapshot();
+    ASSERT_TRUE(made.has_value());
+    ASSERT_TRUE(life.engine().record_snapshot(made->lsn, made->digest));
+    life.flush();
+    const std::size_t before = writer.segments().list().size();
+    auto moves = housekeeper.clean_up();
+    ASSERT_TRUE(moves.has_value());
+    removed += before - writer.segments().list().size();
+    for (core::MoveBlob& move : *moves) life.expect<core::Accepted>(std::move(move));
+  }
+  EXPECT_GT(removed, 5u);
+  EXPECT_EQ(verify(disk, false)->finding, Finding::intact);
+  Life life(disk, clock);
+  for (const core::TaskId& id : kept) {
+    const auto& task = life.state().tasks[core::find_task(life.state(), "n", id)];
+    const auto bytes =
+        life.log().writer().segments().read(task.payload.lsn, task.payload.offset, task.payload.length);
+    ASSERT_TRUE(bytes.has_value());
+    EXPECT_EQ(text_of(*bytes), "keep me");
+    EXPECT_GT(task.payload.lsn, id.lsn);  // copied forward, since nearly nothing else was alive there
+  }
+}
+
+}  // namespace
+}  // namespace baton::engine::testing
