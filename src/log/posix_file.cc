@@ -110,7 +110,10 @@ Error system_error(int number, std::string_view doing, const std::string& path) 
   Errc code = Errc::io_failed;
   std::string_view advice = "check the disk and the kernel's messages";
   switch (number) {
-    case ENOENT: code = Errc::not_found, advice = "check the path, and that the directory above it exists"; break;
+    case ENOENT:
+      code = Errc::not_found, advice = "check the path, and that the directory above it exists";
+      break;
+    case ENOTDIR: code = Errc::invalid_request, advice = "choose the path of a directory"; break;
     case ENOSPC:
     case EDQUOT: code = Errc::no_space, advice = "free some space on this disk or raise the quota"; break;
     case EACCES:
