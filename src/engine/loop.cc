@@ -221,15 +221,22 @@ void Coordinator::Loop::deliver() {
   }
 }
 
+// The disk is looked at every second, whenever a segment was begun, and in every turn while the next one
+// cannot be made: what is let in between two looks has to fit into what is set aside.
 void Coordinator::Loop::check_disk() {
-  if (engine_->now() - disk_checked_ < kDiskCheckEvery) return;
-  disk_checked_ = engine_->now();
+  const bool due = engine_->now() - disk_checked_ >= kDiskCheckEvery;
+  const std::uint64_t left = log_->left_in_segment();
+  const bool segment_begun = left > std::exchange(left_in_segment_, left);
+  if (!due && !segment_begun && log_->can_rotate()) return;
   const auto free = disk_->free_bytes();
   if (!free) return;  // nothing is known, so nothing changes
   engine_->admit(engine::admission_for({.free_bytes = *free,
                                         .segment_bytes = options_.log.segment_bytes,
-                                        .left_in_segment = log_->left_in_segment(),
+                                        .batch_bytes_max = log::batch_extent_max(options_.log),
+                                        .left_in_segment = left,
                                         .successor_ready = log_->can_rotate()}));
+  if (!due) return;
+  disk_checked_ = engine_->now();
   if (!log_->can_rotate()) log_->retry_successor();
   if (!housekeeper_->is_due()) return;
   {

@@ -80,7 +80,8 @@ class Coordinator::Loop {
   std::deque<std::function<void(engine::Answer)>> callers_;  // in the order of the engine's answers
   std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
   Instant disk_checked_;
-  core::Lsn marked_ = 0;  // no client's entry has come since this one
+  std::uint64_t left_in_segment_ = 0;  // when the disk was last looked at
+  core::Lsn marked_ = 0;               // no client's entry has come since this one
   bool sealed_ = false;
   Status closed_ = {};
 
