@@ -1,8 +1,10 @@
 // A process on a disk that fills up: submits until it is refused, finishes what is under way, and waits until
 // it is taken in again.
-//   crash_fill DIRECTORY [BALLAST]      BALLAST is a file that it removes to make room; else somebody else
-//   does
+//   crash_fill DIRECTORY COMPLETIONS [BALLAST]      BALLAST is a file that it removes to make room; else
+//   somebody else does
 #include <unistd.h>
+
+#include <cstdlib>
 
 #include "tests/crash/speech.h"
 #include "tests/crash/vocabulary.h"
@@ -27,8 +29,10 @@ bool complete_one(Coordinator& coordinator) {
       .has_value();
 }
 
-int run(const std::string& directory, const char* ballast) {
-  auto opened = Coordinator::open(directory, small_options());
+int run(const std::string& directory, int completions, const char* ballast) {
+  CoordinatorOptions options = small_options();
+  options.log.segment_bytes = 256 << 10;
+  auto opened = Coordinator::open(directory, options);
   if (!opened) return complain(opened.error());
   Coordinator& coordinator = **opened;
   int submitted = 0;
@@ -39,13 +43,13 @@ int run(const std::string& directory, const char* ballast) {
     }
   }
   int completed = 0;
-  while (completed < 50 && complete_one(coordinator)) ++completed;
+  while (completed < completions && complete_one(coordinator)) ++completed;
   say("completed {}", completed);
   if (ballast != nullptr) ::unlink(ballast);
   say("waiting");
   for (int waited = 0; waited < kWaitMs; waited += 10) {
     if (submit(coordinator, submitted)) {
-      say("resumed");
+      say("{}", complete_one(coordinator) ? "resumed" : "resumed by half");
       break;
     }
     ::usleep(10'000);
@@ -58,6 +62,6 @@ int run(const std::string& directory, const char* ballast) {
 }  // namespace baton::crash
 
 int main(int argc, char** argv) {
-  if (argc < 2) return 2;
-  return baton::crash::run(argv[1], argc > 2 ? argv[2] : nullptr);
+  if (argc < 3) return 2;
+  return baton::crash::run(argv[1], std::atoi(argv[2]), argc > 3 ? argv[3] : nullptr);
 }

@@ -164,12 +164,13 @@ TEST_F(BadEnvironment, ReadOnlyFileSystemIsRefused) {
 
 TEST_F(BadEnvironment, PathOfAFileIsRefused) {
   std::ofstream(data_) << "a file";
-  expect_refused(data_, Errc::invalid_request, "not a directory");
+  expect_refused(data_, Errc::invalid_request, "choose the path of a directory");
   EXPECT_EQ(read_whole(data_), "a file");
 }
 
 TEST_F(BadEnvironment, PathWithoutAParentIsRefused) {
-  expect_refused(data_ + "/deeper/still", Errc::not_found, "does not exist");
+  expect_refused(data_ + "/deeper/still", Errc::not_found,
+                 "check the path, and that the directory above it exists");
   EXPECT_FALSE(fs::exists(data_));
 }
 
