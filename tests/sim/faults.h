@@ -28,6 +28,7 @@ enum class Fault : std::uint8_t {
   space_returned,
   read_failed,
   bit_rotted,
+  sector_zeroed,
   rot_refused,
   rot_harmless,
   slow_flush,

@@ -28,6 +28,7 @@ constexpr std::array<KnobName, kKnobs> kKnobNames{{
     {"due_per_turn", 1024},
     {"ttl_ms", 500},
     {"poll_ms", 50},
+    {"fail_percent", 20},
     {"queues", 1},
     {"keys", 4},
     {"capabilities", 0},

@@ -30,7 +30,8 @@ enum class Knob : std::uint8_t {
   max_attempts,
   due_per_turn,
   ttl_ms,
-  poll_ms,  // how often an idle worker asks
+  poll_ms,       // how often an idle worker asks
+  fail_percent,  // of the leases, by workers
   queues,
   keys,
   capabilities,

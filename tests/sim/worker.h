@@ -37,6 +37,7 @@ class Worker {
   struct Job {
     core::TaskId task;
     core::LeaseId lease;
+    std::uint32_t attempt = 0;
     std::int64_t extend_at = 0;
     std::int64_t finish_at = 0;
     bool ending = false;  // told the coordinator, waiting for the answer
