@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, kFaults> kNames{{
     "worker sent twice",
     "worker lied",
     "snapshot made",
+    "step while a snapshot is written",
     "segment removed",
     "blob moved",
     "started from a snapshot",

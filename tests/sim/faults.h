@@ -48,6 +48,7 @@ enum class Fault : std::uint8_t {
   worker_doubled,
   worker_lied,
   snapshot_made,
+  interleaved,
   segment_removed,
   blob_moved,
   started_from_snapshot,

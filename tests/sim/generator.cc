@@ -24,8 +24,8 @@ class Generator {
       at += 1 + dice_.below(spacing_);
     }
     if (faulty_) add_faults();
-    if (scenario_[Knob::due_per_turn] <= 2) add_ambushes();
-    std::ranges::stable_sort(scenario_.items, {}, &Item::at);
+    if (scenario_[Knob::due_per_turn] <= 2 && scenario_[Knob::ttl_ms] <= 300) add_ambushes();
+    sort_by_step(scenario_.items);
     return std::move(scenario_);
   }
 
@@ -77,7 +77,7 @@ void Generator::choose_knobs() {
   s[Knob::queues] = among({1, 2, 4});
   s[Knob::keys] = among({1, 4, 12});
   s[Knob::capabilities] = among({0, 0, 1, 3});
-  s[Knob::payload_bytes] = std::min(among({0, 40, 300, 1200, 4000}), s[Knob::batch_bytes] - 900);
+  s[Knob::payload_bytes] = std::min(among({0, 40, 300, 1200, 4000, 4000}), s[Knob::batch_bytes] - 900);
   s[Knob::cache_bytes] = among({0, 2000, 1 << 20});
   s[Knob::clients] = among({1, 2, 3});
   s[Knob::honest] = among({1, 1, 2, 3, 6});

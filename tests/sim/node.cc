@@ -158,10 +158,7 @@ bool Node::turn(std::uint64_t number) {
   }
   plan_flush();
   deliver();
-  if (!log_->failure()) {
-    die();
-    return false;
-  }
+  if (!log_->failure()) return false;
   check_disk();
   std::int64_t wait = engine_->state().last == marked_ ? kTickMs : kMarkMs;
   if (const auto due = engine_->next_due()) {
@@ -237,11 +234,7 @@ void Node::plan_prepare() { around_.agenda.plan(around_.clock.now + 1, Due::prep
 bool Node::flush() {
   proven_ = log_->durable();
   idle_ = false;
-  const bool done = log_->perform();
-  if (!done) {
-    die();
-    return false;
-  }
+  if (!log_->perform()) return false;
   durable_since_ = around_.clock.now;
   if (!log_->writer().successor().ready()) plan_prepare();
   if (!mutant(Mutant::m24_wake_up_lost_after_flush)) wake(around_.clock.now);

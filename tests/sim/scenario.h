@@ -118,6 +118,7 @@ struct Scenario {
   friend bool operator==(const Scenario&, const Scenario&) = default;
 };
 
+void sort_by_step(std::vector<Item>& items);  // keeps the order of those at the same step
 std::string to_text(const Scenario& scenario);
 Result<Scenario> parse_scenario(std::string_view text);
 

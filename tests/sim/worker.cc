@@ -38,6 +38,7 @@ void Worker::plan(std::int64_t at) {
 void Worker::become_honest() {
   kind_ = WorkerKind::honest;
   healed_ = true;
+  pulls_answered_ = 0;
   capacity_ = 4;
   plan(clock_.now);
 }
@@ -164,6 +165,7 @@ Worker::Job* Worker::find(const LeaseId& lease) {
 void Worker::answered(const Call& call, const engine::Answer& answer) {
   if (std::holds_alternative<LeaseTask>(call.request)) {
     pulling_ = false;
+    ++pulls_answered_;
     if (!answer.reply) return;
     if (const auto* granted = std::get_if<Granted>(&*answer.reply)) take(*granted, call.asked);
     return;
