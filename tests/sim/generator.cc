@@ -79,6 +79,7 @@ void Generator::choose_knobs() {
   s[Knob::capabilities] = among({0, 0, 1, 3});
   s[Knob::payload_bytes] = std::min(among({0, 40, 300, 1200, 4000, 4000}), s[Knob::batch_bytes] - 900);
   s[Knob::cache_bytes] = among({0, 2000, 1 << 20});
+  s[Knob::reconfigured] = one_in(3) ? 1 : 0;
   s[Knob::clients] = among({1, 2, 3});
   s[Knob::honest] = among({1, 1, 2, 3, 6});
   for (const Knob knob : {Knob::crashing, Knob::stalling, Knob::doubling, Knob::lying})

@@ -100,6 +100,7 @@ class Node {
   void plan_prepare();
   Result<Bytes> read(const core::BlobRef& blob);
   engine::EngineOptions options();
+  std::uint64_t configured(Knob knob) const;
 
   Surroundings around_;
   Deliver deliver_;

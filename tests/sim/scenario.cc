@@ -35,6 +35,7 @@ constexpr std::array<KnobName, kKnobs> kKnobNames{{
     {"capabilities", 0},
     {"payload_bytes", 64},
     {"cache_bytes", 65536},
+    {"reconfigured", 0},
     {"clients", 1},
     {"honest", 1},
     {"crashing", 0},

@@ -37,6 +37,7 @@ enum class Knob : std::uint8_t {
   capabilities,
   payload_bytes,
   cache_bytes,
+  reconfigured,  // 1: every other process runs with other sizes and limits
   clients,
   honest,  // workers of each kind
   crashing,

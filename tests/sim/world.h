@@ -91,6 +91,7 @@ class World {
   bool ended_ = false;  // the process ended while it was
   std::size_t next_item_ = 0;
   std::uint64_t crashes_ = 0;
+  bool stopped_ = false;  // the directory was closed cleanly and nobody has it open
   bool refused_ = false;
   struct Cut {
     std::uint64_t operation, percent, salt;
