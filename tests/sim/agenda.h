@@ -35,6 +35,7 @@ class Agenda {
     queue_.push({at, ++planned_, what, a, b});
   }
   bool empty() const { return queue_.empty(); }
+  const Appointment& peek() const { return queue_.top(); }
   Appointment next() {
     const Appointment first = queue_.top();
     queue_.pop();

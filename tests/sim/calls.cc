@@ -22,8 +22,9 @@ std::int64_t Calls::delay(std::uint64_t rolled) const {
   return static_cast<std::int64_t>(rolled % most);
 }
 
-std::uint64_t Calls::ask(Party party, core::Request request, std::uint32_t tries_max, std::uint64_t tag) {
-  calls_.push_back({.party = party, .request = std::move(request), .tries_max = tries_max, .tag = tag});
+std::uint64_t Calls::ask(Party party, core::Request request, std::uint32_t tries_max, bool loses_first) {
+  calls_.push_back(
+      {.party = party, .request = std::move(request), .tries_max = tries_max, .loses_first = loses_first});
   ++open_;
   send(calls_.size() - 1);
   return calls_.size() - 1;
@@ -35,8 +36,8 @@ void Calls::send(std::uint64_t number) {
   call.asked = clock_.now;
   const std::int64_t patience = kPatienceMs << std::min<std::uint64_t>(tried - 1, 4);
   agenda_.plan(clock_.now + patience, Due::timeout, number, tried);
-  const bool lost =
-      !healed_ && (cut_[call.party] == 1 || roll(number, tried, 1) % 1000 < scenario_[Knob::lost_permille]);
+  const bool lost = !healed_ && (cut_[call.party] == 1 || (call.loses_first && tried == 1) ||
+                                 roll(number, tried, 1) % 1000 < scenario_[Knob::lost_permille]);
   if (lost) {
     faults_.struck(cut_[call.party] == 1 ? Fault::party_cut_off : Fault::request_lost);
     return;

@@ -24,9 +24,9 @@ struct Call {
   core::Request request;
   std::uint32_t tries = 0;
   std::uint32_t tries_max = 1;
-  bool done = false;       // answered, or given up
-  std::int64_t asked = 0;  // when the last try was sent
-  std::uint64_t tag = 0;   // the party's own
+  bool done = false;         // answered, or given up
+  std::int64_t asked = 0;    // when the last try was sent
+  bool loses_first = false;  // its first try is sure to be lost
 };
 
 class Calls {
@@ -34,7 +34,7 @@ class Calls {
   Calls(const Scenario& scenario, SimClock& clock, Agenda& agenda, Faults& faults)
       : scenario_(scenario), clock_(clock), agenda_(agenda), faults_(faults) {}
 
-  std::uint64_t ask(Party party, core::Request request, std::uint32_t tries_max, std::uint64_t tag = 0);
+  std::uint64_t ask(Party party, core::Request request, std::uint32_t tries_max, bool loses_first = false);
   // No answer came in time: asks again, or returns true if this was the last try.
   bool timed_out(std::uint64_t call, std::uint64_t tried);
   // The coordinator answers this try.

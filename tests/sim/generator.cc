@@ -24,7 +24,8 @@ class Generator {
       at += 1 + dice_.below(spacing_);
     }
     if (faulty_) add_faults();
-    std::ranges::stable_sort(scenario_.items, {}, &Item::at);
+    if (scenario_[Knob::due_per_turn] <= 2 && scenario_[Knob::ttl_ms] <= 300) add_ambushes();
+    sort_by_step(scenario_.items);
     return std::move(scenario_);
   }
 
@@ -41,6 +42,7 @@ class Generator {
   void choose_faults();
   void operation(std::uint64_t at);
   void add_faults();
+  void add_ambushes();
   void disk_fault(std::uint64_t at);
 
   Scenario scenario_;
@@ -71,13 +73,15 @@ void Generator::choose_knobs() {
   s[Knob::max_attempts] = among({1, 3, 10, 30});
   s[Knob::due_per_turn] = among({1, 1, 2, 1024});
   s[Knob::ttl_ms] = among({5, 30, 100, 300, 1000, 5000});
+  s[Knob::fail_percent] = among({10, 30, 80});
   s[Knob::queues] = among({1, 2, 4});
   s[Knob::keys] = among({1, 4, 12});
   s[Knob::capabilities] = among({0, 0, 1, 3});
-  s[Knob::payload_bytes] = std::min(among({0, 40, 300, 1200, 4000}), s[Knob::batch_bytes] - 900);
+  s[Knob::payload_bytes] = std::min(among({0, 40, 300, 1200, 4000, 4000}), s[Knob::batch_bytes] - 900);
   s[Knob::cache_bytes] = among({0, 2000, 1 << 20});
+  s[Knob::reconfigured] = one_in(3) ? 1 : 0;
   s[Knob::clients] = among({1, 2, 3});
-  s[Knob::honest] = among({1, 1, 2, 3});
+  s[Knob::honest] = among({1, 1, 2, 3, 6});
   for (const Knob knob : {Knob::crashing, Knob::stalling, Knob::doubling, Knob::lying})
     s[knob] = one_in(2) ? 1 : 0;
   s[Knob::net_delay_ms] = among({0, 1, 10, 50});
@@ -151,6 +155,24 @@ void Generator::add_faults() {
   if (others_.empty()) return;
   const std::uint64_t count = 2 + dice_.below(10);
   for (std::uint64_t i = 0; i < count; ++i) disk_fault(10 + dice_.below(steps - 20));
+}
+
+// Leases are spoken under while the coordinator sleeps past their expiry. With few expiries recorded in a
+// turn, the rest are met before their record.
+void Generator::add_ambushes() {
+  if (faulty_ && one_in(2)) scenario_[Knob::lost_permille] = 300;
+  for (int i = 0; i < 6; ++i) {
+    const std::uint64_t at = 300 + dice_.below(scenario_[Knob::steps] - 400);
+    for (std::uint64_t each = 0; each < 8; ++each) {
+      add(at + each * 4, ItemKind::submit, dice_.below(scenario_[Knob::queues]), 0);
+      const Op op = one_in(2)   ? static_cast<Op>(dice_.below(static_cast<std::uint64_t>(Op::cancel)))
+                    : one_in(2) ? Op::fail
+                                : Op::release;
+      add(at + 60 + each / 2, ItemKind::probe, static_cast<std::uint64_t>(op),
+          static_cast<std::uint64_t>(Relation::current));
+    }
+    add(at + 59, ItemKind::stall, scenario_[Knob::ttl_ms] * 2 + 600);
+  }
 }
 
 void Generator::disk_fault(std::uint64_t at) {

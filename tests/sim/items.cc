@@ -53,7 +53,11 @@ void World::strike(const Item& item) {
       return;
     case ItemKind::stop:
       if (!node_.running()) return;
-      faults_.struck(Fault::clean_stop, node_.stop());
+      stopped_ = node_.stop();
+      faults_.struck(Fault::clean_stop, stopped_);
+      for (std::uint64_t i = 0; stopped_ && scenario_.mode() == Mode::rotting && i < 5; ++i)
+        rot({.salt = item.salt + i});
+      stopped_ = false;
       crashed();
       return;
     case ItemKind::stall:
@@ -180,18 +184,22 @@ void World::probe(const Item& item) {
   TaskId task = tasks_.empty() ? TaskId{1, 2} : tasks_[dice.below(tasks_.size())];
   LeaseId lease{now.epoch, now.last, dice.next()};
   const std::size_t count = leases_.size();
-  const std::size_t begin = count == 0 ? 0 : dice.below(count);
+  const std::size_t begin =
+      count == 0 ? 0 : dice.below(dice.below(2) == 0 ? count : std::min<std::size_t>(count, 20));
+  bool matched = false;
   for (std::size_t i = 0; i < std::min<std::size_t>(count, 300); ++i) {
-    const Told& told = leases_[(begin + i) % count];
+    const Told& told = leases_[count - 1 - (begin + i) % count];  // the newest first
     const bool foreign = wanted == Relation::other;
     const TaskId named = foreign && !tasks_.empty() ? tasks_[dice.below(tasks_.size())] : told.task;
     LeaseId used = told.lease;
     if (wanted == Relation::unknown) used.nonce ^= 1;
     if (relation(witness_.history(), now.key, named, used, at) != wanted) continue;
-    if (found(witness_.history(), named) != state && i + 1 < count && dice.below(40) != 0) continue;
+    const bool as_wanted = found(witness_.history(), named) == state;
+    if (!as_wanted && matched) continue;
+    matched = true;
     task = named;
     lease = used;
-    break;
+    if (as_wanted) break;
   }
   const Party prober = scenario_[Knob::clients] + workers_.size();
   const Duration ttl = milliseconds(static_cast<std::int64_t>(scenario_[Knob::ttl_ms]));
@@ -216,17 +224,17 @@ void World::probe(const Item& item) {
       break;
     case Op::fail:
       request = FailTask{
-          .ns = ns, .task = task, .lease = lease, .reason = Blob("probe"), .final = dice.below(4) == 0};
+          .ns = ns, .task = task, .lease = lease, .reason = Blob("probe"), .final = dice.below(2) == 0};
       break;
     case Op::release: request = ReleaseTask{.ns = ns, .task = task, .lease = lease}; break;
     case Op::cancel: request = CancelTask{.ns = ns, .task = task, .actor = "prober"}; break;
     default: request = RequeueTask{.ns = ns, .task = task}; break;
   }
-  calls_.ask(prober, std::move(request), 3);
+  calls_.ask(prober, std::move(request), 3, scenario_[Knob::lost_permille] > 0 && dice.below(3) == 0);
 }
 
-// A copy of the disk loses power and one bit of it flips. Starting from it has to be refused, or has to give
-// the state that there was.
+// A copy of the disk loses power and one bit of it flips, or one sector of it reads as zeros. Starting from
+// it has to be refused, or has to give the state that there was.
 void World::rot(const Item& item) {
   SplitMix64 dice{item.salt};
   SimDisk copy(disk_);
@@ -243,9 +251,20 @@ void World::rot(const Item& item) {
   const std::string& path = paths[dice.below(paths.size())];
   const std::uint64_t bytes = (*copy.open(path))->size().value();
   if (bytes == 0) return;
-  const std::uint64_t offset = dice.below(bytes);
-  copy.flip_bit(path, offset, static_cast<unsigned>(dice.below(8)));
-  faults_.struck(Fault::bit_rotted);
+  std::uint64_t offset = dice.below(bytes);
+  if (dice.below(2) == 0) {
+    copy.flip_bit(path, offset, static_cast<unsigned>(dice.below(8)));
+    faults_.struck(Fault::bit_rotted);
+  } else {
+    Bytes content = copy.content(path);
+    offset = offset / log::kSectorBytes * log::kSectorBytes;
+    // A sector that holds something, if there is one behind.
+    while (offset + log::kSectorBytes < bytes && content[offset] == std::byte{0}) offset += log::kSectorBytes;
+    const std::size_t length = std::min<std::size_t>(log::kSectorBytes, bytes - offset);
+    std::fill_n(content.begin() + static_cast<std::ptrdiff_t>(offset), length, std::byte{0});
+    copy.set_content(path, content);
+    faults_.struck(Fault::sector_zeroed);
+  }
   auto recovered = engine::recover(copy, {.log = {.segment_bytes = scenario_[Knob::segment_bytes],
                                                   .batch_bytes = scenario_[Knob::batch_bytes]}});
   if (!recovered) {
@@ -254,11 +273,11 @@ void World::rot(const Item& item) {
   }
   const Lsn last = recovered->state.last;
   const Ledger& ledger = witness_.ledger();
-  if (last < std::min(promises_.acknowledged(), node_.proven()) || last > ledger.last() ||
-      recovered->state.digest != ledger.digest(last)) {
-    throw Violation{
-        "I22", fmt::format("a flipped bit at offset {} of {} went unnoticed: the log now ends at {}", offset,
-                           path, last)};
+  // Of a directory that was closed not one entry may be missing.
+  const Lsn least = stopped_ ? ledger.last() : std::min(promises_.acknowledged(), node_.proven());
+  if (last < least || last > ledger.last() || recovered->state.digest != ledger.digest(last)) {
+    throw Violation{"I22", fmt::format("damage at offset {} of {} went unnoticed: the log now ends at {}",
+                                       offset, path, last)};
   }
   faults_.struck(Fault::rot_harmless);
 }

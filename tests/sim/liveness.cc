@@ -14,6 +14,7 @@ constexpr std::int64_t kSettleMs = 3000;      // L1, L3, L7: within this, things
 constexpr std::int64_t kConvergeMs = 60'000;  // L2: everything has ended, and …
 constexpr std::int64_t kPerTaskMs = 500;      // … so much more for each task
 constexpr std::uint64_t kWatchdogSteps = 200'000;
+constexpr std::uint64_t kCheckEvery = 16;  // steps
 
 }  // namespace
 
@@ -52,6 +53,7 @@ void World::converge() {
   for (std::uint64_t steps = 0; !refused_; ++steps) {
     resume_queues();
     step();
+    if (steps % kCheckEvery != 0) continue;
     if (clock_.now > healed_at_ + kSettleMs) check_liveness();
     if (!someone && clock_.now > healed_at_ + 2 * kSettleMs) return;
     if (clock_.now > healed_at_ + kSettleMs && all_is_done()) return;
@@ -65,6 +67,14 @@ void World::check_liveness() {
   const core::State& state = node_.engine().state();
   if (!state.expiries.empty() && state.expiries.first().at + milliseconds(kSettleMs) < node_.engine().now())
     throw Violation{"L3", "a lease has expired and nobody recorded it"};
+  if (healed_time_ == Instant{}) healed_time_ = node_.engine().now();
+  for (const auto& [lsn, task] : witness_.model().tasks()) {
+    if (task.state != core::TaskState::waiting || task.is_doomed() || workers_.empty()) continue;
+    const Instant eligible = std::max(task.since, healed_time_);
+    const auto backlog = static_cast<std::int64_t>(witness_.model().tasks().size());
+    if (eligible + milliseconds(kSettleMs + kPerTaskMs * backlog) < node_.engine().now())
+      throw Violation{"L1", fmt::format("task {} is eligible, workers ask, and nobody gets it", lsn)};
+  }
   if (!node_.admits()) throw Violation{"L7", "there is space again and submissions are still refused"};
 }
 
@@ -76,7 +86,9 @@ void World::check_end() {
   const core::State again = witness_.ledger().replay();
   if (again.digest != node_.engine().state().digest)
     throw Violation{"I6", "a second replay gives another state"};
-  if (workers_.size() > 0 && pulls_answered_ == 0) throw Violation{"L6", "no worker was ever answered"};
+  for (const Worker& worker : workers_) {
+    if (worker.pulls_answered() == 0) throw Violation{"L6", worker.name() + " was never answered"};
+  }
   node_.stop();
   crashed();
   if (scenario_.mode() != Mode::lying) {

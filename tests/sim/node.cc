@@ -26,15 +26,22 @@ core::Epoch epoch_by_clock(Instant wall) {
 
 }  // namespace
 
+// What a configuration file may change between two starts.
+std::uint64_t Node::configured(Knob knob) const {
+  const std::uint64_t value = around_.scenario[knob];
+  if (around_.scenario[Knob::reconfigured] == 0 || incarnation_ % 4 < 2) return value;
+  return knob == Knob::segment_bytes ? value * 2 : knob == Knob::retention_count ? value / 2 : value + 5;
+}
+
 engine::EngineOptions Node::options() {
   const Scenario& scenario = around_.scenario;
   engine::EngineOptions options;
   options.rules.payload_bytes_max = scenario[Knob::batch_bytes] - 700;
   options.rules.tasks_max = scenario[Knob::tasks_max];
   options.rules.retention_age = milliseconds(static_cast<std::int64_t>(scenario[Knob::retention_ms]));
-  options.rules.retention_count = scenario[Knob::retention_count];
+  options.rules.retention_count = configured(Knob::retention_count);
   options.cache_bytes = scenario[Knob::cache_bytes];
-  options.digest_every = static_cast<std::uint32_t>(scenario[Knob::digest_every]);
+  options.digest_every = static_cast<std::uint32_t>(configured(Knob::digest_every));
   options.due_per_turn = static_cast<std::uint32_t>(scenario[Knob::due_per_turn]);
   options.purge_visits_per_turn = 2;
   rules_ = options.rules;
@@ -53,7 +60,7 @@ Start Node::start() {
   const Scenario& scenario = around_.scenario;
   around_.witness.ledger().compare_with_disk(around_.disk);
   engine::RecoverOptions recover_options{
-      .log = {.segment_bytes = scenario[Knob::segment_bytes], .batch_bytes = scenario[Knob::batch_bytes]},
+      .log = {.segment_bytes = configured(Knob::segment_bytes), .batch_bytes = scenario[Knob::batch_bytes]},
       .epoch_at_least = epoch_by_clock(around_.clock.wall())};
   recover_options.uuid_if_new.bytes.fill(std::byte{0x5a});
   auto recovered = engine::recover(around_.disk, recover_options);
@@ -158,10 +165,7 @@ bool Node::turn(std::uint64_t number) {
   }
   plan_flush();
   deliver();
-  if (!log_->failure()) {
-    die();
-    return false;
-  }
+  if (!log_->failure()) return false;
   check_disk();
   std::int64_t wait = engine_->state().last == marked_ ? kTickMs : kMarkMs;
   if (const auto due = engine_->next_due()) {
@@ -237,11 +241,7 @@ void Node::plan_prepare() { around_.agenda.plan(around_.clock.now + 1, Due::prep
 bool Node::flush() {
   proven_ = log_->durable();
   idle_ = false;
-  const bool done = log_->perform();
-  if (!done) {
-    die();
-    return false;
-  }
+  if (!log_->perform()) return false;
   durable_since_ = around_.clock.now;
   if (!log_->writer().successor().ready()) plan_prepare();
   if (!mutant(Mutant::m24_wake_up_lost_after_flush)) wake(around_.clock.now);
@@ -260,7 +260,7 @@ void Node::check_disk() {
   if (!free) return;
   const engine::Admission admission =
       engine::admission_for({.free_bytes = *free,
-                             .segment_bytes = around_.scenario[Knob::segment_bytes],
+                             .segment_bytes = configured(Knob::segment_bytes),
                              .left_in_segment = log_->writer().left_in_segment(),
                              .successor_ready = log_->can_rotate()});
   engine_->admit(admission);

@@ -68,7 +68,7 @@ class Node {
   void arrive(std::uint64_t call, std::uint64_t tried, const core::Request& request);
   void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity,
                  const core::Capabilities& capabilities);
-  // The events it planned come back through these. False: the process has ended, because the log failed.
+  // The events it planned come back through these. False: the log has failed, and the process has to end.
   bool turn(std::uint64_t number);
   bool flush();
   bool prepare();
@@ -100,6 +100,7 @@ class Node {
   void plan_prepare();
   Result<Bytes> read(const core::BlobRef& blob);
   engine::EngineOptions options();
+  std::uint64_t configured(Knob knob) const;
 
   Surroundings around_;
   Deliver deliver_;

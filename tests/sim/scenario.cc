@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <sstream>
 
 namespace baton::sim {
@@ -28,11 +29,13 @@ constexpr std::array<KnobName, kKnobs> kKnobNames{{
     {"due_per_turn", 1024},
     {"ttl_ms", 500},
     {"poll_ms", 50},
+    {"fail_percent", 20},
     {"queues", 1},
     {"keys", 4},
     {"capabilities", 0},
     {"payload_bytes", 64},
     {"cache_bytes", 65536},
+    {"reconfigured", 0},
     {"clients", 1},
     {"honest", 1},
     {"crashing", 0},
@@ -82,6 +85,13 @@ std::string_view name_of(ItemKind kind) { return kItemNames[static_cast<std::siz
 std::string_view name_of(Knob knob) { return kKnobNames[static_cast<std::size_t>(knob)].name; }
 std::uint64_t simplest(Knob knob) { return kKnobNames[static_cast<std::size_t>(knob)].simplest; }
 
+void sort_by_step(std::vector<Item>& items) {
+  std::multimap<std::uint64_t, Item> by_step;  // those with equal keys stay in order
+  for (const Item& item : items) by_step.emplace(item.at, item);
+  items.clear();
+  for (const auto& [step, item] : by_step) items.push_back(item);
+}
+
 std::string to_text(const Scenario& scenario) {
   fmt::memory_buffer out;
   const auto to = std::back_inserter(out);
@@ -127,7 +137,7 @@ Result<Scenario> parse_scenario(std::string_view text) {
       return wrong();
     }
   }
-  std::ranges::stable_sort(scenario.items, {}, &Item::at);
+  sort_by_step(scenario.items);
   return scenario;
 }
 

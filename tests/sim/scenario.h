@@ -30,12 +30,14 @@ enum class Knob : std::uint8_t {
   max_attempts,
   due_per_turn,
   ttl_ms,
-  poll_ms,  // how often an idle worker asks
+  poll_ms,       // how often an idle worker asks
+  fail_percent,  // of the leases, by workers
   queues,
   keys,
   capabilities,
   payload_bytes,
   cache_bytes,
+  reconfigured,  // 1: every other process runs with other sizes and limits
   clients,
   honest,  // workers of each kind
   crashing,
@@ -117,6 +119,7 @@ struct Scenario {
   friend bool operator==(const Scenario&, const Scenario&) = default;
 };
 
+void sort_by_step(std::vector<Item>& items);  // keeps the order of those at the same step
 std::string to_text(const Scenario& scenario);
 Result<Scenario> parse_scenario(std::string_view text);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -20,12 +21,16 @@ constexpr const char* kHelp =
        sim --seed S [--save FILE] [--trace]      run one seed; store its scenario
        sim --replay FILE [--trace]               run a stored scenario
        sim --trace-hash --seeds N                one hash over N seeds, to compare two builds by
+       sim --canary                              runs what has to fail, and succeeds if it does
+  --long    do nothing (exit code 77) unless BATON_LONG is set
 
-A seed that fails is shrunk to build/sim-<invariant>.scn and its timeline is printed.
+A seed that fails is shrunk to sim-<invariant>-<seed>.scn and its timeline is printed.
 )";
 
-// A run this long has to have met every fault and every cell of the coverage table.
-constexpr std::uint64_t kCompleteFrom = 200;
+constexpr int kSkipped = 77;
+// A run this long has to have met every fault, and one this long every cell of the coverage table.
+constexpr std::uint64_t kAllFaultsFrom = 200;
+constexpr std::uint64_t kAllCellsFrom = 2000;
 
 struct Arguments {
   std::map<std::string, std::string> values;
@@ -111,10 +116,11 @@ int run_many(const Arguments& arguments) {
       static_cast<double>(tally.steps) / took);
   if (tally.failed_seed != UINT64_MAX) return shrink_and_tell(tally.failed_seed);
   fmt::print("{}{}", tally.faults.table(), tally.coverage.table());
-  if (count < kCompleteFrom) return 0;
   int status = 0;
+  if (count < kAllFaultsFrom) return status;
   for (const std::string& fault : tally.faults.missing())
     status = 1, fmt::print("FAILED: never happened: {}\n", fault);
+  if (count < kAllCellsFrom) return status;
   for (const std::string& cell : tally.coverage.missing())
     status = 1, fmt::print("FAILED: never reached: {}\n", cell);
   return status;
@@ -122,6 +128,8 @@ int run_many(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   const Arguments arguments = parse(argc, argv);
+  if (arguments.has("--long") && std::getenv("BATON_LONG") == nullptr) return kSkipped;
+  if (arguments.has("--canary")) return canary_sings() ? 0 : 1;
   if (arguments.has("--replay")) {
     std::ifstream in(arguments.values.at("--replay"));
     auto scenario = parse_scenario(std::string(std::istreambuf_iterator<char>(in), {}));

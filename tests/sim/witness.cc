@@ -121,6 +121,7 @@ void Witness::entry(const Event& event, const Stamp& stamp, const State& state, 
   now_.history.entry(event, stamp);
   judge(event, stamp, rules);
   if (auto wrong = now_.model.observe(event, stamp)) throw Violation{"model", *wrong};
+  if (state.tasks.used() > rules.tasks_max) throw Violation{"I21", "more tasks are held than may be"};
   if (auto wrong = now_.model.compare_touched(state, event, stamp)) throw Violation{"I5", *wrong};
 }
 

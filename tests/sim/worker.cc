@@ -38,6 +38,7 @@ void Worker::plan(std::int64_t at) {
 void Worker::become_honest() {
   kind_ = WorkerKind::honest;
   healed_ = true;
+  pulls_answered_ = 0;
   capacity_ = 4;
   plan(clock_.now);
 }
@@ -99,19 +100,22 @@ void Worker::extend(Job& job) {
 
 void Worker::finish(Job& job) {
   job.ending = true;
-  const std::uint64_t choice = healed_ ? 0 : random_.below(10);
+  const std::uint64_t failing = scenario_[Knob::fail_percent];
+  // A task that is here again is often given up.
+  const bool tired = !healed_ && job.attempt > 1 && random_.below(4) == 0;
+  const std::uint64_t choice = healed_ ? 100 : tired ? 0 : random_.below(100);
   Request request;
-  if (choice < 6) {
+  if (choice >= failing + 10) {
     request = CompleteTask{.ns = kNamespace,
                            .task = job.task,
                            .lease = job.lease,
                            .result = Blob(std::string(random_.below(60), 'r'))};
-  } else if (choice < 9) {
+  } else if (choice < failing) {
     request = FailTask{.ns = kNamespace,
                        .task = job.task,
                        .lease = job.lease,
                        .reason = Blob(std::string(random_.below(30), 'x')),
-                       .final = random_.below(8) == 0};
+                       .final = tired || random_.below(3) == 0};
   } else {
     request = ReleaseTask{.ns = kNamespace, .task = job.task, .lease = job.lease};
   }
@@ -136,7 +140,8 @@ void Worker::lie(const Job& job) {
 
 void Worker::take(const Granted& granted, std::int64_t asked) {
   const std::int64_t ttl = std::max<std::int64_t>(granted.ttl.ms, 1);
-  Job job{.task = granted.task, .lease = granted.lease, .extend_at = asked + ttl / 2};
+  Job job{
+      .task = granted.task, .lease = granted.lease, .attempt = granted.attempt, .extend_at = asked + ttl / 2};
   if (healed_) {
     job.finish_at = clock_.now + 1;
   } else if (kind_ == WorkerKind::stalling && random_.below(2) == 0) {
@@ -160,6 +165,7 @@ Worker::Job* Worker::find(const LeaseId& lease) {
 void Worker::answered(const Call& call, const engine::Answer& answer) {
   if (std::holds_alternative<LeaseTask>(call.request)) {
     pulling_ = false;
+    ++pulls_answered_;
     if (!answer.reply) return;
     if (const auto* granted = std::get_if<Granted>(&*answer.reply)) take(*granted, call.asked);
     return;

@@ -31,12 +31,13 @@ class Worker {
   const std::string& name() const { return name_; }
   const core::Capabilities& capabilities() const { return capabilities_; }
   std::uint32_t capacity() const { return capacity_; }
-  std::size_t jobs() const { return jobs_.size(); }
+  std::uint64_t pulls_answered() const { return pulls_answered_; }  // since it became honest
 
  private:
   struct Job {
     core::TaskId task;
     core::LeaseId lease;
+    std::uint32_t attempt = 0;
     std::int64_t extend_at = 0;
     std::int64_t finish_at = 0;
     bool ending = false;  // told the coordinator, waiting for the answer
@@ -66,6 +67,7 @@ class Worker {
   core::LeaseId overheard_;  // a lease of an earlier job, to lie with
   std::uint64_t generation_ = 0;
   bool pulling_ = false;
+  std::uint64_t pulls_answered_ = 0;
   bool healed_ = false;
 };
 

@@ -35,6 +35,7 @@ World::World(const Scenario& scenario, bool lines)
                             faults_);
     }
   }
+  disk_.before_operation = [this] { interleave(); };
   agenda_.plan(0, Due::restart, node_.incarnation());
 }
 
@@ -55,6 +56,16 @@ void World::step() {
     execute(scenario_.items[next_item_++]);
     ++steps_;
   }
+  perform_next();
+  if (std::exchange(ended_, false)) crashed();
+  if (cut_ && disk_.operations() >= cut_->operation) {
+    const Cut cut = *cut_;
+    faults_.struck(Fault::cut_within_operation);
+    cut_power(cut.percent, cut.salt);
+  }
+}
+
+void World::perform_next() {
   if (agenda_.empty()) throw Violation{"L5", "nothing is going to happen any more"};
   const Appointment next = agenda_.next();
   clock_.now = std::max(clock_.now, next.at);
@@ -65,10 +76,29 @@ void World::step() {
               mix(next.a, next.b));
   perform(next);
   ++steps_;
-  if (cut_ && disk_.operations() >= cut_->operation) {
-    const Cut cut = *cut_;
-    faults_.struck(Fault::cut_within_operation);
-    cut_power(cut.percent, cut.salt);
+}
+
+// In production the housekeeper has a thread of its own. Here the others get their turns whenever it is about
+// to change something on the disk.
+void World::interleave() {
+  // This fault removes segments under a lock that a flush would wait for.
+  if (!housekeeping_ || interleaving_ || mutant(Mutant::m19_segment_removed_before_snapshot_is_durable))
+    return;
+  interleaving_ = true;
+  for (std::uint64_t count = mix(scenario_.seed, steps_) % 12; count > 0 && !ended_; --count) {
+    const Appointment next = agenda_.peek();
+    if (next.what == Due::housekeeping || next.what == Due::clean_up || next.what == Due::restart) break;
+    faults_.struck(Fault::interleaved);
+    perform_next();
+  }
+  interleaving_ = false;
+}
+
+void World::failed() {
+  if (housekeeping_) {
+    ended_ = true;
+  } else {
+    crashed();
   }
 }
 
@@ -97,16 +127,19 @@ void World::perform(const Appointment& next) {
       return;
     case Due::worker: workers_[next.a].wake(next.b); return;
     case Due::turn:
-      if (alive && !node_.turn(next.b)) crashed();
+      if (alive && !node_.turn(next.b)) failed();
       return;
     case Due::flush:
-      if (alive && !node_.flush()) crashed();
+      if (alive && !node_.flush()) failed();
       return;
     case Due::prepare:
       if (alive) node_.prepare();
       return;
     case Due::housekeeping:
-      if (alive) node_.housekeep();
+      if (!alive) return;
+      housekeeping_ = true;
+      node_.housekeep();
+      housekeeping_ = false;
       return;
     case Due::clean_up:
       if (alive) node_.clean_up();
@@ -181,7 +214,6 @@ void World::deliver(std::uint64_t number, std::uint64_t tried, engine::Answer an
     if (const auto* granted = std::get_if<core::Granted>(&*answer.reply))
       leases_.push_back({granted->task, granted->lease});
   }
-  if (std::holds_alternative<core::LeaseTask>(call.request)) ++pulls_answered_;
   if (trace_.wanted) {
     say(fmt::format(
         "call {}.{} by party {} (request {}) is answered: {}", number, tried, call.party,

@@ -44,7 +44,10 @@ class World {
   };
 
   void step();
+  void perform_next();
   void perform(const Appointment& what);
+  void interleave();  // others run while the housekeeper is between two disk operations
+  void failed();      // the log has failed
   void restart();
   void crashed();  // the process has ended; the machine stays
   void cut_power(std::uint64_t percent, std::uint64_t salt);
@@ -83,8 +86,12 @@ class World {
   std::deque<Worker> workers_;
 
   std::uint64_t steps_ = 0;
+  bool housekeeping_ = false;  // the housekeeper is on the stack
+  bool interleaving_ = false;
+  bool ended_ = false;  // the process ended while it was
   std::size_t next_item_ = 0;
   std::uint64_t crashes_ = 0;
+  bool stopped_ = false;  // the directory was closed cleanly and nobody has it open
   bool refused_ = false;
   struct Cut {
     std::uint64_t operation, percent, salt;
@@ -96,8 +103,7 @@ class World {
   std::uint64_t newest_arrival_ = 0;
   std::int64_t healed_at_ = -1;
   std::int64_t resumed_at_ = 0;
-  std::uint64_t pulls_answered_ = 0;
-  std::vector<std::pair<core::Lsn, std::int64_t>> eligible_;  // L1: waiting tasks, and since when
+  Instant healed_time_;  // the coordinator's, when it was first seen well
 };
 
 }  // namespace baton::sim
