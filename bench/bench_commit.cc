@@ -1,6 +1,6 @@
-// How close group commit comes to what the disk can do. In turn, several rounds each in one run: the library with
-// a fixed number of requests in flight, and bare write + fdatasync of batches of the same size.
-// Usage: bench_commit [directory] [requests in flight, default 256] [rounds, default 50]
+// How close group commit comes to what the disk can do. In turn, several rounds each in one run: the library
+// with a fixed number of requests in flight, and bare write + fdatasync of batches of the same size. Usage:
+// bench_commit [directory] [requests in flight, default 256] [rounds, default 50]
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -21,7 +21,9 @@ using namespace baton;
 using Clock = std::chrono::steady_clock;
 constexpr double kRoundSeconds = 0.1;  // short, since the disk changes its mind from second to second
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 struct Round {
   double flushes_per_s = 0;
@@ -76,7 +78,8 @@ class BareFile {
     const auto start = Clock::now();
     while (seconds_since(start) < kRoundSeconds) {
       if (at_ + batch_bytes > kBytes) at_ = 0;
-      if (pwrite(file_, batch.data(), batch.size(), static_cast<off_t>(at_)) < 0 || fdatasync(file_) != 0) std::abort();
+      if (pwrite(file_, batch.data(), batch.size(), static_cast<off_t>(at_)) < 0 || fdatasync(file_) != 0)
+        std::abort();
       at_ += batch_bytes;
       ++flushes;
     }
@@ -93,6 +96,11 @@ class BareFile {
 
 int main(int argc, char** argv) {
   const std::string directory = argc > 1 ? argv[1] : "bench-data";
+  if (std::filesystem::exists(directory)) {
+    std::fprintf(stderr, "%s exists; name a directory that does not, it is removed at the end\n",
+                 directory.c_str());
+    return 1;
+  }
   const auto in_flight = static_cast<unsigned>(argc > 2 ? std::atoi(argv[2]) : 256);
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 50;
   auto coordinator = Coordinator::open(directory);
@@ -114,11 +122,14 @@ int main(int argc, char** argv) {
   }
   std::ranges::sort(ratios);
   const std::size_t tenth = ratios.size() / 10;
-  std::printf("%.0f requests/s in %.0f flushes/s of %.1f requests; bare write + fdatasync of as many bytes %.0f/s\n",
-              requests, flushes, requests / flushes, bare_flushes);
-  std::printf("flushes over bare ones: %.2f of the means; round by round median %.2f, tenth to ninetieth percentile %.2f "
-              "to %.2f\n",
-              flushes / bare_flushes, ratios[ratios.size() / 2], ratios[tenth], ratios[ratios.size() - 1 - tenth]);
+  std::printf(
+      "%.0f requests/s in %.0f flushes/s of %.1f requests; bare write + fdatasync of as many bytes %.0f/s\n",
+      requests, flushes, requests / flushes, bare_flushes);
+  std::printf(
+      "flushes over bare ones: %.2f of the means; round by round median %.2f, tenth to ninetieth percentile "
+      "%.2f "
+      "to %.2f\n",
+      flushes / bare_flushes, ratios[ratios.size() / 2], ratios[tenth], ratios[ratios.size() - 1 - tenth]);
   (void)(*coordinator)->close();
   coordinator->reset();
   std::filesystem::remove_all(directory);

@@ -1,6 +1,6 @@
-// How long a restart takes: replay of a log of whole task lives, and a million waiting tasks from a snapshot. With
-// a payload size also what a waiting task costs in memory whatever its payload.
-// Usage: bench_recovery [directory] [thousand tasks, default 1000] [payload bytes, default 200]
+// How long a restart takes: replay of a log of whole task lives, and a million waiting tasks from a snapshot.
+// With a payload size also what a waiting task costs in memory whatever its payload. Usage: bench_recovery
+// [directory] [thousand tasks, default 1000] [payload bytes, default 200]
 #include <malloc.h>
 
 #include <chrono>
@@ -20,7 +20,9 @@ namespace {
 using namespace baton;
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 std::size_t resident_bytes() {
   std::size_t total = 0, resident = 0;
@@ -74,15 +76,22 @@ void recover_and_tell(const std::string& directory, const char* what) {
   if (!recovered) give_up(recovered.error());
   const double took = seconds_since(start);
   const double tasks = recovered->state.tasks.used();
-  std::printf("%s: %.0f tasks, %.2f s; %lu entries replayed behind the snapshot, %.2f M entries/s; %.0f bytes a task\n",
-              what, tasks, took, recovered->replayed, static_cast<double>(recovered->replayed) / took / 1e6,
-              tasks > 0 ? static_cast<double>(resident_bytes() - before) / tasks : 0);
+  std::printf(
+      "%s: %.0f tasks, %.2f s; %lu entries replayed behind the snapshot, %.2f M entries/s; %.0f bytes a "
+      "task\n",
+      what, tasks, took, recovered->replayed, static_cast<double>(recovered->replayed) / took / 1e6,
+      tasks > 0 ? static_cast<double>(resident_bytes() - before) / tasks : 0);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string directory = argc > 1 ? argv[1] : "bench-data";
+  if (std::filesystem::exists(directory)) {
+    std::fprintf(stderr, "%s exists; name a directory that does not, it is removed at the end\n",
+                 directory.c_str());
+    return 1;
+  }
   const int tasks = (argc > 2 ? std::atoi(argv[2]) : 1000) * 1000;
   std::filesystem::create_directories(directory);
   const auto payload_bytes = static_cast<std::size_t>(argc > 3 ? std::atoi(argv[3]) : 200);
@@ -95,7 +104,8 @@ int main(int argc, char** argv) {
       pump.ask(LeaseTask{.ns = "bench", .queues = {"q"}, .worker = "w"}, [&](const core::Reply& reply) {
         // The answer comes on the coordinator's thread, which must not wait for room.
         const auto& granted = std::get<core::Granted>(reply);
-        coordinator->ask(CompleteTask{.ns = "bench", .task = granted.task, .lease = granted.lease}, [](engine::Answer) {});
+        coordinator->ask(CompleteTask{.ns = "bench", .task = granted.task, .lease = granted.lease},
+                         [](engine::Answer) {});
       });
     }
   }

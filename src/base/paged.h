@@ -19,7 +19,7 @@ namespace baton {
 void* take_block(std::size_t bytes);
 void give_back_block(void* block);
 
-template <class T>
+template <class T, std::size_t kPage = 256>
 class Paged {
  public:
   Paged() = default;
@@ -58,7 +58,6 @@ class Paged {
   void pop_back() { --size_; }  // the memory is kept for the next time
 
  private:
-  static constexpr std::size_t kPage = 256;
   static constexpr std::size_t kPagesPerBlock = 64;
 
   // Small at first, for most states are; then many pages at a time. Nothing is made in them before it is

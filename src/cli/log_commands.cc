@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "core/event_codec.h"
@@ -10,6 +11,7 @@
 #include "engine/describe.h"
 #include "engine/snapshot.h"
 #include "engine/verify.h"
+#include "log/control.h"
 #include "log/posix_disk.h"
 #include "log/survey.h"
 
@@ -45,6 +47,24 @@ int exit_code_for(const Error& error) {
   return kExitUnreadable;
 }
 
+// For reading, and only if there is a log in it.
+Result<std::unique_ptr<log::PosixDisk>> open_log_directory(const LogOptions& options) {
+  auto disk = log::PosixDisk::open_read_only(options.directory);
+  if (!disk) return disk;
+  auto control = log::read_control(**disk);
+  if (!control) return std::unexpected(control.error());
+  if (!*control) return failure(Errc::not_found, "there is no baton log in this directory");
+  return disk;
+}
+
+// What is wrong with a log that was read as far as it goes.
+int exit_code_for(const LogOptions& options, const log::Problem& problem) {
+  if (problem.kind != log::ProblemKind::none) {
+    fmt::print(stderr, "baton: {}: {}\n", options.directory, problem.message);
+  }
+  return static_cast<int>(engine::finding_of(problem.kind));
+}
+
 }  // namespace
 
 int log_verify(const LogOptions& options) {
@@ -74,8 +94,8 @@ int log_verify(const LogOptions& options) {
 }
 
 int log_dump(const LogOptions& options) {
-  auto disk = log::PosixDisk::open_read_only(options.directory);
-  if (!disk) return complain(options, disk.error());
+  auto disk = open_log_directory(options);
+  if (!disk) return complain(options, disk.error(), exit_code_for(disk.error()));
   auto snapshots = engine::list_snapshots(**disk);
   if (!snapshots) return complain(options, snapshots.error());
   const auto print = [&](const log::Record& record) -> Status {
@@ -89,20 +109,17 @@ int log_dump(const LogOptions& options) {
   const core::Lsn needed_from = snapshots->empty() ? 1 : snapshots->front() + 1;
   auto survey = log::survey_log(**disk, {.needed_from = needed_from, .visitor = print});
   if (!survey) return complain(options, survey.error(), exit_code_for(survey.error()));
-  const log::Problem& problem = survey->report.problem;
-  if (problem.kind == log::ProblemKind::none) return 0;
-  fmt::print(stderr, "baton: {}: {}\n", options.directory, problem.message);
-  return static_cast<int>(problem.kind == log::ProblemKind::torn_tail ? engine::Finding::torn_tail
-                                                                      : engine::Finding::damaged);
+  return exit_code_for(options, survey->report.problem);
 }
 
 int log_stat(const LogOptions& options) {
-  auto disk = log::PosixDisk::open_read_only(options.directory);
-  if (!disk) return complain(options, disk.error());
+  auto disk = open_log_directory(options);
+  if (!disk) return complain(options, disk.error(), exit_code_for(disk.error()));
   auto snapshots = engine::list_snapshots(**disk);
   if (!snapshots) return complain(options, snapshots.error());
   std::map<std::uint16_t, std::pair<std::uint64_t, std::uint64_t>> types;  // count and bytes by type
   const auto count = [&](const log::Record& record) -> Status {
+    if (auto event = core::decode(record.type, record.body); !event) return std::unexpected(event.error());
     auto& [records, bytes] = types[record.type];
     ++records;
     bytes += record.body.size();
@@ -124,7 +141,7 @@ int log_stat(const LogOptions& options) {
                  core::name_of(static_cast<core::EventType>(type)), sum.first, sum.second);
     }
     fmt::print("}}}}\n");
-    return 0;
+    return exit_code_for(options, survey->report.problem);
   }
   fmt::print("{} segments of {} bytes, {} snapshots, entries {} to {} (epoch {:x})\n",
              survey->segments.size(), file_bytes, snapshots->size(), survey->report.first,
@@ -134,7 +151,7 @@ int log_stat(const LogOptions& options) {
     fmt::print("{:<16} {:>12} {:>14}\n", core::name_of(static_cast<core::EventType>(type)), sum.first,
                sum.second);
   }
-  return 0;
+  return exit_code_for(options, survey->report.problem);
 }
 
 namespace {

@@ -61,39 +61,46 @@ bool StateWriter::next(Bytes& bytes) {
     return true;
   }
   const std::size_t start = bytes.size();
-  while (bytes.size() - start < kPieceBytes) {
-    const Slot slot = state_.ids.first_from(next_task_);
-    if (slot == 0) break;
-    task(out, state_.tasks[slot]);
-    next_task_ = state_.tasks[slot].lsn + 1;
+  while (bytes.size() - start < kPieceBytes && item(out)) {
   }
   return bytes.size() > start;
 }
 
 void StateWriter::head(ByteWriter& out) {
+  for (Slot slot = 1; slot < state_.queues.end(); ++slot) {
+    const Queue& queue = state_.queues[slot];
+    if (queue.paused) paused_.push_back(slot);
+    lanes_.insert(lanes_.end(), queue.lanes.begin(), queue.lanes.end());
+  }
+  lane_numbers_.resize(state_.lanes.end());
   out.varint(state_.last);
   out.varint(state_.epoch);
   out.zigzag(state_.time.ms);
   out.fixed(state_.key.low), out.fixed(state_.key.high);
   out.fixed(state_.digest);
-  out.varint(state_.tasks.used());
+  out.varint(paused_.size()), out.varint(lanes_.size()), out.varint(state_.tasks.used());
+}
 
-  std::vector<Slot> paused, lanes;
-  for (Slot slot = 1; slot < state_.queues.end(); ++slot) {
-    if (state_.queues[slot].paused) paused.push_back(slot);
-    lanes.insert(lanes.end(), state_.queues[slot].lanes.begin(), state_.queues[slot].lanes.end());
+bool StateWriter::item(ByteWriter& out) {
+  if (!paused_.empty()) {
+    const Queue& queue = state_.queues[paused_.back()];
+    paused_.pop_back();
+    out.text(queue.ns), out.text(queue.name);
+    return true;
   }
-  out.varint(paused.size());
-  for (const Slot slot : paused) out.text(state_.queues[slot].ns), out.text(state_.queues[slot].name);
-  out.varint(lanes.size());
-  lane_numbers_.resize(state_.lanes.end());
-  for (std::uint32_t i = 0; i < lanes.size(); ++i) {
-    const Lane& lane = state_.lanes[lanes[i]];
-    lane_numbers_[lanes[i]] = i;
-    out.text(state_.queues[lane.queue].ns), out.text(state_.queues[lane.queue].name);
-    out.text(lane.capabilities);
-    out.fixed(lane.priority);
+  if (!lanes_.empty()) {
+    const Lane& lane = state_.lanes[lanes_.back()];
+    const Queue& queue = state_.queues[lane.queue];
+    lane_numbers_[lanes_.back()] = next_lane_++;
+    lanes_.pop_back();
+    out.text(queue.ns), out.text(queue.name), out.text(lane.capabilities), out.fixed(lane.priority);
+    return true;
   }
+  const Slot slot = state_.ids.first_from(next_task_);
+  if (slot == 0) return false;
+  task(out, state_.tasks[slot]);
+  next_task_ = state_.tasks[slot].lsn + 1;
+  return true;
 }
 
 void StateWriter::task(ByteWriter& out, const Task& task) {
@@ -136,37 +143,44 @@ Status StateReader::take(ByteView piece) {
   ByteReader in(piece);
   if (!head_read_) {
     head_read_ = true;
-    return head(in);
+    head(in);
+  } else {
+    while (in.ok() && in.remaining() > 0) item(in);
   }
-  while (in.ok() && in.remaining() > 0) {
-    if (!task(in)) break;
-  }
-  if (!in.finished()) return failure(Errc::corrupt, "a task in the snapshot cannot be decoded");
+  if (!in.finished()) return failure(Errc::corrupt, "a piece of the snapshot cannot be decoded");
   return {};
 }
 
-Status StateReader::head(ByteReader& in) {
+void StateReader::head(ByteReader& in) {
   state_.last = in.varint();
   state_.epoch = number(in);
   state_.time.ms = in.zigzag();
   state_.key.low = in.fixed<std::uint64_t>(), state_.key.high = in.fixed<std::uint64_t>();
   digest_expected_ = in.fixed<std::uint64_t>();
-  tasks_expected_ = in.varint();
-  for (std::uint64_t left = in.varint(); left > 0 && in.ok(); --left) {
-    const std::string ns = name(in), queue_name = name(in);
-    if (!in.ok()) break;
-    Queue& queue = state_.queues[make_queue(state_, ns, queue_name)];
-    queue.paused = true;
-    state_.digest += paused_hash(queue);
-  }
-  for (std::uint64_t left = in.varint(); left > 0 && in.ok(); --left) {
+  paused_expected_ = in.varint(), lanes_expected_ = in.varint(), tasks_expected_ = in.varint();
+}
+
+void StateReader::item(ByteReader& in) {
+  if (paused_expected_ > 0) {
+    --paused_expected_;
+    paused_queue(in);
+  } else if (lanes_.size() < lanes_expected_) {
     LaneName& lane = lanes_.emplace_back();
     lane.ns = name(in), lane.queue = name(in);
     lane.capabilities = in.text();
     lane.priority = in.fixed<std::uint8_t>();
+  } else if (!task(in)) {
+    in.fail();
   }
-  if (!in.finished()) return failure(Errc::corrupt, "the head of the snapshot cannot be decoded");
-  return {};
+}
+
+void StateReader::paused_queue(ByteReader& in) {
+  const std::string ns = name(in), queue_name = name(in);
+  if (!in.ok()) return;
+  Queue& queue = state_.queues[make_queue(state_, ns, queue_name)];
+  if (queue.paused) return in.fail();
+  queue.paused = true;
+  state_.digest += paused_hash(queue);
 }
 
 bool StateReader::task(ByteReader& in) {

@@ -20,10 +20,14 @@ class StateWriter {
 
  private:
   void head(ByteWriter& out);
+  bool item(ByteWriter& out);  // the next one of what follows the head
   void task(ByteWriter& out, const Task& task);
 
   const State& state_;
+  std::vector<Slot> paused_;                 // queues still to be written, last first
+  std::vector<Slot> lanes_;                  // likewise
   std::vector<std::uint32_t> lane_numbers_;  // by slot
+  std::uint32_t next_lane_ = 0;
   Lsn next_task_ = 0;
   bool head_written_ = false;
 };
@@ -35,7 +39,9 @@ class StateReader {
   Result<State> finish();
 
  private:
-  Status head(ByteReader& in);
+  void head(ByteReader& in);
+  void item(ByteReader& in);
+  void paused_queue(ByteReader& in);
   bool task(ByteReader& in);
 
   struct LaneName {
@@ -47,6 +53,8 @@ class StateReader {
   std::vector<LaneName> lanes_;
   std::vector<Slot> shelved_;  // tasks that belong on a shelf
   Lsn newest_ = 0;
+  std::uint64_t paused_expected_ = 0;
+  std::uint64_t lanes_expected_ = 0;
   std::uint64_t tasks_expected_ = 0;
   std::uint64_t digest_expected_ = 0;
   bool head_read_ = false;

@@ -80,7 +80,7 @@ class Timer {
     moved(entry.slot, position);
   }
 
-  Paged<Entry> heap_;
+  Paged<Entry, 16> heap_;  // most lanes have few delayed tasks
 };
 
 }  // namespace baton::core

@@ -1,4 +1,4 @@
-// Payloads and results of late, kept in memory so that handing out a fresh task reads nothing from the disk.
+// Payloads of late, kept in memory so that handing out a fresh task reads nothing from the disk.
 // Bounded in bytes; the oldest go first. Losing one costs a read.
 #pragma once
 

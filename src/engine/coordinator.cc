@@ -27,7 +27,7 @@ Coordinator::Coordinator(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 Coordinator::~Coordinator() = default;
 
 void Coordinator::ask(core::Request request, std::function<void(engine::Answer)> done) {
-  loop_->ask(std::move(request), std::move(done));
+  (void)loop_->ask(std::move(request), std::move(done));
 }
 
 // Waits for the answer. The semaphore is released when the callback goes, called or not, so nobody waits for
@@ -56,6 +56,7 @@ Result<core::Submitted> Coordinator::submit(SubmitTask request) {
 }
 
 Result<std::optional<LeasedTask>> Coordinator::lease(LeaseTask request) {
+  const std::string ns = request.ns;
   auto answer = call<engine::Answer>(std::move(request));
   if (!answer) return std::unexpected(answer.error());
   if (!answer->reply) return std::unexpected(answer->reply.error());
@@ -66,7 +67,11 @@ Result<std::optional<LeasedTask>> Coordinator::lease(LeaseTask request) {
     leased.payload = *answer->payload;
   } else {
     auto bytes = loop_->read(granted->payload);
-    if (!bytes) return std::unexpected(bytes.error());
+    if (!bytes) {
+      // Nobody can work on it; that must not use up its attempts one lease at a time.
+      (void)release({.ns = ns, .task = granted->task, .lease = granted->lease});
+      return std::unexpected(bytes.error());
+    }
     leased.payload = std::move(*bytes);
   }
   return leased;
@@ -116,23 +121,22 @@ Status Coordinator::heartbeat(const std::string& ns, const std::string& worker, 
   if (!core::is_name(ns) || !core::is_name(worker)) {
     return failure(Errc::invalid_request, "namespace and worker must be 1 to 128 graphic ASCII characters");
   }
-  loop_->run(
-      [=](engine::Engine& engine) {
-        engine.heartbeat(ns, worker, capacity, capabilities);
-        return true;
-      },
-      {});
-  return {};
+  return inspect_engine(
+      [&](engine::Engine& engine) { engine.heartbeat(ns, worker, capacity, capabilities); });
 }
 
 Status Coordinator::inspect(const std::function<void(const core::State&)>& look) {
+  return inspect_engine([&](engine::Engine& engine) { look(engine.state()); });
+}
+
+Status Coordinator::inspect_engine(const std::function<void(engine::Engine&)>& look) {
   std::binary_semaphore passed(0);
   bool looked = false;
   {
     std::shared_ptr<void> ticket(nullptr, [&](void*) { passed.release(); });
     loop_->run(
         [&look](engine::Engine& engine) {
-          look(engine.state());
+          look(engine);
           return true;
         },
         [&looked, ticket = std::move(ticket)] { looked = true; });

@@ -106,7 +106,8 @@ class Coordinator {
   Result<Bytes> read(const core::BlobRef& blob);
 
   // For many requests in flight: `done` is called once on the coordinator's own thread, when the outcome is
-  // durable, and must be quick. It is never called if the coordinator fails or goes.
+  // durable, and must be quick: no blocking call, no close(). It is never called if the coordinator fails or
+  // goes.
   void ask(core::Request request, std::function<void(engine::Answer)> done);
   // Runs `look` on the coordinator's thread and returns when all it saw is durable.
   Status inspect(const std::function<void(const core::State&)>& look);
@@ -126,6 +127,7 @@ class Coordinator {
   template <class Reply>
   Result<Reply> call(core::Request request);
   Result<Verdict> verdict(core::Request request);
+  Status inspect_engine(const std::function<void(engine::Engine&)>& look);
 
   std::unique_ptr<Loop> loop_;
 };

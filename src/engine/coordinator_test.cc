@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <thread>
 
 #include "tests/temporary_directory.h"
@@ -97,6 +98,52 @@ TEST(Coordinator, AnswersClosedAfterItWasClosed) {
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Errc::closed);
   EXPECT_EQ(coordinator->make_snapshot().error().code, Errc::closed);
+}
+
+// D22, T63: without close() the object goes as a process would: whoever waits learns that no answer will
+// come.
+TEST(Coordinator, MayGoAtAnyMoment) {
+  const TemporaryDirectory data;
+  for (int round = 0; round < 5; ++round) {
+    CoordinatorOptions options = small_log();
+    options.housekeeping.snapshot_every_bytes = 1;
+    auto coordinator = opened(data.path(), options);
+    std::atomic<int> unanswered = 0;
+    for (int i = 0; i < 300; ++i) {
+      auto counted = std::shared_ptr<void>(nullptr, [&](void*) { ++unanswered; });
+      coordinator->ask(SubmitTask{.ns = "n", .queue = "q", .payload = Blob(std::string(1000, 'x'))},
+                       [counted = std::move(counted)](engine::Answer) {});
+    }
+    std::thread snapshots([&, target = coordinator.get()] { (void)target->make_snapshot(); });
+    snapshots.join();
+    coordinator.reset();
+    EXPECT_EQ(unanswered, 300);
+  }
+}
+
+// T42, D22: an owner that does not end the process sees every later call refused, and none answered.
+TEST(Coordinator, StopsAnsweringWhenTheLogFails) {
+  const TemporaryDirectory data;
+  CoordinatorOptions options = small_log();
+  std::atomic<bool> failed = false;
+  options.on_fatal = [&](const Error&) { failed = true; };
+  auto coordinator = opened(data.path(), options);
+  std::filesystem::remove_all(data.path() + "/wal");  // the next segment cannot be named
+  Result<core::Submitted> last = core::Submitted{};
+  for (int i = 0; i < 1000 && last; ++i) {
+    last = coordinator->submit({.ns = "n", .queue = "q", .payload = Blob(std::string(10'000, 'x'))});
+  }
+  ASSERT_FALSE(last);
+  EXPECT_TRUE(last.error().code == Errc::closed || last.error().code == Errc::exhausted);
+  EXPECT_EQ(failed, last.error().code == Errc::closed);
+}
+
+// X3: options that would make no sense are refused, not obeyed.
+TEST(Coordinator, RefusesOptionsOutOfRange) {
+  const TemporaryDirectory data;
+  CoordinatorOptions options = small_log();
+  options.engine.due_per_turn = 0;
+  EXPECT_EQ(Coordinator::open(data.path(), options).error().code, Errc::invalid_request);
 }
 
 // D18: requests of many callers share flushes, and each has an outcome of its own.

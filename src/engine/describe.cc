@@ -1,6 +1,9 @@
 #include "engine/describe.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ranges>
 
 #include "core/event_codec.h"
 
@@ -46,6 +49,12 @@ void tell(Fields& out, const TaskCreated& e) {
   out.text("capabilities", e.capabilities), out.number("priority", e.priority);
   out.instant("eligible_at", e.eligible_at);
   if (e.retry_of != TaskId{}) out.text("retry_of", to_text(e.retry_of));
+  if (e.retry != RetryPolicy{}) {
+    out.text("retry", fmt::format("{}x,{}ms*{}%<={}ms~{}%", e.retry.max_failures, e.retry.base.ms,
+                                  e.retry.factor_percent, e.retry.max.ms, e.retry.jitter_percent));
+  }
+  if (e.max_attempts != kDefaultMaxAttempts) out.number("max_attempts", e.max_attempts);
+  if (e.max_hold.ms != 0) out.number("max_hold_ms", static_cast<std::uint64_t>(e.max_hold.ms));
   out.bytes("payload_bytes", e.payload);
 }
 void tell(Fields& out, const LeaseGranted& e) {
@@ -55,7 +64,10 @@ void tell(Fields& out, const LeaseGranted& e) {
 void tell(Fields& out, const LeaseExtended& e) {
   out.number("task", e.task), out.number("lease", e.lease), out.instant("expiry", e.expiry);
 }
-void tell(Fields& out, const LeasesExtended& e) { out.number("leases", e.items.size()); }
+void tell(Fields& out, const LeasesExtended& e) {
+  out.text("leases",
+           fmt::format("{}", fmt::join(e.items | std::views::transform(&LeaseExtended::lease), ",")));
+}
 void tell(Fields& out, const LeaseExpired& e) { out.number("task", e.task), out.number("lease", e.lease); }
 void tell(Fields& out, const TaskCompleted& e) {
   out.number("task", e.task), out.number("lease", e.lease), out.bytes("result_bytes", e.result);
@@ -70,10 +82,16 @@ void tell(Fields& out, const TaskDead& e) {
   out.number("task", e.task), out.text("why", core::name_of(e.why)), out.text("actor", e.actor);
   out.bytes("note_bytes", e.note);
 }
-void tell(Fields& out, const TasksPurged& e) { out.number("tasks", e.tasks.size()); }
+void tell(Fields& out, const TasksPurged& e) {
+  out.text("tasks", fmt::format("{}", fmt::join(e.tasks, ",")));
+}
 void tell(Fields& out, const QueuePaused& e) { out.text("namespace", e.ns), out.text("queue", e.queue); }
 void tell(Fields& out, const QueueResumed& e) { out.text("namespace", e.ns), out.text("queue", e.queue); }
-void tell(Fields& out, const BlobMoved& e) { out.number("task", e.task), out.bytes("bytes", e.blob); }
+void tell(Fields& out, const BlobMoved& e) {
+  out.number("task", e.task), out.text("part", e.part == BlobPart::payload ? "payload" : "note");
+  if (e.part == BlobPart::note) out.number("lease", e.lease);
+  out.bytes("bytes", e.blob);
+}
 void tell(Fields&, const EpochStarted&) {}  // the key is a secret
 void tell(Fields& out, const StateDigest& e) { out.text("digest", fmt::format("{:016x}", e.digest)); }
 void tell(Fields& out, const SnapshotTaken& e) {

@@ -77,9 +77,10 @@ void Engine::forget_finished() {
   for (std::uint32_t visits = 0; visits < options_.purge_visits_per_turn; ++visits) {
     if (purge_cursor_ >= state_.queues.end()) purge_cursor_ = 1;
     if (purge_cursor_ >= state_.queues.end()) return;
-    if (const auto overdue = core::overdue_for_purge(state_, purge_cursor_, moment())) {
-      if (!record(*overdue)) return;
-    }
+    const auto overdue = core::overdue_for_purge(state_, purge_cursor_, moment());
+    if (overdue && !record(*overdue)) return;
+    // A queue with more to forget than one entry takes is visited again in the next turn.
+    if (overdue && overdue->tasks.size() == core::kPurgeItemsMax) return;
     ++purge_cursor_;
   }
 }
@@ -109,10 +110,8 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
 
 // The bytes are in the log and out of the state; the cache has the only other copy.
 void Engine::keep_bytes(core::Request& request, core::Lsn lsn) {
-  if (auto* submit = std::get_if<core::SubmitTask>(&request))
-    cache_.keep(lsn, std::move(submit->payload.bytes));
-  if (auto* complete = std::get_if<core::CompleteTask>(&request))
-    cache_.keep(lsn, std::move(complete->result.bytes));
+  auto* submit = std::get_if<core::SubmitTask>(&request);
+  if (submit != nullptr && !submit->payload.bytes.empty()) cache_.keep(lsn, std::move(submit->payload.bytes));
 }
 
 void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {
@@ -162,6 +161,7 @@ void Engine::admit(Admission admission) {
 }
 
 std::optional<Instant> Engine::next_due() const {
+  if (admission_ == Admission::closed || !log_.has_room()) return {};  // nothing can be recorded now
   if (state_.doomed.head != 0) return now_;
   if (state_.expiries.empty()) return {};
   return state_.expiries.first().at;

@@ -40,9 +40,9 @@ struct EngineOptions {
   std::function<void(const core::Event&, const core::Stamp&)> observer;
   core::Rules rules;
   std::size_t cache_bytes = std::size_t{64} << 20;
-  std::uint32_t digest_every = 4096;         // entries between two StateDigest records
-  std::uint32_t due_per_turn = 1024;         // expiries recorded in one turn, so that no turn is long
-  std::uint32_t purge_visits_per_turn = 16;  // queues looked at for finished tasks to forget
+  std::uint32_t digest_every = 4096;          // entries between two StateDigest records
+  std::uint32_t due_per_turn = 1024;          // expiries recorded in one turn, so that no turn is long
+  std::uint32_t purge_visits_per_turn = 256;  // queues looked at for finished tasks to forget
 };
 
 class Engine {
@@ -78,7 +78,6 @@ class Engine {
   void admit(Admission admission);
   const core::State& state() const { return state_; }
   const core::WorkerRegistry& workers() const { return workers_; }
-  BlobCache& cache() { return cache_; }
   Instant now() const { return now_; }
   // When time alone will next bring something about, if it will.
   std::optional<Instant> next_due() const;

@@ -11,7 +11,7 @@
 namespace baton::engine {
 namespace {
 
-constexpr std::size_t kMovesPerRound = 4096;  // blobs copied forward after one snapshot
+constexpr std::uint64_t kMovedBytesPerRound = std::uint64_t{64} << 20;  // copied forward after one snapshot
 constexpr std::size_t kSnapshotsKept = 2;
 
 }  // namespace
@@ -41,7 +41,8 @@ Result<SnapshotMade> Housekeeper::make_snapshot() {
   if (auto done = log::replay_sealed(disk_, segments_, state->last + 1, replay_to, visitor); !done) {
     return std::unexpected(done.error());
   }
-  state->last = target;
+  if (mutant(Mutant::m18_snapshot_misses_the_last_record)) state->last = target;
+  if (state->last != target) return failure(Errc::corrupt, "the sealed segments end before their last entry");
   if (mutant(Mutant::m19_segment_removed_before_snapshot_is_durable)) {
     for (const auto& segment : segments_.list()) {
       if (segment.last <= target) (void)segments_.remove(segment.first);
@@ -79,8 +80,11 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
   if (blob.lsn > segment.last) return;
   // With the header and padding a copy would have, or a segment full of tiny payloads would look dead.
   living.bytes += log::stored_bytes(blob.length);
-  // Beyond a quarter the segment stays as it is, and a list of its blobs is of no use.
-  if (living.bytes * 4 < segment.bytes) living.blobs.push_back(std::move(mover));
+  if (living.bytes * 4 < segment.bytes) {
+    living.blobs.push_back(std::move(mover));
+  } else {
+    living.blobs = {};  // the segment stays as it is, and a list of its blobs is of no use
+  }
 }
 
 Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
@@ -97,6 +101,7 @@ Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
     if (auto synced = disk_.sync_directory("snap"); !synced) return std::unexpected(synced.error());
   }
   std::vector<core::MoveBlob> moves;
+  std::uint64_t moved_bytes = 0;
   if (snapshots->size() < kSnapshotsKept) return moves;
   for (const auto& [segment, living] : living_) {
     if (segment.last > snapshots->front()) continue;
@@ -106,7 +111,8 @@ Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
     }
     if (living.bytes * 4 >= segment.bytes) continue;
     for (core::MoveBlob move : living.blobs) {
-      if (moves.size() == kMovesPerRound) return moves;
+      if (moved_bytes >= kMovedBytesPerRound) break;
+      moved_bytes += move.from.length;
       auto bytes = segments_.read(move.from.lsn, move.from.offset, move.from.length);
       if (!bytes) return std::unexpected(bytes.error());
       move.blob = core::Blob(std::move(*bytes));

@@ -1,13 +1,11 @@
 #include "engine/loop.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <semaphore>
 #include <span>
 #include <utility>
@@ -22,6 +20,9 @@ namespace {
 constexpr Duration kDiskCheckEvery = seconds(1);
 constexpr Duration kMarkWhenIdleFor = milliseconds(50);
 constexpr std::size_t kMovesAtOnce = 256;
+constexpr std::chrono::seconds kRetrySnapshotAfter(60);
+constexpr Duration kWallCheckEvery = hours(1);
+constexpr Duration kWallDistance = seconds(5);
 constexpr int kExitLogFailed = 74;  // EX_IOERR
 
 void fill_random(void* into, std::size_t bytes) {
@@ -37,13 +38,21 @@ core::Epoch epoch_by_clock(Instant wall) {
 // An entry has to fit the log's largest record. So a log with small batches takes only small payloads, and
 // one in which the larger of the other entries have no room is not used at all.
 Status fit_rules_to_log(const log::Options& log, core::Rules& rules) {
-  constexpr std::size_t kLargestOther = 16 << 10;
+  constexpr std::size_t kLargestOther = 16 << 10;   // a LeasesExtended with all the leases it may have
   constexpr std::size_t kBesidesPayload = 4 << 10;  // names, capabilities and numbers of a TaskCreated
   const std::size_t entry_max = log::record_bytes_max(log);
   if (entry_max < kLargestOther) {
     return failure(Errc::invalid_request, "the log's batch_bytes has to be at least 16384");
   }
   rules.payload_bytes_max = std::min(rules.payload_bytes_max, entry_max - kBesidesPayload);
+  return {};
+}
+
+Status check(const engine::EngineOptions& options) {
+  const bool fine = options.digest_every > 1 && options.due_per_turn > 0 &&
+                    options.purge_visits_per_turn > 0 && options.rules.retention_age >= Duration{} &&
+                    options.rules.tasks_max > 0;
+  if (!fine) return failure(Errc::invalid_request, "an option of the engine is out of range");
   return {};
 }
 
@@ -69,6 +78,7 @@ Result<std::unique_ptr<Coordinator::Loop>> Coordinator::Loop::open(const std::st
   }
   if (auto fits = fit_rules_to_log(loop->options_.log, loop->options_.engine.rules); !fits)
     return std::unexpected(fits.error());
+  if (auto fine = check(loop->options_.engine); !fine) return std::unexpected(fine.error());
   auto disk = log::PosixDisk::open_directory(directory);
   if (!disk) return std::unexpected(disk.error());
   loop->disk_ = std::move(*disk);
@@ -120,12 +130,28 @@ Coordinator::Loop::~Loop() {
   }
   loop_wakes_.notify_one();
   if (loop_thread_.joinable()) loop_thread_.join();
+  drop_everything();  // housekeeping may be waiting for an answer
   {
     const std::lock_guard lock(housekeeping_mutex_);
     housekeeping_stops_ = true;
   }
   housekeeping_wakes_.notify_one();
   if (housekeeping_thread_.joinable()) housekeeping_thread_.join();
+}
+
+// Whoever waits for one of these learns that no answer will come. Outside of any lock: a callback that goes
+// may run code of its owner.
+void Coordinator::Loop::drop_everything() {
+  std::vector<Item> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(inbox_);
+  }
+  dropped.clear();
+  taken_.clear();
+  next_ = 0;
+  callers_.clear();
+  visitors_.clear();
 }
 
 void Coordinator::Loop::wake() {
@@ -136,22 +162,22 @@ void Coordinator::Loop::wake() {
   loop_wakes_.notify_one();
 }
 
-void Coordinator::Loop::ask(core::Request request, std::function<void(engine::Answer)> done) {
+bool Coordinator::Loop::put(Item item) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || abandoned_) return;  // `done` goes uncalled
-    inbox_.emplace_back(Asked{std::move(request), std::move(done)});
+    if (stopping_ || abandoned_) return false;
+    inbox_.push_back(std::move(item));
   }
   loop_wakes_.notify_one();
+  return true;
 }
 
-void Coordinator::Loop::run(std::function<bool(engine::Engine&)> now, std::function<void()> then) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stopping_ || abandoned_) return;
-    inbox_.emplace_back(Visit{std::move(now), std::move(then)});
-  }
-  loop_wakes_.notify_one();
+bool Coordinator::Loop::ask(core::Request request, std::function<void(engine::Answer)> done) {
+  return put(Asked{std::move(request), std::move(done)});
+}
+
+bool Coordinator::Loop::run(std::function<bool(engine::Engine&)> now, std::function<void()> then) {
+  return put(Visit{std::move(now), std::move(then)});
 }
 
 // Waits until there is something to do. False when it is all over.
@@ -161,19 +187,24 @@ bool Coordinator::Loop::take_inbox() {
   if (const auto due = engine_->next_due()) {
     wait_ms = std::clamp<std::int64_t>((*due - time_->now()).ms, 0, wait_ms);
   }
-  // What is left over waits for room in the log, that is, for the flush in flight.
-  std::unique_lock lock(mutex_);
+  // What is left over has its turn at once, or waits for room in the log, that is, for the flush in flight.
   const bool idle = next_ == taken_.size();
-  const auto something = [&] { return woken_ || abandoned_ || (idle && !inbox_.empty()); };
-  const bool quiet = !loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
-  if (quiet && !marked && engine_->mark()) marked_ = engine_->state().last;
-  woken_ = false;
+  const bool at_once = !idle && log_->has_room();
   if (idle) {
     taken_.clear();
     next_ = 0;
-    taken_.swap(inbox_);
   }
-  return !abandoned_;
+  bool quiet = false;
+  {
+    std::unique_lock lock(mutex_);
+    const auto something = [&] { return at_once || woken_ || abandoned_ || (idle && !inbox_.empty()); };
+    quiet = !loop_wakes_.wait_for(lock, std::chrono::milliseconds(wait_ms), something);
+    woken_ = false;
+    if (idle) taken_.swap(inbox_);
+    if (abandoned_) return false;
+  }
+  if (quiet && !marked && engine_->mark()) marked_ = engine_->state().last;
+  return true;
 }
 
 void Coordinator::Loop::run_loop() {
@@ -192,7 +223,9 @@ void Coordinator::Loop::run_loop() {
 // The disk is given work as soon as there is some: what is handled meanwhile leaves with the next flush.
 void Coordinator::Loop::handle_taken() {
   constexpr std::size_t kFlushAfter = 16;
-  for (std::size_t handled = 1; next_ < taken_.size() && handle(taken_[next_]); ++handled) {
+  constexpr std::size_t kPerTurn = 4096;  // so that time and the disk are looked at often enough
+  for (std::size_t handled = 1; next_ < taken_.size() && handled <= kPerTurn && handle(taken_[next_]);
+       ++handled) {
     ++next_;
     if (handled % kFlushAfter == 0) log_->start_flush();
   }
@@ -237,6 +270,7 @@ void Coordinator::Loop::check_disk() {
                                         .successor_ready = log_->can_rotate()}));
   if (!due) return;
   disk_checked_ = engine_->now();
+  check_wall_clock();
   if (!log_->can_rotate()) log_->retry_successor();
   if (!housekeeper_->is_due()) return;
   {
@@ -244,6 +278,17 @@ void Coordinator::Loop::check_disk() {
     housekeeping_wanted_ = true;
   }
   housekeeping_wakes_.notify_one();
+}
+
+// T does not follow a wall clock that was set; an operator should know, since the next start may.
+void Coordinator::Loop::check_wall_clock() {
+  if (engine_->now() - wall_checked_ < kWallCheckEvery) return;
+  const Duration ahead = time_->ahead_of_wall();
+  if (ahead < kWallDistance && Duration{} - ahead < kWallDistance) return;
+  wall_checked_ = engine_->now();
+  options_.on_note(
+      "coordinator time is " + std::to_string(ahead.ms) +
+      " ms ahead of the wall clock, which was set; leases are not affected before the next start");
 }
 
 // At a stop, once everything asked has been answered: the last entry, and the log's clean end.
@@ -262,12 +307,9 @@ void Coordinator::Loop::give_up(const Error& error) {
   {
     const std::lock_guard lock(mutex_);
     abandoned_ = true;
-    inbox_.clear();
   }
   options_.on_fatal(error);
-  taken_.clear();
-  callers_.clear();
-  visitors_.clear();
+  drop_everything();
   closed_ = std::unexpected(error);
 }
 
@@ -299,10 +341,12 @@ void Coordinator::Loop::run_housekeeping() {
     if (housekeeping_stops_) return;
     housekeeping_wanted_ = false;
     lock.unlock();
-    if (auto done = tidy(); !done && done.error().code != Errc::closed) {
-      options_.on_note("no snapshot could be made: " + done.error().message);
-    }
+    const Status done = tidy();
     lock.lock();
+    if (done || done.error().code == Errc::closed) continue;
+    options_.on_note("no snapshot could be made: " + done.error().message);
+    // Trying costs a replay, so not at every turn.
+    housekeeping_wakes_.wait_for(lock, kRetrySnapshotAfter, [&] { return housekeeping_stops_; });
   }
 }
 

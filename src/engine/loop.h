@@ -23,10 +23,11 @@ class Coordinator::Loop {
   static Result<std::unique_ptr<Loop>> open(const std::string& directory, CoordinatorOptions options);
   ~Loop();
 
-  void ask(core::Request request, std::function<void(engine::Answer)> done);
+  // Both are false, and what was given goes uncalled, once the loop has stopped.
+  bool ask(core::Request request, std::function<void(engine::Answer)> done);
   // Runs on the loop's thread between two turns, again later if it returns false; `then` is called once
   // everything recorded so far is durable.
-  void run(std::function<bool(engine::Engine&)> now, std::function<void()> then);
+  bool run(std::function<bool(engine::Engine&)> now, std::function<void()> then);
   Status close();
   // Makes a snapshot and cleans up behind it.
   Status tidy();
@@ -53,26 +54,30 @@ class Coordinator::Loop {
   bool handle(Item& item);
   void deliver();
   void check_disk();
+  void check_wall_clock();
   bool finish();
   void wake();
   void give_up(const Error& error);
+  bool put(Item item);
+  void drop_everything();
   void run_housekeeping();
 
   CoordinatorOptions options_;
   RecoverySummary recovery_;
   engine::SystemClock clock_;
-  std::unique_ptr<log::PosixDisk> disk_;
-  std::unique_ptr<log::FileLog> log_;
-  std::unique_ptr<engine::CoordinatorTime> time_;
-  std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<engine::Housekeeper> housekeeper_;
-
   std::mutex mutex_;
   std::condition_variable loop_wakes_;
   std::vector<Item> inbox_;
   bool woken_ = false;
   bool stopping_ = false;   // no more is taken in
   bool abandoned_ = false;  // the object goes without close(), or the log has failed
+
+  // Below what its flusher's thread touches, so that it goes first.
+  std::unique_ptr<log::PosixDisk> disk_;
+  std::unique_ptr<log::FileLog> log_;
+  std::unique_ptr<engine::CoordinatorTime> time_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<engine::Housekeeper> housekeeper_;
 
   // The loop thread's own.
   std::vector<Item> taken_;                                  // from the inbox
@@ -81,8 +86,8 @@ class Coordinator::Loop {
   std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
   Instant disk_checked_;
   std::uint64_t left_in_segment_ = 0;  // when the disk was last looked at
-  core::Lsn marked_ = 0;               // no client's entry has come since this one
-  bool sealed_ = false;
+  Instant wall_checked_;
+  core::Lsn marked_ = 0;  // no client's entry has come since this one
   Status closed_ = {};
 
   std::mutex tidying_;  // one snapshot at a time; never held by the loop's thread

@@ -71,6 +71,26 @@ TEST(Recovery, GivesTheSameStateFromASnapshot) {
   EXPECT_EQ(recovered->state.digest, digest);
 }
 
+// X3: a snapshot holds as many queues as there may be, in pieces of bounded size.
+TEST(Snapshot, HoldsManyLanes) {
+  sim::SimDisk disk;
+  core::State state;
+  const std::string wide(120, 'w');
+  for (core::Lsn lsn = 1; lsn <= 20'000; ++lsn) {
+    const std::string queue = wide + std::to_string(lsn);
+    core::apply(
+        state,
+        core::TaskCreated{
+            .ns = wide, .queue = queue, .capabilities = wide, .eligible_at = kStart, .max_attempts = 1},
+        {.lsn = lsn, .time = kStart});
+  }
+  ASSERT_TRUE(write_snapshot(disk, {}, state));
+  const auto again = read_snapshot(disk, {}, state.last);
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  EXPECT_EQ(again->digest, state.digest);
+  EXPECT_EQ(again->queues.used(), 20'000u);
+}
+
 // D23, X2: the older of the two snapshots does as well when the newer one is damaged.
 TEST(Recovery, FallsBackToTheOlderSnapshot) {
   sim::SimDisk disk;

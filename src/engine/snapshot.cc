@@ -88,7 +88,11 @@ Status write_snapshot(log::Disk& disk, const log::Uuid& uuid, const core::State&
   auto file = disk.create(kUnfinished, 0);
   if (!file) return std::unexpected(file.error());
   Status done = write_content(**file, uuid, state);
-  if (done) done = disk.rename(kUnfinished, snapshot_path(state.last));
+  if (!done) {
+    (void)disk.remove(kUnfinished);  // it may be what filled the disk
+    return done;
+  }
+  done = disk.rename(kUnfinished, snapshot_path(state.last));
   if (done) done = disk.sync_directory("snap");
   if (done) done = disk.sync_directory("");
   return done;

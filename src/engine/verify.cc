@@ -11,17 +11,6 @@
 namespace baton::engine {
 namespace {
 
-Finding finding_of(log::ProblemKind kind) {
-  switch (kind) {
-    case log::ProblemKind::none: return Finding::intact;
-    case log::ProblemKind::torn_tail: return Finding::torn_tail;
-    case log::ProblemKind::corrupt: return Finding::damaged;
-    case log::ProblemKind::missing_segment: return Finding::missing_segment;
-    case log::ProblemKind::unsupported_version: return Finding::unsupported_version;
-  }
-  return Finding::damaged;
-}
-
 Finding finding_of(Errc code) {
   return code == Errc::unsupported_version ? Finding::unsupported_version : Finding::damaged;
 }
@@ -57,6 +46,17 @@ void check_blobs(VerifyReport& report, const core::State& state, log::Segments& 
 }
 
 }  // namespace
+
+Finding finding_of(log::ProblemKind kind) {
+  switch (kind) {
+    case log::ProblemKind::none: return Finding::intact;
+    case log::ProblemKind::torn_tail: return Finding::torn_tail;
+    case log::ProblemKind::corrupt: return Finding::damaged;
+    case log::ProblemKind::missing_segment: return Finding::missing_segment;
+    case log::ProblemKind::unsupported_version: return Finding::unsupported_version;
+  }
+  return Finding::damaged;
+}
 
 Result<VerifyReport> verify(log::Disk& disk, bool full) {
   VerifyReport report;
@@ -101,7 +101,8 @@ Result<VerifyReport> verify(log::Disk& disk, bool full) {
   auto survey =
       log::survey_log(disk, {.needed_from = state.last + 1, .read_older = true, .visitor = visitor});
   if (contradiction) {
-    note(report, Finding::contradiction, contradiction->message);
+    const bool unknown = contradiction->code == Errc::unsupported_version;
+    note(report, unknown ? Finding::unsupported_version : Finding::contradiction, contradiction->message);
     return report;
   }
   if (!survey) return std::unexpected(survey.error());

@@ -19,6 +19,8 @@ enum class Finding : std::uint8_t {
   unsupported_version = 5,
 };
 
+Finding finding_of(log::ProblemKind kind);
+
 struct VerifyReport {
   Finding finding = Finding::intact;
   std::string message;  // what is wrong and what to do

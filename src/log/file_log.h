@@ -1,5 +1,5 @@
-// The log on a real disk: a thread writes and syncs while the loop goes on gathering records. As long as there
-// are records it goes from one flush to the next by itself, so that the disk never waits for the loop.
+// The log on a real disk: a thread writes and syncs while the loop goes on gathering records. As long as
+// there are records it goes from one flush to the next by itself, so that the disk never waits for the loop.
 //
 // All of Log is called by the loop thread only. `wake` is called on the flusher's thread after each flush,
 // whether it succeeded or not; the loop then looks at durable() and failure().

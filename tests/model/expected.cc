@@ -289,7 +289,8 @@ Outcome ReferenceModel::wanted(const FailTask& request, const Moment& at) const 
   if (task == nullptr) return refused(Errc::not_found);
   if (!is_current(request.lease, *task)) {
     const Past* ended = past(request.lease, *task);
-    const bool same = ended && (ended->how == Ended::failed || ended->how == Ended::retried) &&
+    const bool same = ended &&
+                      (ended->how == Ended::failed || (ended->how == Ended::retried && !request.final)) &&
                       is_same(ended->note, request.reason);
     return late(*task, ended, same);
   }
@@ -344,7 +345,12 @@ Outcome ReferenceModel::wanted(const CancelTask& request, const Moment&) const {
 Outcome ReferenceModel::wanted(const RequeueTask& request, const Moment& at) const {
   if (!request.key.empty() && !is_name(request.key)) return refused(Errc::invalid_request);
   const ModelTask* old = find(request.ns, request.task);
-  if (old == nullptr) return refused(Errc::not_found);
+  if (old == nullptr) {
+    const ModelTask* repeat = with_key(request.ns, request.key);
+    const bool of_that = repeat != nullptr && request.task.key.empty() && repeat->retry_of == request.task.id;
+    if (!of_that) return refused(Errc::not_found);
+    return answered(Submitted{.task = repeat->id, .existed = true});
+  }
   if (old->state != TaskState::failed && old->state != TaskState::dead) return refused(Errc::wrong_state);
   if (const ModelTask* known = with_key(request.ns, request.key)) {
     if (known->retry_of != old->id) return refused(Errc::conflict);

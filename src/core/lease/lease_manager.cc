@@ -107,7 +107,6 @@ Extension extension(const State& state, std::string_view ns, const ExtendLease& 
     expiry = std::min(expiry, lease.granted_at + max_hold);
     if (expiry <= lease.expiry) return refused(Errc::hold_exceeded, "the task may not be held any longer");
   }
-  if (expiry <= lease.expiry) return {.reply = {left}};
   return {.entry = LeaseExtended{.task = task.lsn, .lease = lease.lsn, .expiry = expiry},
           .reply = {expiry - at.now}};
 }
@@ -206,7 +205,7 @@ Decision decide(const State& state, const ExtendLease& request, const Moment& at
 
 Decision decide(const State& state, const ExtendLeases& request, const Moment& at) {
   if (request.items.size() > kExtendItemsMax)
-    return Reject{Errc::too_large, "more than 1024 leases in one request"};
+    return Reject{Errc::too_large, "more than 512 leases in one request"};
   std::vector<Lsn> named;
   for (const ExtendLease& item : request.items) named.push_back(item.lease.lsn);
   std::ranges::sort(named);
@@ -260,9 +259,10 @@ Decision decide(const State& state, const FailTask& request, const Moment& at) {
   const Task& task = *spoken.task;
   const Standing now = standing(state, task, request.lease, at.now);
   if (now.held == nullptr) {
-    const bool same = now.ended != nullptr &&
-                      (now.ended->how == Ended::retried || now.ended->how == Ended::failed) &&
-                      now.ended->note.hash == request.reason.hash;
+    const bool same =
+        now.ended != nullptr &&
+        (now.ended->how == Ended::failed || (now.ended->how == Ended::retried && !request.final)) &&
+        now.ended->note.hash == request.reason.hash && now.ended->note.length == request.reason.bytes.size();
     return answer_late(task, now.ended, same);
   }
   const TaskOptions& options = options_of(state, task);

@@ -158,7 +158,16 @@ Decision decide(const State& state, const RequeueTask& request, const Moment& at
     return Reject{Errc::invalid_request, "the key must be 1 to 128 graphic ASCII characters"};
   }
   const Slot slot = find_task(state, request.ns, request.task);
-  if (slot == 0) return Reject{Errc::not_found, "no such task"};
+  if (slot == 0) {
+    // The old task may be forgotten while its repetition is not, and the request may be a repetition too.
+    const Slot repeat = request.key.empty() || !is_name(request.ns)
+                            ? 0
+                            : state.keys.find(ScopedName(request.ns, request.key));
+    const bool of_that = repeat != 0 && request.task.key.empty() &&
+                         state.options[state.tasks[repeat].options].retry_of == request.task.id;
+    if (!of_that) return Reject{Errc::not_found, "no such task"};
+    return Reply{Submitted{.task = state.tasks[repeat].id(), .existed = true}};
+  }
   const Task& old = state.tasks[slot];
   if (old.state != TaskState::failed && old.state != TaskState::dead) {
     return Reject{Errc::wrong_state, "only a failed or dead task can be requeued"};
@@ -223,7 +232,11 @@ Decision decide(const State& state, const PurgeQueue& request, const Moment&) {
   return Append{std::move(purged), Purged{count}};
 }
 
-Decision decide(const State& state, const MoveBlob& request, const Moment&) {
+Decision decide(const State& state, const MoveBlob& request, const Moment& at) {
+  // Kept where it is: the log's records may have been larger once.
+  if (request.blob.bytes.size() > at.rules.payload_bytes_max) {
+    return Reject{Errc::too_large, "the bytes no longer fit an entry"};
+  }
   const Slot slot = state.ids.find(request.task.lsn);
   if (slot == 0) return Reject{Errc::not_found, "the task is gone"};
   const Task& task = state.tasks[slot];
