@@ -34,8 +34,10 @@ class Generator {
     return values.begin()[dice_.below(values.size())];
   }
   bool one_in(std::uint64_t count) { return dice_.below(count) == 0; }
-  void add(std::uint64_t at, ItemKind kind, std::uint64_t a = 0, std::uint64_t b = 0) {
-    scenario_.items.push_back({at, kind, a, b, dice_.next()});
+  // An item in braces: what stands in them is drawn from left to right, with every compiler.
+  void add(Item item) {
+    item.salt = dice_.next();
+    scenario_.items.push_back(item);
   }
 
   void choose_knobs();
@@ -120,18 +122,18 @@ void Generator::operation(std::uint64_t at) {
   const std::uint64_t queue = dice_.below(scenario_[Knob::queues]);
   switch (kind) {
     case ItemKind::submit:
-      add(at, kind, queue, one_in(2) ? 1 + dice_.below(scenario_[Knob::keys]) : 0);
+      add({at, kind, queue, one_in(2) ? 1 + dice_.below(scenario_[Knob::keys]) : 0});
       return;
     case ItemKind::probe:
-      add(at, kind, dice_.below(static_cast<std::uint64_t>(Op::count)),
-          dice_.below(static_cast<std::uint64_t>(Relation::none)));
+      add({at, kind, dice_.below(static_cast<std::uint64_t>(Op::count)),
+           dice_.below(static_cast<std::uint64_t>(Relation::none))});
       return;
     case ItemKind::pause:
-      add(at, kind, queue);
-      add(at + 1 + dice_.below(100), ItemKind::resume, queue);
+      add({at, kind, queue});
+      add({at + 1 + dice_.below(100), ItemKind::resume, queue});
       return;
-    case ItemKind::purge: add(at, kind, queue, dice_.below(4)); return;
-    default: add(at, kind, queue); return;
+    case ItemKind::purge: add({at, kind, queue, dice_.below(4)}); return;
+    default: add({at, kind, queue}); return;
   }
 }
 
@@ -142,15 +144,15 @@ void Generator::add_faults() {
     const std::uint64_t at = steps * (i + 1) / (crashes + 1) + dice_.below(steps / (crashes + 1)) - 100;
     const ItemKind kind = crashes_[dice_.below(crashes_.size())];
     const std::uint64_t percent = among({0, 20, 50, 50, 80, 100});
-    if (scenario_.mode() == Mode::lying && one_in(2)) add(at - 1 - dice_.below(60), ItemKind::lie);
+    if (scenario_.mode() == Mode::lying && one_in(2)) add({at - 1 - dice_.below(60), ItemKind::lie});
     switch (kind) {
-      case ItemKind::power_cut: add(at, kind, percent); break;
+      case ItemKind::power_cut: add({at, kind, percent}); break;
       case ItemKind::power_cut_within:
-      case ItemKind::power_cut_in_recovery: add(at, kind, 1 + dice_.below(14), percent); break;
-      default: add(at, kind); break;
+      case ItemKind::power_cut_in_recovery: add({at, kind, 1 + dice_.below(14), percent}); break;
+      default: add({at, kind}); break;
     }
     // A process that was killed left things in the cache that a power cut soon after takes away.
-    if (kind == ItemKind::kill && one_in(2)) add(at + dice_.below(40), ItemKind::power_cut, percent);
+    if (kind == ItemKind::kill && one_in(2)) add({at + dice_.below(40), ItemKind::power_cut, percent});
   }
   if (others_.empty()) return;
   const std::uint64_t count = 2 + dice_.below(10);
@@ -164,40 +166,40 @@ void Generator::add_ambushes() {
   for (int i = 0; i < 6; ++i) {
     const std::uint64_t at = 300 + dice_.below(scenario_[Knob::steps] - 400);
     for (std::uint64_t each = 0; each < 8; ++each) {
-      add(at + each * 4, ItemKind::submit, dice_.below(scenario_[Knob::queues]), 0);
+      add({at + each * 4, ItemKind::submit, dice_.below(scenario_[Knob::queues]), 0});
       const Op op = one_in(2)   ? static_cast<Op>(dice_.below(static_cast<std::uint64_t>(Op::cancel)))
                     : one_in(2) ? Op::fail
                                 : Op::release;
-      add(at + 60 + each / 2, ItemKind::probe, static_cast<std::uint64_t>(op),
-          static_cast<std::uint64_t>(Relation::current));
+      add({at + 60 + each / 2, ItemKind::probe, static_cast<std::uint64_t>(op),
+           static_cast<std::uint64_t>(Relation::current)});
     }
-    add(at + 59, ItemKind::stall, scenario_[Knob::ttl_ms] * 2 + 600);
+    add({at + 59, ItemKind::stall, scenario_[Knob::ttl_ms] * 2 + 600});
   }
 }
 
 void Generator::disk_fault(std::uint64_t at) {
   const ItemKind kind = others_[dice_.below(others_.size())];
   switch (kind) {
-    case ItemKind::stall: add(at, kind, among({3, 50, 500, 3000, 20000})); return;
-    case ItemKind::failing_sync: add(at, kind, dice_.below(6), dice_.below(2)); return;
-    case ItemKind::failing_operation: add(at, kind, dice_.below(12)); return;
+    case ItemKind::stall: add({at, kind, among({3, 50, 500, 3000, 20000})}); return;
+    case ItemKind::failing_sync: add({at, kind, dice_.below(6), dice_.below(2)}); return;
+    case ItemKind::failing_operation: add({at, kind, dice_.below(12)}); return;
     case ItemKind::disk_full:
-      add(at, kind, scenario_[Knob::segment_bytes] * dice_.below(5));
-      add(at + 50 + dice_.below(500), ItemKind::disk_free);
+      add({at, kind, scenario_[Knob::segment_bytes] * dice_.below(5)});
+      add({at + 50 + dice_.below(500), ItemKind::disk_free});
       return;
     case ItemKind::unreadable:
-      add(at, kind, dice_.below(2));
-      add(at + 20 + dice_.below(200), ItemKind::readable);
+      add({at, kind, dice_.below(2)});
+      add({at + 20 + dice_.below(200), ItemKind::readable});
       return;
-    case ItemKind::slow_flush: add(at, kind, among({30, 400, 30000})); return;
-    case ItemKind::wall_jump: add(at, kind, among({5, 1000, 3600000, 31536000000}), dice_.below(2)); return;
+    case ItemKind::slow_flush: add({at, kind, among({30, 400, 30000})}); return;
+    case ItemKind::wall_jump: add({at, kind, among({5, 1000, 3600000, 31536000000}), dice_.below(2)}); return;
     case ItemKind::cut_off: {
       const std::uint64_t party = dice_.below(6);
-      add(at, kind, party, 1 + dice_.below(2));
-      add(at + 20 + dice_.below(300), kind, party, 0);
+      add({at, kind, party, 1 + dice_.below(2)});
+      add({at + 20 + dice_.below(300), kind, party, 0});
       return;
     }
-    default: add(at, kind); return;
+    default: add({at, kind}); return;
   }
 }
 

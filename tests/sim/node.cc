@@ -213,7 +213,9 @@ void Node::deliver() {
         auto bytes = answer.payload ? Result<Bytes>(*answer.payload) : read(granted->payload);
         const bool good =
             bytes && (granted->payload.length == 0 || content_hash(*bytes) == granted->payload.hash);
-        if (!good && !reads_fail) throw Violation{"I2", "the payload of a granted task cannot be read"};
+        if (!good && !may_miss_bytes())
+          throw Violation{"I2", fmt::format("the payload of task {}, kept with entry {}, cannot be read",
+                                            granted->task.lsn, granted->payload.lsn)};
       }
     } else if (answer.reply.error().code == Errc::exhausted) {
       around_.faults.struck(Fault::submission_refused, !rules_.admit_submissions);
@@ -329,7 +331,7 @@ Result<Bytes> Node::read(const core::BlobRef& blob) {
 }
 
 void Node::check_blobs() {
-  if (reads_fail || around_.scenario.mode() == Mode::lying) return;
+  if (may_miss_bytes()) return;
   const core::State& state = engine_->state();
   const auto check = [&](const core::BlobRef& blob) {
     if (blob.length == 0 || blob.lsn > log_->durable()) return;

@@ -99,6 +99,7 @@ class Node {
   void plan_flush();
   void plan_prepare();
   Result<Bytes> read(const core::BlobRef& blob);
+  bool may_miss_bytes() const { return reads_fail || around_.scenario.mode() == Mode::lying; }
   engine::EngineOptions options();
   std::uint64_t configured(Knob knob) const;
 
