@@ -15,7 +15,6 @@
 namespace baton::sim {
 namespace {
 
-constexpr std::int64_t kTickMs = 1000;   // as in engine/loop.cc
 constexpr std::int64_t kMarkMs = 50;     // likewise
 constexpr std::int64_t kLatenessMs = 5;  // L5: an answer leaves this soon after it became durable
 constexpr SecretKey kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
@@ -266,64 +265,6 @@ bool Node::prepare() {
   return true;
 }
 
-void Node::check_disk() {
-  const bool due = around_.clock.now - disk_checked_ >= kTickMs;
-  const std::uint64_t left = log_->writer().left_in_segment();
-  const bool segment_begun = left > std::exchange(left_in_segment_, left);
-  if (!due && !segment_begun && log_->can_rotate()) return;
-  const auto free = around_.disk.free_bytes();
-  if (!free) return;
-  const log::Options options = log_options();
-  const engine::Admission admission =
-      engine::admission_for({.free_bytes = *free,
-                             .segment_bytes = options.segment_bytes,
-                             .batch_bytes_max = log::batch_extent_max(options),
-                             .left_in_segment = left,
-                             .successor_ready = log_->can_rotate()});
-  engine_->admit(admission);
-  rules_.admit_submissions = admission == engine::Admission::open;
-  closed_ = admission == engine::Admission::closed;
-  if (!due) return;
-  disk_checked_ = around_.clock.now;
-  if (!log_->can_rotate()) plan_prepare();
-  if (housekeeper_->is_due()) want_snapshot();
-}
-
-void Node::want_snapshot() {
-  if (housekeeping_) return;
-  housekeeping_ = true;
-  around_.agenda.plan(around_.clock.now + 1, Due::housekeeping, incarnation_);
-}
-
-void Node::housekeep() {
-  auto made = housekeeper_->make_snapshot();
-  if (!made || made->lsn == 0) {
-    housekeeping_ = false;
-    if (!made && made.error().code == Errc::corrupt && around_.scenario.mode() != Mode::lying)
-      throw Violation{"I5", made.error().message};
-    return;
-  }
-  around_.faults.struck(Fault::snapshot_made);
-  if (made->digest != around_.witness.ledger().digest(made->lsn))
-    throw Violation{"I5", fmt::format("the snapshot at entry {} is not the state there was", made->lsn)};
-  snapshot_ = *made;
-  wake(around_.clock.now);
-}
-
-void Node::clean_up() {
-  housekeeping_ = false;
-  const std::size_t before = log_->writer().segments().list().size();
-  auto moves = housekeeper_->clean_up();
-  around_.faults.struck(Fault::segment_removed, before - log_->writer().segments().list().size());
-  if (!moves) {
-    if (moves.error().code == Errc::corrupt && around_.scenario.mode() != Mode::lying)
-      throw Violation{"I5", moves.error().message};
-    return;
-  }
-  for (core::MoveBlob& move : *moves) backlog_.push_back({.move = std::move(move)});
-  if (!moves->empty()) wake(around_.clock.now);
-}
-
 bool Node::stop() {
   const auto flush_all = [&] {
     while (log_->durable() < log_->last() || log_->is_flushing()) {
@@ -340,28 +281,6 @@ bool Node::stop() {
   if (good && engine_->seal()) good = flush_all() && log_->writer().close().has_value();
   die();
   return good;
-}
-
-Result<Bytes> Node::read(const core::BlobRef& blob) {
-  if (blob.length == 0) return Bytes{};
-  return log_->writer().segments().read(blob.lsn, blob.offset, blob.length);
-}
-
-void Node::check_blobs() {
-  if (may_miss_bytes()) return;
-  const core::State& state = engine_->state();
-  const auto check = [&](const core::BlobRef& blob) {
-    if (blob.length == 0 || blob.lsn > log_->durable()) return;
-    auto bytes = read(blob);
-    if (bytes && content_hash(*bytes) == blob.hash) return;
-    throw Violation{"I2", fmt::format("the bytes of entry {} are needed and cannot be read", blob.lsn)};
-  };
-  for (core::Slot slot = state.ids.first_from(0); slot != 0;
-       slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
-    check(state.tasks[slot].payload);
-    for (core::Slot at = state.tasks[slot].endings; at != 0; at = state.endings[at].next)
-      check(state.endings[at].note);
-  }
 }
 
 }  // namespace baton::sim

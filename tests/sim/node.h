@@ -24,6 +24,8 @@
 
 namespace baton::sim {
 
+inline constexpr std::int64_t kTickMs = 1000;  // how long it waits at most, as in engine/loop.cc
+
 // What a process runs in, and what survives it.
 struct Surroundings {
   const Scenario& scenario;
