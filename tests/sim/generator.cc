@@ -139,7 +139,7 @@ void Generator::operation(std::uint64_t at) {
 
 void Generator::add_faults() {
   const std::uint64_t steps = scenario_[Knob::steps];
-  const std::uint64_t crashes = 3 + dice_.below(4);
+  const std::uint64_t crashes = 4 + dice_.below(4);
   for (std::uint64_t i = 0; i < crashes; ++i) {
     const std::uint64_t at = steps * (i + 1) / (crashes + 1) + dice_.below(steps / (crashes + 1)) - 100;
     const ItemKind kind = crashes_[dice_.below(crashes_.size())];

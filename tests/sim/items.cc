@@ -37,14 +37,14 @@ void World::execute(const Item& item) {
 void World::strike(const Item& item) {
   switch (item.kind) {
     case ItemKind::kill:
-      if (!node_.running()) return;
+      if (!node_.running()) return cut_power(50, item.salt);  // nobody is there to be killed
       faults_.struck(Fault::kill);
       crashed();
       return;
     case ItemKind::power_cut: cut_power(item.a, item.salt); return;
     case ItemKind::power_cut_within:
-      if (!node_.running()) return;
-      cut_ = Cut{disk_.operations() + item.a, item.b, item.salt};
+      if (!node_.running()) return cut_power(item.b, item.salt);
+      cut_ = Cut{disk_.operations() + item.a, item.b, item.salt, steps_ + kCutWithinSteps};
       disk_.power_off_after(cut_->operation);
       return;
     case ItemKind::power_cut_in_recovery:
@@ -52,7 +52,7 @@ void World::strike(const Item& item) {
       if (node_.running()) cut_power(item.b, item.salt + 1);
       return;
     case ItemKind::stop:
-      if (!node_.running()) return;
+      if (!node_.running()) return cut_power(50, item.salt);
       stopped_ = node_.stop();
       faults_.struck(Fault::clean_stop, stopped_);
       for (std::uint64_t i = 0; stopped_ && scenario_.mode() == Mode::rotting && i < 5; ++i)

@@ -33,6 +33,11 @@ std::uint64_t Node::configured(Knob knob) const {
   return knob == Knob::segment_bytes ? value * 2 : knob == Knob::retention_count ? value / 2 : value + 5;
 }
 
+log::Options Node::log_options() const {
+  return {.segment_bytes = configured(Knob::segment_bytes),
+          .batch_bytes = around_.scenario[Knob::batch_bytes]};
+}
+
 engine::EngineOptions Node::options() {
   const Scenario& scenario = around_.scenario;
   engine::EngineOptions options;
@@ -59,9 +64,8 @@ Start Node::start() {
   ++incarnation_;
   const Scenario& scenario = around_.scenario;
   around_.witness.ledger().compare_with_disk(around_.disk);
-  engine::RecoverOptions recover_options{
-      .log = {.segment_bytes = configured(Knob::segment_bytes), .batch_bytes = scenario[Knob::batch_bytes]},
-      .epoch_at_least = epoch_by_clock(around_.clock.wall())};
+  engine::RecoverOptions recover_options{.log = log_options(),
+                                         .epoch_at_least = epoch_by_clock(around_.clock.wall())};
   recover_options.uuid_if_new.bytes.fill(std::byte{0x5a});
   auto recovered = engine::recover(around_.disk, recover_options);
   if (!recovered) {
@@ -243,7 +247,14 @@ void Node::plan_prepare() { around_.agenda.plan(around_.clock.now + 1, Due::prep
 bool Node::flush() {
   proven_ = log_->durable();
   idle_ = false;
-  if (!log_->perform()) return false;
+  if (!log_->perform()) {
+    // A segment of few batches is full before anyone has looked at the disk.
+    const log::Options options = log_options();
+    const bool many_batches = options.segment_bytes >= 8 * log::batch_extent_max(options);
+    if (log_->failure().error().code == Errc::no_space && many_batches)
+      throw Violation{"I21", "the process ends for want of space that should have been set aside"};
+    return false;
+  }
   durable_since_ = around_.clock.now;
   if (!log_->writer().successor().ready()) plan_prepare();
   if (!mutant(Mutant::m24_wake_up_lost_after_flush)) wake(around_.clock.now);
@@ -256,18 +267,24 @@ bool Node::prepare() {
 }
 
 void Node::check_disk() {
-  if (around_.clock.now - disk_checked_ < kTickMs) return;
-  disk_checked_ = around_.clock.now;
+  const bool due = around_.clock.now - disk_checked_ >= kTickMs;
+  const std::uint64_t left = log_->writer().left_in_segment();
+  const bool segment_begun = left > std::exchange(left_in_segment_, left);
+  if (!due && !segment_begun && log_->can_rotate()) return;
   const auto free = around_.disk.free_bytes();
   if (!free) return;
+  const log::Options options = log_options();
   const engine::Admission admission =
       engine::admission_for({.free_bytes = *free,
-                             .segment_bytes = configured(Knob::segment_bytes),
-                             .left_in_segment = log_->writer().left_in_segment(),
+                             .segment_bytes = options.segment_bytes,
+                             .batch_bytes_max = log::batch_extent_max(options),
+                             .left_in_segment = left,
                              .successor_ready = log_->can_rotate()});
   engine_->admit(admission);
   rules_.admit_submissions = admission == engine::Admission::open;
   closed_ = admission == engine::Admission::closed;
+  if (!due) return;
+  disk_checked_ = around_.clock.now;
   if (!log_->can_rotate()) plan_prepare();
   if (housekeeper_->is_due()) want_snapshot();
 }

@@ -101,6 +101,7 @@ class Node {
   Result<Bytes> read(const core::BlobRef& blob);
   bool may_miss_bytes() const { return reads_fail || around_.scenario.mode() == Mode::lying; }
   engine::EngineOptions options();
+  log::Options log_options() const;
   std::uint64_t configured(Knob knob) const;
 
   Surroundings around_;
@@ -125,6 +126,7 @@ class Node {
   std::int64_t flush_ends_ = 0;
   std::int64_t durable_since_ = 0;
   std::int64_t disk_checked_ = 0;
+  std::uint64_t left_in_segment_ = 0;
   core::Lsn proven_ = 0;  // survives the process
   core::Lsn marked_ = 0;
   bool idle_ = false;                             // nothing has come since the last turn

@@ -80,7 +80,8 @@ void Promises::check(const CompleteTask& request, const engine::Answer& answer, 
 }
 
 void Promises::check(const FailTask& request, const engine::Answer& answer, const History& history) {
-  check_ending(request.lease, 'f', request.reason.hash, answer, history);
+  // A final failure says something else than one that may be retried.
+  check_ending(request.lease, 'f', request.reason.hash * 2 + request.final, answer, history);
 }
 
 void Promises::check(const ReleaseTask& request, const engine::Answer& answer, const History& history) {

@@ -58,9 +58,9 @@ void World::step() {
   }
   perform_next();
   if (std::exchange(ended_, false)) crashed();
-  if (cut_ && disk_.operations() >= cut_->operation) {
+  if (cut_ && (disk_.operations() >= cut_->operation || steps_ >= cut_->step)) {
     const Cut cut = *cut_;
-    faults_.struck(Fault::cut_within_operation);
+    faults_.struck(Fault::cut_within_operation, disk_.operations() >= cut.operation);
     cut_power(cut.percent, cut.salt);
   }
 }
@@ -152,7 +152,8 @@ void World::perform(const Appointment& next) {
 
 void World::restart() {
   if (next_recovery_) {
-    cut_ = Cut{disk_.operations() + next_recovery_->a, next_recovery_->b, next_recovery_->salt};
+    cut_ = Cut{disk_.operations() + next_recovery_->a, next_recovery_->b, next_recovery_->salt,
+               steps_ + kCutWithinSteps};
     disk_.power_off_after(cut_->operation);
     next_recovery_.reset();
     faults_.struck(Fault::cut_in_recovery);

@@ -13,6 +13,9 @@
 
 namespace baton::sim {
 
+// A power cut that waits for a disk operation waits no longer than this.
+inline constexpr std::uint64_t kCutWithinSteps = 300;
+
 struct Run {
   std::optional<Violation> violation;
   std::uint64_t hash = 0;
@@ -95,6 +98,7 @@ class World {
   bool refused_ = false;
   struct Cut {
     std::uint64_t operation, percent, salt;
+    std::uint64_t step;  // at the latest
   };
   std::optional<Cut> cut_;             // the power goes after this disk operation
   std::optional<Item> next_recovery_;  // a cut in the next recovery
