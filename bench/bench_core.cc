@@ -160,6 +160,22 @@ int main(int argc, char** argv) {
     std::printf("%8lu waiting: in queue order %.2f M events/s, by random id %.2f M events/s\n", tasks,
                 1e-6 / order[large], 1e-6 / random[large]);
   }
+  {
+    // Every task under a key of its own, so that the map of keys grows as well.
+    Bare bare;
+    double worst = 0;
+    SubmitTask keyed = submit;
+    for (std::uint64_t done = 0; done < many;) {
+      const double start = processor_ms();
+      for (std::uint64_t i = 0; i < kTurn && done < many; ++i, ++done) {
+        keyed.key = "key-" + std::to_string(done);
+        bare.ask(keyed);
+      }
+      bare.turn(1);
+      worst = std::max(worst, processor_ms() - start);
+    }
+    std::printf("%8lu waiting under keys: longest turn of %lu submits %.1f ms\n", many, kTurn, worst);
+  }
   std::printf("cost with %lu waiting / with 10000: in queue order %.2f, by random id %.2f\n", many,
               order[1] / order[0], random[1] / random[0]);
 }

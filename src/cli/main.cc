@@ -47,7 +47,7 @@ int main(int argc, char** argv) {
   dump->add_option("--to", log.to, "Last entry to print, 0 for all")->capture_default_str();
   add("stat", "Sizes and counts", log_stat);
   CLI::App* backup = add("backup", "Copies a directory, which may be in use, to a new one", log_backup);
-  backup->add_option("target", log.target, "Where to; must not exist")->required();
+  backup->add_option("target", log.target, "Where to; holds no log yet")->required();
   CLI::App* restore = add("restore", "Makes a data directory from a backup, after checking it", log_restore);
   restore->add_option("target", log.target, "Where to; must not exist")->required();
 

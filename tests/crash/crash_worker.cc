@@ -138,6 +138,7 @@ void Actor::be_worker() {
                                             .ttl = ttl});
     if (!leased) {
       refused("g", leased.error());
+      ::usleep(500);
       continue;
     }
     if (!*leased) {
