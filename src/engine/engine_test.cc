@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "core/event_codec.h"
-#include "engine/testing.h"
 #include "log/survey.h"
+#include "tests/life.h"
 
 namespace baton::engine::testing {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "engine/housekeeper.h"
 #include "engine/snapshot.h"
-#include "engine/testing.h"
 #include "engine/verify.h"
+#include "tests/life.h"
 
 namespace baton::engine::testing {
 namespace {
