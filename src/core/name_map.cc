@@ -23,8 +23,9 @@ using Shard = boost::unordered_flat_map<std::string, Slot, Hash, std::equal_to<>
 struct NameMap::Shards {
   // Made when first used: most maps stay small, and a state must be cheap to make.
   static constexpr std::size_t kFew = 1024;
+  static constexpr std::size_t kMany = 8192;
   Shard few;
-  std::unique_ptr<std::array<Shard, 1024>> many;
+  std::unique_ptr<std::array<Shard, kMany>> many;
   std::size_t size = 0;
 
   Shard& of(std::string_view name) {
@@ -49,7 +50,7 @@ Slot NameMap::find(std::string_view name) const {
 
 void NameMap::insert(std::string_view name, Slot slot) {
   if (!shards_->many && shards_->size == Shards::kFew) {
-    shards_->many = std::make_unique<std::array<Shard, 1024>>();
+    shards_->many = std::make_unique<std::array<Shard, kMany>>();
     for (auto& [known, at] : shards_->few) shards_->of(known).emplace(known, at);
     shards_->few = {};
   }

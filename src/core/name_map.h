@@ -1,4 +1,4 @@
-// Finds a slot by name. Sharded, so that growing moves a thousandth of the names at a time.
+// Finds a slot by name. Sharded, so that growing moves a few thousandths of the names at a time.
 #pragma once
 
 #include <memory>
