@@ -50,7 +50,7 @@ Slot NameMap::find(std::string_view name) const {
 
 void NameMap::insert(std::string_view name, Slot slot) {
   if (!shards_->many && shards_->size == Shards::kFew) {
-    shards_->many = std::make_unique<std::array<Shard, kMany>>();
+    shards_->many = std::make_unique<std::array<Shard, Shards::kMany>>();
     for (auto& [known, at] : shards_->few) shards_->of(known).emplace(known, at);
     shards_->few = {};
   }
