@@ -244,7 +244,7 @@ void Node::plan_flush() {
 void Node::plan_prepare() { around_.agenda.plan(around_.clock.now + 1, Due::prepare, incarnation_); }
 
 bool Node::flush() {
-  proven_ = log_->durable();
+  const core::Lsn before = log_->durable();
   idle_ = false;
   if (!log_->perform()) {
     // A segment of few batches is full before anyone has looked at the disk.
@@ -254,6 +254,7 @@ bool Node::flush() {
       throw Violation{"I21", "the process ends for want of space that should have been set aside"};
     return false;
   }
+  proven_ = before;  // by the batch that stands behind it now
   durable_since_ = around_.clock.now;
   if (!log_->writer().successor().ready()) plan_prepare();
   if (!mutant(Mutant::m24_wake_up_lost_after_flush)) wake(around_.clock.now);
