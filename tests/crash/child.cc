@@ -72,6 +72,12 @@ void Child::signal(int number) {
   if (!ended_) ::kill(pid_, number);
 }
 
+void Child::stop() {
+  int status = 0;
+  signal(SIGSTOP);
+  BATON_CHECK(::waitpid(pid_, &status, WUNTRACED) == pid_ && WIFSTOPPED(status));
+}
+
 // Reads what has come in, waiting up to `wait_ms` for it. False once both outputs are closed.
 bool Child::take(std::int64_t wait_ms) {
   pollfd watched[] = {{output_, POLLIN, 0}, {error_output_, POLLIN, 0}};

@@ -42,6 +42,8 @@ class Child {
   // it has closed its output; false in the last case.
   bool listen(Deadline deadline, const std::function<bool(const std::string&)>& line);
   void signal(int number);  // to this process alone
+  // Stops it, and returns when each of its threads stands still; a flush under way may take its time.
+  void stop();
   // Waits for the end. A process that does not end by then is killed, and its signal says so.
   Exit wait(Deadline deadline);
   const std::string& errors() const { return errors_; }  // its standard error, so far

@@ -121,7 +121,7 @@ TEST_F(BadEnvironment, SnapshotOfANewerVersionIsRefused) {
 TEST_F(BadEnvironment, DirectoryOfAnotherProcessIsRefused) {
   Child child({.command = {BATON_CRASH_WORKER, data_, "1", "1"}});
   child.listen(after_ms(20'000), [](const std::string& line) { return !line.starts_with("R "); });
-  child.signal(SIGSTOP);  // it holds the lock all the same, and changes nothing while we look
+  child.stop();  // it holds the lock all the same, and changes nothing while we look
   expect_refused(data_, Errc::locked, "stop it first");
   child.signal(SIGCONT);
   child.signal(SIGKILL);
