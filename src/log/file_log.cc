@@ -81,9 +81,10 @@ void FileLog::flush_all(std::unique_lock<std::mutex>& lock) {
     } else {
       error_ = done.error();  // the first and last: no flush follows a failed one
     }
-    prepare_wanted_ = prepare_wanted_ || !writer_->successor().ready();
+    const bool wake_preparer = !prepare_wanted_ && !writer_->successor().ready();
+    prepare_wanted_ = prepare_wanted_ || wake_preparer;
     lock.unlock();
-    preparer_wakes_.notify_one();
+    if (wake_preparer) preparer_wakes_.notify_one();
     if (wake_) wake_();
     lock.lock();
   }
