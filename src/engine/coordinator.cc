@@ -1,9 +1,9 @@
 #include "engine/coordinator.h"
 
-#include <semaphore>
 #include <utility>
 
 #include "core/names.h"
+#include "engine/await.h"
 #include "engine/loop.h"
 
 namespace baton {
@@ -27,21 +27,16 @@ Coordinator::Coordinator(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
 Coordinator::~Coordinator() = default;
 
 void Coordinator::ask(core::Request request, std::function<void(engine::Answer)> done) {
-  (void)loop_->ask(std::move(request), std::move(done));
+  (void)loop_->authority().ask(std::move(request), std::move(done));
 }
 
-// Waits for the answer. The semaphore is released when the callback goes, called or not, so nobody waits for
-// an answer that cannot come.
 template <class Reply>
 Result<Reply> Coordinator::call(core::Request request) {
-  std::binary_semaphore passed(0);
   std::optional<engine::Answer> answer;
-  {
-    std::shared_ptr<void> ticket(nullptr, [&](void*) { passed.release(); });
-    loop_->ask(std::move(request),
-               [&answer, ticket = std::move(ticket)](engine::Answer given) { answer = std::move(given); });
-  }
-  passed.acquire();
+  engine::await([&](std::shared_ptr<void> ticket) {
+    ask(std::move(request),
+        [&answer, ticket = std::move(ticket)](engine::Answer given) { answer = std::move(given); });
+  });
   if (!answer) return gone();
   if constexpr (std::same_as<Reply, engine::Answer>) {
     return std::move(*answer);
@@ -66,7 +61,7 @@ Result<std::optional<LeasedTask>> Coordinator::lease(LeaseTask request) {
   if (answer->payload) {
     leased.payload = *answer->payload;
   } else {
-    auto bytes = loop_->read(granted->payload);
+    auto bytes = read(granted->payload);
     if (!bytes) {
       // Nobody can work on it; that must not use up its attempts one lease at a time.
       (void)release({.ns = ns, .task = granted->task, .lease = granted->lease});
@@ -130,18 +125,15 @@ Status Coordinator::inspect(const std::function<void(const core::State&)>& look)
 }
 
 Status Coordinator::inspect_engine(const std::function<void(engine::Engine&)>& look) {
-  std::binary_semaphore passed(0);
   bool looked = false;
-  {
-    std::shared_ptr<void> ticket(nullptr, [&](void*) { passed.release(); });
-    loop_->run(
+  engine::await([&](std::shared_ptr<void> ticket) {
+    loop_->authority().run(
         [&look](engine::Engine& engine) {
           look(engine);
           return true;
         },
         [&looked, ticket = std::move(ticket)] { looked = true; });
-  }
-  passed.acquire();
+  });
   if (!looked) return gone();
   return {};
 }
@@ -171,10 +163,10 @@ Result<std::vector<core::QueueView>> Coordinator::queues(const std::string& ns) 
   return found;
 }
 
-Result<Bytes> Coordinator::read(const core::BlobRef& blob) { return loop_->read(blob); }
-Status Coordinator::make_snapshot() { return loop_->tidy(); }
-const RecoverySummary& Coordinator::recovery() const { return loop_->recovery(); }
-std::uint64_t Coordinator::flushes() const { return loop_->flushes(); }
+Result<Bytes> Coordinator::read(const core::BlobRef& blob) { return loop_->authority().read(blob); }
+Status Coordinator::make_snapshot() { return loop_->authority().make_snapshot(); }
+const RecoverySummary& Coordinator::recovery() const { return loop_->authority().recovery(); }
+std::uint64_t Coordinator::flushes() const { return loop_->authority().flushes(); }
 Status Coordinator::close() { return loop_->close(); }
 
 }  // namespace baton

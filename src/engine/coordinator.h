@@ -17,9 +17,7 @@
 #include "core/decision.h"
 #include "core/query.h"
 #include "core/request.h"
-#include "engine/engine.h"
-#include "engine/housekeeper.h"
-#include "log/format.h"
+#include "engine/options.h"
 
 namespace baton {
 
@@ -40,17 +38,6 @@ using core::SubmitTask;
 using core::TaskId;
 using core::TaskRef;
 
-struct CoordinatorOptions {
-  engine::EngineOptions engine;
-  engine::HousekeeperOptions housekeeping;
-  log::Options log;
-  // What to do when the log cannot be written any more. The outcome of everything unanswered is unknown, so
-  // nothing may be answered; by default a message goes to standard error and the process ends.
-  std::function<void(const Error&)> on_fatal;
-  // What an operator should know but nobody asked for; by default it goes to standard error.
-  std::function<void(const std::string&)> on_note;
-};
-
 // A task in the hands of a worker. `ttl` counts from when the lease was asked for.
 struct LeasedTask {
   TaskId task;
@@ -65,13 +52,6 @@ struct Verdict {
   bool cancelled = false;  // nothing was changed, the result is discarded
   core::Ended outcome = core::Ended::completed;
   Instant retry_at;
-};
-
-struct RecoverySummary {
-  core::Lsn snapshot = 0;
-  std::uint64_t replayed = 0;
-  Duration took;
-  std::vector<std::string> notes;
 };
 
 class Coordinator {

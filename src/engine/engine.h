@@ -76,6 +76,7 @@ class Engine {
   bool has_waiting_answers() const { return !answers_.empty(); }
 
   void admit(Admission admission);
+  Admission admission() const { return admission_; }
   const core::State& state() const { return state_; }
   const core::WorkerRegistry& workers() const { return workers_; }
   Instant now() const { return now_; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ranges>
 
 #include "base/check.h"
@@ -75,6 +76,11 @@ Result<Recovered> recover(log::Disk& disk, const RecoverOptions& options) {
                                recovered.log.writer->last(), snapshot_path(recovered.snapshot)));
   }
   return recovered;
+}
+
+core::Epoch epoch_by_clock(Instant wall) {
+  constexpr std::int64_t k2020 = 1'577'836'800;
+  return static_cast<core::Epoch>(std::clamp<std::int64_t>(wall.ms / 1000 - k2020, 1, UINT32_MAX));
 }
 
 }  // namespace baton::engine

@@ -24,6 +24,9 @@ struct Recovered {
 // Refuses, and changes nothing, where acknowledged entries are damaged or missing.
 Result<Recovered> recover(log::Disk& disk, const RecoverOptions& options);
 
+// For `epoch_at_least`: after a backup was restored, more than any the lost log gave out.
+core::Epoch epoch_by_clock(Instant wall);
+
 // Applies one record as it was read; corrupt if it contradicts the state.
 Status apply_record(core::State& state, const log::Record& record);
 

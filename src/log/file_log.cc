@@ -35,9 +35,10 @@ Place FileLog::append(std::uint16_t type, Instant time, ByteView body) {
   return writer_->append(type, time, body);
 }
 
-std::uint64_t FileLog::left_in_segment() const {
+Headroom FileLog::headroom() const {
   const std::lock_guard lock(mutex_);
-  return writer_->left_in_segment();
+  return {.left_in_segment = writer_->left_in_segment(),
+          .can_rotate = !writer_->successor().last_attempt_failed()};
 }
 
 void FileLog::start_flush() {
@@ -103,7 +104,7 @@ void FileLog::run_preparer() {
   }
 }
 
-void FileLog::retry_successor() {
+void FileLog::prepare_rotation() {
   {
     const std::lock_guard lock(mutex_);
     prepare_wanted_ = true;
@@ -111,13 +112,17 @@ void FileLog::retry_successor() {
   preparer_wakes_.notify_one();
 }
 
-Status FileLog::close() {
+Status FileLog::settle() {
   start_flush();
   {
     std::unique_lock lock(mutex_);
     flush_ended_.wait(lock, [&] { return !flushing_ && !flush_wanted_; });
   }
-  if (auto failed = failure(); !failed) return failed;
+  return failure();
+}
+
+Status FileLog::close() {
+  if (auto settled = settle(); !settled) return settled;
   stop_threads();
   return writer_->close();
 }

@@ -31,13 +31,12 @@ class FileLog final : public Log {
   Lsn durable() const override { return durable_.load(std::memory_order_acquire); }
   Status failure() const override;
 
-  // False once making the next segment's file has failed. The log still works until it has to rotate;
-  // time to refuse what can be refused.
-  bool can_rotate() const { return !writer_->successor().last_attempt_failed(); }
-  // Tries again; there may be space by now.
-  void retry_successor();
-  std::uint64_t left_in_segment() const;
-  // Flushes what was appended and records the clean end. Nothing may be appended afterwards.
+  Headroom headroom() const override;
+  void prepare_rotation() override;
+
+  // Returns when everything appended is durable, or the log has failed.
+  Status settle();
+  // Settles and records the clean end. Nothing may be appended afterwards.
   Status close();
 
   std::uint64_t flushes() const { return flushes_.load(std::memory_order_relaxed); }

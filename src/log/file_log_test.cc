@@ -231,15 +231,15 @@ TEST(FileLog, SaysWhenTheNextSegmentCannotBeMade) {
   };
   flush_one();
   while (!disk.open(kSuccessorPath)) std::this_thread::yield();  // the next file is made in the background
-  EXPECT_TRUE(log->can_rotate());
+  EXPECT_TRUE(log->headroom().can_rotate);
   disk.is_full = true;
   // Uses up that file; then the attempt to make another one fails, again in the background.
   while (log->segments().list().size() == 1) flush_one();
-  while (log->can_rotate()) std::this_thread::yield();
+  while (log->headroom().can_rotate) std::this_thread::yield();
   flush_one();
   EXPECT_TRUE(log->failure()) << "noticed before a flush had to fail";
   disk.is_full = false;
-  while (!log->can_rotate()) flush_one();
+  while (!log->headroom().can_rotate) flush_one();
   EXPECT_TRUE(log->close());
 }
 

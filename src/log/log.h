@@ -36,6 +36,12 @@ struct Record {
   ByteView body;
 };
 
+// How far a log in segments can go on without a new one.
+struct Headroom {
+  std::uint64_t left_in_segment = UINT64_MAX;
+  bool can_rotate = true;  // false once making the next segment has failed: refuse what can be refused
+};
+
 class Log {
  public:
   virtual ~Log() = default;
@@ -51,6 +57,10 @@ class Log {
   virtual Lsn durable() const = 0;  // every record up to here survives a power cut
   // The first error, if a flush has failed. From then on durable() stands still.
   virtual Status failure() const = 0;
+
+  virtual Headroom headroom() const { return {}; }
+  // Tries again to make the next segment; there may be space by now.
+  virtual void prepare_rotation() {}
 };
 
 }  // namespace baton::log

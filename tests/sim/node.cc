@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/mutant.h"
-#include "engine/admission.h"
 #include "engine/describe.h"
 #include "engine/recovery.h"
 #include "engine/snapshot.h"
@@ -15,13 +14,8 @@
 namespace baton::sim {
 namespace {
 
-constexpr std::int64_t kMarkMs = 50;     // likewise
 constexpr std::int64_t kLatenessMs = 5;  // L5: an answer leaves this soon after it became durable
 constexpr SecretKey kKey{0x0706050403020100, 0x0f0e0d0c0b0a0908};
-
-core::Epoch epoch_by_clock(Instant wall) {
-  return static_cast<core::Epoch>(std::clamp<std::int64_t>(wall.ms / 1000 - 1'577'836'800, 1, 4'000'000'000));
-}
 
 }  // namespace
 
@@ -49,7 +43,6 @@ engine::EngineOptions Node::options() {
   options.due_per_turn = static_cast<std::uint32_t>(scenario[Knob::due_per_turn]);
   options.purge_visits_per_turn = 2;
   rules_ = options.rules;
-  closed_ = false;
   options.observer = [this](const core::Event& event, const core::Stamp& stamp) {
     around_.trace.note(1, stamp.lsn, engine_->state().digest);
     if (around_.trace.wanted) around_.trace.line("                 " + engine::describe(event, stamp));
@@ -64,7 +57,7 @@ Start Node::start() {
   const Scenario& scenario = around_.scenario;
   around_.witness.ledger().compare_with_disk(around_.disk);
   engine::RecoverOptions recover_options{.log = log_options(),
-                                         .epoch_at_least = epoch_by_clock(around_.clock.wall())};
+                                         .epoch_at_least = engine::epoch_by_clock(around_.clock.wall())};
   recover_options.uuid_if_new.bytes.fill(std::byte{0x5a});
   auto recovered = engine::recover(around_.disk, recover_options);
   if (!recovered) {
@@ -94,8 +87,9 @@ Start Node::start() {
   const core::Epoch epoch = log_->writer().epoch();
   engine_ = std::make_unique<engine::Engine>(std::move(recovered->state), *log_, epoch, options());
   around_.witness.deciding(nullptr, nullptr);
+  turns_ = std::make_unique<engine::Turns>(engine::Surroundings{
+      *engine_, *log_, around_.disk, *time_, *housekeeper_, log_options(), [](const std::string&) {}});
   proven_ = last;
-  marked_ = 0;
   for (bool all = false; !all || log_->durable() < log_->last();) {
     all = engine_->start(time_->now(), kKey);
     log_->start_flush();
@@ -106,7 +100,6 @@ Start Node::start() {
     }
   }
   check_blobs();
-  disk_checked_ = around_.clock.now;
   stalled_until_ = 0;
   plan_prepare();
   wake(around_.clock.now);
@@ -114,6 +107,7 @@ Start Node::start() {
 }
 
 void Node::die() {
+  turns_.reset();
   engine_.reset();
   housekeeper_.reset();
   log_.reset();
@@ -132,7 +126,7 @@ void Node::wake(std::int64_t at) {
   if (turn_planned_ && turn_at_ <= at) return;
   turn_planned_ = true;
   turn_at_ = at;
-  around_.agenda.plan(at, Due::turn, incarnation_, ++turns_);
+  around_.agenda.plan(at, Due::turn, incarnation_, ++turns_planned_);
 }
 
 void Node::arrive(std::uint64_t call, std::uint64_t tried, const core::Request& request) {
@@ -147,16 +141,14 @@ void Node::heartbeat(std::string_view ns, std::string_view worker, std::uint32_t
 }
 
 bool Node::turn(std::uint64_t number) {
-  if (number != turns_) return true;  // another one was planned for an earlier time
+  if (number != turns_planned_) return true;  // another one was planned for an earlier time
   turn_planned_ = false;
   if (around_.clock.now < stalled_until_) {
     wake(stalled_until_);
     return true;
   }
   around_.witness.deciding(nullptr, nullptr);
-  if (std::exchange(idle_, true) && engine_->state().last != marked_ && engine_->mark())
-    marked_ = engine_->state().last;
-  engine_->begin_turn(time_->now());
+  turns_->begin(std::exchange(idle_, true));
   while (!backlog_.empty() && handle(backlog_.front())) {
     waiting_.push_back(std::move(backlog_.front()));
     backlog_.pop_front();
@@ -169,13 +161,11 @@ bool Node::turn(std::uint64_t number) {
   plan_flush();
   deliver();
   if (!log_->failure()) return false;
-  check_disk();
-  std::int64_t wait = engine_->state().last == marked_ ? kTickMs : kMarkMs;
-  if (const auto due = engine_->next_due()) {
-    wait = std::clamp<std::int64_t>((*due - time_->now()).ms, engine_->has_backlog() ? 0 : 1, wait);
-  }
+  if (turns_->end()) want_snapshot();
+  rules_.admit_submissions = engine_->admission() == engine::Admission::open;
+  if (log_->take_wish_for_successor()) plan_prepare();
   // A full batch is flushed first; the flush's end wakes us.
-  if (!log_->is_flushing() || log_->has_room()) wake(around_.clock.now + wait);
+  if (!log_->is_flushing() || log_->has_room()) wake(around_.clock.now + turns_->wait().ms);
   return true;
 }
 
@@ -190,7 +180,7 @@ bool Node::handle(Asked& asked) {
   if (!engine_->handle(waiting_.size(), request)) return false;
   asked.decided_at = engine_->now();
   asked.handled = around_.clock.now;
-  if (closed_) {
+  if (engine_->admission() == engine::Admission::closed) {
     asked.expected = {.refusal = Errc::exhausted};
     return true;
   }

@@ -1,5 +1,5 @@
 // The coordinator as a process that can be killed: the engine, log, housekeeper and coordinator time of
-// production, driven turn by turn as engine/loop.cc drives them, with the scheduler in place of threads.
+// production, taking the same turns, with the scheduler in place of threads.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "engine/coordinator_time.h"
 #include "engine/engine.h"
 #include "engine/housekeeper.h"
+#include "engine/turns.h"
 #include "tests/sim/agenda.h"
 #include "tests/sim/coverage.h"
 #include "tests/sim/faults.h"
@@ -24,7 +25,7 @@
 
 namespace baton::sim {
 
-inline constexpr std::int64_t kTickMs = 1000;  // how long it waits at most, as in engine/loop.cc
+inline constexpr std::int64_t kTickMs = 1000;  // how long it waits at most, as in engine/turns.cc
 
 // What a process runs in, and what survives it.
 struct Surroundings {
@@ -97,7 +98,6 @@ class Node {
   void wake(std::int64_t at);
   bool handle(Asked& asked);
   void deliver();
-  void check_disk();
   void plan_flush();
   void plan_prepare();
   Result<Bytes> read(const core::BlobRef& blob);
@@ -115,22 +115,19 @@ class Node {
   std::unique_ptr<engine::CoordinatorTime> time_;
   std::unique_ptr<engine::Housekeeper> housekeeper_;
   std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<engine::Turns> turns_;
   core::Rules rules_;
-  bool closed_ = false;  // the disk is full: nothing that needs an entry
 
   std::deque<Asked> backlog_;
   std::deque<Asked> waiting_;  // decided, the answer not yet out
-  std::uint64_t turns_ = 0;
+  std::uint64_t turns_planned_ = 0;
   std::int64_t turn_at_ = 0;
   bool turn_planned_ = false;
   std::int64_t stalled_until_ = 0;
   std::int64_t flush_delay_ = 0;
   std::int64_t flush_ends_ = 0;
   std::int64_t durable_since_ = 0;
-  std::int64_t disk_checked_ = 0;
-  std::uint64_t left_in_segment_ = 0;
-  core::Lsn proven_ = 0;  // survives the process
-  core::Lsn marked_ = 0;
+  core::Lsn proven_ = 0;                          // survives the process
   bool idle_ = false;                             // nothing has come since the last turn
   bool housekeeping_ = false;                     // planned or under way
   std::optional<engine::SnapshotMade> snapshot_;  // to be recorded

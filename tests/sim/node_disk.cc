@@ -1,38 +1,13 @@
-// What the coordinator does with its disk beside the log: looks at the space, makes snapshots, cleans up,
-// reads payloads back.
+// What the coordinator does with its disk beside the log: makes snapshots, cleans up, reads payloads back.
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "base/hash.h"
-#include "engine/admission.h"
 #include "tests/sim/node.h"
 #include "tests/sim/violation.h"
 
 namespace baton::sim {
-
-void Node::check_disk() {
-  const bool due = around_.clock.now - disk_checked_ >= kTickMs;
-  const std::uint64_t left = log_->writer().left_in_segment();
-  const bool segment_begun = left > std::exchange(left_in_segment_, left);
-  if (!due && !segment_begun && log_->can_rotate()) return;
-  const auto free = around_.disk.free_bytes();
-  if (!free) return;
-  const log::Options options = log_options();
-  const engine::Admission admission =
-      engine::admission_for({.free_bytes = *free,
-                             .segment_bytes = options.segment_bytes,
-                             .batch_bytes_max = log::batch_extent_max(options),
-                             .left_in_segment = left,
-                             .successor_ready = log_->can_rotate()});
-  engine_->admit(admission);
-  rules_.admit_submissions = admission == engine::Admission::open;
-  closed_ = admission == engine::Admission::closed;
-  if (!due) return;
-  disk_checked_ = around_.clock.now;
-  if (!log_->can_rotate()) plan_prepare();
-  if (housekeeper_->is_due()) want_snapshot();
-}
 
 void Node::want_snapshot() {
   if (housekeeping_) return;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "log/log.h"
 #include "log/writer.h"
@@ -23,11 +24,16 @@ class SimLog final : public log::Log {
   log::Lsn last() const override { return writer_->last(); }
   log::Lsn durable() const override { return durable_; }
   Status failure() const override;
+  log::Headroom headroom() const override {
+    return {.left_in_segment = writer_->left_in_segment(),
+            .can_rotate = !writer_->successor().last_attempt_failed()};
+  }
+  void prepare_rotation() override { wants_successor_ = true; }
 
   bool is_flushing() const { return in_flight_.has_value(); }
+  bool take_wish_for_successor() { return std::exchange(wants_successor_, false); }
   // What the flusher's thread does. True if everything in the flush is durable now.
   bool perform();
-  bool can_rotate() const { return !writer_->successor().last_attempt_failed(); }
   log::LogWriter& writer() { return *writer_; }
 
  private:
@@ -36,6 +42,7 @@ class SimLog final : public log::Log {
   std::optional<log::Flush> done_;
   std::optional<Error> error_;
   log::Lsn durable_;
+  bool wants_successor_ = false;
 };
 
 }  // namespace baton::sim

@@ -1,0 +1,286 @@
+#include "engine/authority.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/check.h"
+#include "engine/await.h"
+#include "engine/recovery.h"
+
+namespace baton::engine {
+namespace {
+
+constexpr int kExitLogFailed = 74;  // EX_IOERR
+
+void fill_random(void* into, std::size_t bytes) {
+  BATON_CHECK(getrandom(into, bytes, 0) == static_cast<ssize_t>(bytes));
+}
+
+// An entry has to fit the log's largest record. So a log with small batches takes only small payloads, and
+// one in which the larger of the other entries have no room is not used at all.
+Status fit_rules_to_log(const log::Options& log, core::Rules& rules) {
+  constexpr std::size_t kLargestOther = 16 << 10;   // a LeasesExtended with all the leases it may have
+  constexpr std::size_t kBesidesPayload = 4 << 10;  // names, capabilities and numbers of a TaskCreated
+  const std::size_t entry_max = log::record_bytes_max(log);
+  if (entry_max < kLargestOther) {
+    return failure(Errc::invalid_request, "the log's batch_bytes has to be at least 16384");
+  }
+  rules.payload_bytes_max = std::min(rules.payload_bytes_max, entry_max - kBesidesPayload);
+  return {};
+}
+
+Status check(const EngineOptions& options) {
+  const bool fine = options.digest_every > 1 && options.due_per_turn > 0 &&
+                    options.purge_visits_per_turn > 0 && options.rules.retention_age >= Duration{} &&
+                    options.rules.tasks_max > 0;
+  if (!fine) return failure(Errc::invalid_request, "an option of the engine is out of range");
+  return {};
+}
+
+void print_note(const std::string& note) { std::fprintf(stderr, "baton: %s\n", note.c_str()); }
+
+void end_process(const Error& error) {
+  std::fprintf(stderr,
+               "baton: the log cannot be written: %s\n"
+               "baton: stopping without answering; a restart will find out what was recorded\n",
+               error.message.c_str());
+  _exit(kExitLogFailed);
+}
+
+}  // namespace
+
+Authority::Authority(CoordinatorOptions options, std::function<void()> wake)
+    : options_(std::move(options)), wake_(std::move(wake)) {
+  if (!options_.on_fatal) options_.on_fatal = end_process;
+  if (!options_.on_note) options_.on_note = print_note;
+}
+
+Result<std::unique_ptr<Authority>> Authority::open(const std::string& directory, CoordinatorOptions options,
+                                                   std::function<void()> wake) {
+  std::unique_ptr<Authority> authority(new Authority(std::move(options), std::move(wake)));
+  EngineOptions& engine = authority->options_.engine;
+  if (auto fits = fit_rules_to_log(authority->options_.log, engine.rules); !fits)
+    return std::unexpected(fits.error());
+  if (auto fine = check(engine); !fine) return std::unexpected(fine.error());
+  auto disk = log::PosixDisk::open_directory(directory);
+  if (!disk) return std::unexpected(disk.error());
+  authority->disk_ = std::move(*disk);
+  if (auto started = authority->start(); !started) return std::unexpected(started.error());
+  return authority;
+}
+
+Status Authority::start() {
+  RecoverOptions recover_options{.log = options_.log, .epoch_at_least = epoch_by_clock(clock_.wall())};
+  fill_random(recover_options.uuid_if_new.bytes.data(), recover_options.uuid_if_new.bytes.size());
+  SecretKey key;
+  fill_random(&key, sizeof key);
+
+  const Duration began = clock_.since_boot();
+  auto recovered = recover(*disk_, recover_options);
+  if (!recovered) return std::unexpected(recovered.error());
+  recovery_ = {.snapshot = recovered->snapshot,
+               .replayed = recovered->replayed,
+               .took = clock_.since_boot() - began,
+               .notes = recovered->notes};
+  for (const std::string& note : recovery_.notes) options_.on_note(note);
+
+  const log::Uuid uuid = recovered->log.writer->uuid();
+  time_ = std::make_unique<CoordinatorTime>(clock_, recovered->state.time);
+  log_ = std::make_unique<log::FileLog>(std::move(recovered->log.writer), wake_);
+  housekeeper_ = std::make_unique<Housekeeper>(*disk_, log_->segments(), uuid, recovered->snapshot,
+                                               options_.housekeeping);
+  engine_ = std::make_unique<Engine>(std::move(recovered->state), *log_, log_->epoch(), options_.engine);
+  turns_ = std::make_unique<Turns>(
+      Surroundings{*engine_, *log_, *disk_, *time_, *housekeeper_, options_.log, options_.on_note});
+
+  // Everything that expired while nobody was looking is recorded before the first request is taken.
+  for (bool all = false; !all;) {
+    all = engine_->start(time_->now(), key);
+    if (auto settled = log_->settle(); !settled) return settled;
+  }
+  snapshots_ = std::make_unique<SnapshotThread>(*housekeeper_, snapshot_calls());
+  return {};
+}
+
+SnapshotCalls Authority::snapshot_calls() {
+  const auto record = [this](const SnapshotMade& made) {
+    bool recorded = false;
+    await([&](std::shared_ptr<void> ticket) {
+      run([made](Engine& engine) { return engine.record_snapshot(made.lsn, made.digest); },
+          [&recorded, ticket = std::move(ticket)] { recorded = true; });
+    });
+    return recorded;
+  };
+  const auto move = [this](std::span<core::MoveBlob> blobs) {
+    std::size_t moved = 0;
+    await([&](const std::shared_ptr<void>& ticket) {
+      for (core::MoveBlob& blob : blobs) ask(std::move(blob), [&moved, ticket](Answer) { ++moved; });
+    });
+    return moved == blobs.size();
+  };
+  return {record, move, options_.on_note};
+}
+
+Authority::~Authority() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  drop_everything();  // the snapshot thread may be waiting for an answer
+  snapshots_.reset();
+}
+
+// Whoever waits for one of these learns that no answer will come. Outside of any lock: a callback that goes
+// may run code of its owner.
+void Authority::drop_everything() {
+  std::vector<Item> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(inbox_);
+  }
+  dropped.clear();
+  taken_.clear();
+  next_ = 0;
+  callers_.clear();
+  visitors_.clear();
+}
+
+bool Authority::put(Item item) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
+    inbox_.push_back(std::move(item));
+    if (inbox_.size() > 1) return true;  // who came first has woken it
+  }
+  wake_();
+  return true;
+}
+
+bool Authority::ask(core::Request request, Done done) {
+  return put(Asked{std::move(request), std::move(done)});
+}
+
+bool Authority::run(std::function<bool(Engine&)> now, std::function<void()> then) {
+  return put(Visit{std::move(now), std::move(then)});
+}
+
+Duration Authority::wait() {
+  if (next_ < taken_.size()) {
+    // What is left over has its turn at once, or waits for room in the log, that is, for the flush in flight.
+    return log_->has_room() ? Duration{} : turns_->wait();
+  }
+  const std::lock_guard lock(mutex_);
+  return inbox_.empty() ? turns_->wait() : Duration{};
+}
+
+bool Authority::turn(bool quiet) {
+  turns_->begin(quiet);
+  if (next_ == taken_.size()) take_inbox();
+  handle_taken();
+  log_->start_flush();
+  deliver();
+  if (auto failed = log_->failure(); !failed) {
+    give_up(failed.error());
+    return false;
+  }
+  if (turns_->end()) snapshots_->want();
+  return !finish();
+}
+
+void Authority::take_inbox() {
+  taken_.clear();
+  next_ = 0;
+  const std::lock_guard lock(mutex_);
+  taken_.swap(inbox_);
+}
+
+// The disk is given work as soon as there is some: what is handled meanwhile leaves with the next flush.
+void Authority::handle_taken() {
+  constexpr std::size_t kFlushAfter = 16;
+  constexpr std::size_t kPerTurn = 4096;  // so that time and the disk are looked at often enough
+  for (std::size_t handled = 1; next_ < taken_.size() && handled <= kPerTurn && handle(taken_[next_]);
+       ++handled) {
+    ++next_;
+    if (handled % kFlushAfter == 0) log_->start_flush();
+  }
+}
+
+bool Authority::handle(Item& item) {
+  if (auto* asked = std::get_if<Asked>(&item)) {
+    if (!engine_->handle(0, asked->request)) return false;
+    callers_.push_back(std::move(asked->done));
+    return true;
+  }
+  auto& visit = std::get<Visit>(item);
+  if (!visit.now(*engine_)) return false;
+  visitors_.emplace_back(engine_->state().last, std::move(visit.then));
+  return true;
+}
+
+void Authority::deliver() {
+  engine_->release([&](Answer answer) {
+    callers_.front()(std::move(answer));
+    callers_.pop_front();
+  });
+  while (!visitors_.empty() && visitors_.front().first <= log_->durable()) {
+    if (visitors_.front().second) visitors_.front().second();
+    visitors_.pop_front();
+  }
+}
+
+// At a stop, once everything asked has been answered: the last entry, and the log's clean end.
+bool Authority::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_ || !inbox_.empty()) return false;
+  }
+  const bool quiet = next_ == taken_.size() && !engine_->has_waiting_answers() && visitors_.empty();
+  if (!quiet || !engine_->seal()) return false;
+  outcome_ = log_->close();
+  return true;
+}
+
+void Authority::give_up(const Error& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  options_.on_fatal(error);
+  drop_everything();
+  outcome_ = std::unexpected(error);
+}
+
+void Authority::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_();
+}
+
+Status Authority::close() {
+  snapshots_->stop();
+  turns_.reset();
+  engine_.reset();
+  log_.reset();
+  disk_.reset();  // another process may have the directory now
+  return outcome_;
+}
+
+Status Authority::make_snapshot() { return snapshots_->make_now(); }
+
+Result<Bytes> Authority::read(const core::BlobRef& blob) {
+  if (!log_) return failure(Errc::closed, "the coordinator has stopped");
+  if (blob.length == 0) return Bytes{};
+  auto bytes = log_->segments().read(blob.lsn, blob.offset, blob.length);
+  if (bytes && content_hash(*bytes) != blob.hash) {
+    return failure(Errc::corrupt, "the bytes kept with entry " + std::to_string(blob.lsn) +
+                                      " are damaged; run `baton log verify` and restore from a backup");
+  }
+  return bytes;
+}
+
+}  // namespace baton::engine

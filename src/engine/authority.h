@@ -1,0 +1,105 @@
+// An engine on a data directory, with its log, its time and its snapshots, and a box for what is asked of it.
+// It has no loop of its own: whoever owns it calls turn() whenever there is something to do.
+//
+//   callers --ask--> inbox --> [ turn(): engine ] --flush--> [ log's thread ] --wake--> [ turn(): answers ]
+//                                    ^------ snapshots, blobs to move ------ [ snapshot thread ]
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/options.h"
+#include "engine/snapshot_thread.h"
+#include "engine/turns.h"
+#include "log/file_log.h"
+#include "log/posix_disk.h"
+
+namespace baton::engine {
+
+class Authority {
+ public:
+  using Done = std::function<void(Answer)>;
+
+  // Recovers, and records all that expired meanwhile. From then on `wake` is called, on any thread, when
+  // there is a reason for a turn.
+  static Result<std::unique_ptr<Authority>> open(const std::string& directory, CoordinatorOptions options,
+                                                 std::function<void()> wake);
+  // Without stop() this is a crash as far as the log is concerned, which is safe.
+  ~Authority();
+  Authority(const Authority&) = delete;
+  Authority& operator=(const Authority&) = delete;
+
+  // From any thread. `done` is called in a turn, when the outcome is durable. Both are false, and what was
+  // given goes uncalled, once it has stopped.
+  bool ask(core::Request request, Done done);
+  // `now` runs in a turn between two requests, again later if it returns false; `then` is called once
+  // everything recorded so far is durable.
+  bool run(std::function<bool(Engine&)> now, std::function<void()> then);
+  Status make_snapshot();
+  Result<Bytes> read(const core::BlobRef& blob);
+  // Takes in nothing more. The turns go on until everything asked is answered and the clean end is recorded.
+  void stop();
+
+  // From the one thread that drives it.
+  Duration wait();        // until the next turn, unless it is woken
+  bool turn(bool quiet);  // quiet: that long nothing came. False when it is all over
+  // After that: lets the data directory go, and tells whether all is well.
+  Status close();
+
+  const RecoverySummary& recovery() const { return recovery_; }
+  std::uint64_t flushes() const { return log_ ? log_->flushes() : 0; }
+
+ private:
+  struct Asked {
+    core::Request request;
+    Done done;
+  };
+  struct Visit {
+    std::function<bool(Engine&)> now;
+    std::function<void()> then;
+  };
+  using Item = std::variant<Asked, Visit>;
+
+  Authority(CoordinatorOptions options, std::function<void()> wake);
+  Status start();
+  SnapshotCalls snapshot_calls();
+  bool put(Item item);
+  void take_inbox();
+  void handle_taken();
+  bool handle(Item& item);
+  void deliver();
+  bool finish();
+  void give_up(const Error& error);
+  void drop_everything();
+
+  CoordinatorOptions options_;
+  const std::function<void()> wake_;
+  RecoverySummary recovery_;
+  SystemClock clock_;
+  std::unique_ptr<log::PosixDisk> disk_;
+  std::unique_ptr<log::FileLog> log_;
+  std::unique_ptr<CoordinatorTime> time_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Housekeeper> housekeeper_;
+  std::unique_ptr<Turns> turns_;
+
+  std::mutex mutex_;
+  std::vector<Item> inbox_;
+  bool stopping_ = false;  // nothing more is taken in
+
+  // The driving thread's own.
+  std::vector<Item> taken_;   // from the inbox
+  std::size_t next_ = 0;      // the first of them not yet handled
+  std::deque<Done> callers_;  // in the order of the engine's answers
+  std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
+  Status outcome_;
+
+  std::unique_ptr<SnapshotThread> snapshots_;
+};
+
+}  // namespace baton::engine

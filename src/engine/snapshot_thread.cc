@@ -1,0 +1,75 @@
+#include "engine/snapshot_thread.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace baton::engine {
+namespace {
+
+constexpr std::chrono::seconds kRetryAfter(60);
+constexpr std::size_t kMovesAtOnce = 256;
+
+std::unexpected<Error> stopped() { return failure(Errc::closed, "the coordinator has stopped"); }
+
+}  // namespace
+
+SnapshotThread::SnapshotThread(Housekeeper& housekeeper, SnapshotCalls calls)
+    : housekeeper_(housekeeper), calls_(std::move(calls)), thread_([this] { run(); }) {}
+
+void SnapshotThread::want() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(wanted_, true)) return;
+  }
+  wakes_.notify_one();
+}
+
+void SnapshotThread::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  wakes_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  const std::lock_guard none_under_way(making_);
+}
+
+void SnapshotThread::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wakes_.wait(lock, [&] { return wanted_ || stops_; });
+    if (stops_) return;
+    lock.unlock();
+    const Status done = make_now();
+    lock.lock();
+    wanted_ = false;
+    if (done || done.error().code == Errc::closed) continue;
+    calls_.note("no snapshot could be made: " + done.error().message);
+    // Trying costs a replay, so not at every turn.
+    wakes_.wait_for(lock, kRetryAfter, [&] { return stops_; });
+  }
+}
+
+Status SnapshotThread::make_now() {
+  const std::lock_guard one_at_a_time(making_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (stops_) return stopped();
+  }
+  auto made = housekeeper_.make_snapshot();
+  if (!made) return std::unexpected(made.error());
+  if (made->lsn == 0) return {};
+  if (!calls_.record(*made)) return stopped();
+  auto moves = housekeeper_.clean_up();
+  if (!moves) return std::unexpected(moves.error());
+  // In groups, which share batches: one by one each would fill a block of its own, and the segment they come
+  // to would be nearly dead in its turn.
+  for (std::size_t at = 0; at < moves->size(); at += kMovesAtOnce) {
+    const std::size_t count = std::min(kMovesAtOnce, moves->size() - at);
+    if (!calls_.move(std::span(*moves).subspan(at, count))) return stopped();
+  }
+  return {};
+}
+
+}  // namespace baton::engine

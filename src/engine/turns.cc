@@ -1,0 +1,67 @@
+#include "engine/turns.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/admission.h"
+
+namespace baton::engine {
+namespace {
+
+constexpr Duration kDiskCheckEvery = seconds(1);
+constexpr Duration kMarkWhenIdleFor = milliseconds(50);
+constexpr Duration kWallCheckEvery = hours(1);
+constexpr Duration kWallDistance = seconds(5);
+
+}  // namespace
+
+Duration Turns::wait() {
+  const bool marked = around_.engine.state().last == marked_;
+  const Duration most = marked ? kDiskCheckEvery : kMarkWhenIdleFor;
+  const auto due = around_.engine.next_due();
+  return due ? std::clamp(*due - around_.time.now(), Duration{}, most) : most;
+}
+
+void Turns::begin(bool quiet) {
+  Engine& engine = around_.engine;
+  if (quiet && engine.state().last != marked_ && engine.mark()) marked_ = engine.state().last;
+  // Read after waiting, so that no request is judged by a time from before a pause.
+  engine.begin_turn(around_.time.now());
+}
+
+// The disk is looked at every second, whenever a segment was begun, and in every turn while the next one
+// cannot be made: what is let in between two looks has to fit into what is set aside.
+bool Turns::end() {
+  const Instant now = around_.engine.now();
+  const bool due = now - disk_checked_ >= kDiskCheckEvery;
+  const log::Headroom headroom = around_.log.headroom();
+  const bool segment_begun =
+      headroom.left_in_segment > std::exchange(left_in_segment_, headroom.left_in_segment);
+  if (!due && !segment_begun && headroom.can_rotate) return false;
+  const auto free = around_.disk.free_bytes();
+  if (!free) return false;  // nothing is known, so nothing changes
+  around_.engine.admit(admission_for({.free_bytes = *free,
+                                      .segment_bytes = around_.log_options.segment_bytes,
+                                      .batch_bytes_max = log::batch_extent_max(around_.log_options),
+                                      .left_in_segment = headroom.left_in_segment,
+                                      .successor_ready = headroom.can_rotate}));
+  if (!due) return false;
+  disk_checked_ = now;
+  look_at_wall_clock();
+  if (!headroom.can_rotate) around_.log.prepare_rotation();
+  return around_.housekeeper.is_due();
+}
+
+// T does not follow a wall clock that was set; an operator should know, since the next start may.
+void Turns::look_at_wall_clock() {
+  const Instant now = around_.engine.now();
+  if (now - wall_checked_ < kWallCheckEvery) return;
+  const Duration ahead = around_.time.ahead_of_wall();
+  if (ahead < kWallDistance && Duration{} - ahead < kWallDistance) return;
+  wall_checked_ = now;
+  around_.on_note(
+      "coordinator time is " + std::to_string(ahead.ms) +
+      " ms ahead of the wall clock, which was set; leases are not affected before the next start");
+}
+
+}  // namespace baton::engine

@@ -1,0 +1,53 @@
+// What belongs to every turn of a coordinator besides the requests: time, what is due, room on the disk.
+//
+//   wait() ... begin() -> Engine::handle, handle, … -> flush, answers leave -> end()
+//
+// It knows no thread and waits for nothing, so production and the simulation take the same turns.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "engine/coordinator_time.h"
+#include "engine/engine.h"
+#include "engine/housekeeper.h"
+#include "log/disk.h"
+#include "log/format.h"
+
+namespace baton::engine {
+
+// All of it outlives the turns.
+struct Surroundings {
+  Engine& engine;
+  log::Log& log;
+  log::Disk& disk;
+  CoordinatorTime& time;
+  const Housekeeper& housekeeper;
+  log::Options log_options;
+  std::function<void(const std::string&)> on_note;  // what an operator should know
+};
+
+class Turns {
+ public:
+  explicit Turns(Surroundings around) : around_(std::move(around)) {}
+
+  // For how long nothing has to be done, if nothing comes in and no flush ends.
+  Duration wait();
+  // `quiet`: that time went by, and nothing came.
+  void begin(bool quiet);
+  // Looks at the disk, now that everything decided is on its way there. True if a snapshot should be made.
+  bool end();
+
+ private:
+  void look_at_wall_clock();
+
+  Surroundings around_;
+  Instant disk_checked_;               // not yet
+  std::uint64_t left_in_segment_ = 0;  // when the disk was last looked at
+  Instant wall_checked_;
+  core::Lsn marked_ = 0;  // no client's entry has come since this one
+};
+
+}  // namespace baton::engine
