@@ -9,6 +9,7 @@ namespace baton::server {
 
 Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher) {
   Operation& accepted = *operation.release();
+  accepted.desk_ = this;
   accepted.finisher_ = &finisher;
   accepted.outstanding_ = 1;  // so that it is not finished before it has asked for everything
   accepted.begin(*this);
@@ -31,9 +32,11 @@ void Desk::settle(Operation& operation) {
 
 void Desk::ask(Operation& operation, std::size_t index, core::Request request) {
   ++operation.outstanding_;
-  const auto done = [this, index, at = &operation](engine::Answer answer) {
-    at->answered(*this, index, std::move(answer));
-    settle(*at);
+  // Two words, so that it needs no memory of its own.
+  const auto done = [index, at = &operation](engine::Answer answer) {
+    Desk& desk = *at->desk_;
+    at->answered(desk, index, std::move(answer));
+    desk.settle(*at);
   };
   authority_.ask(std::move(request), done);
 }
