@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/event_codec.h"
 #include "core/prospect.h"
 
 namespace baton::server {
@@ -35,6 +36,7 @@ void Desk::ask(Operation& operation, std::size_t index, core::Request request) {
   // Two words, so that it needs no memory of its own.
   const auto done = [index, at = &operation](engine::Answer answer) {
     Desk& desk = *at->desk_;
+    if (!answer.reply) ++desk.counters.rejections[word(answer.reply.error().code)];
     at->answered(desk, index, std::move(answer));
     desk.settle(*at);
   };
@@ -85,6 +87,7 @@ void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) 
 }
 
 void Desk::recorded(const core::Event& event) {
+  ++counters.entries[core::name_of(core::type_of(event))];
   if (!waiters_.anyone_waits()) return;
   if (const auto* created = std::get_if<core::TaskCreated>(&event)) {
     waiters_.task_came(created->ns, created->queue);

@@ -107,6 +107,7 @@ void HttpSession::handle() {
   auto operation = verb->make(read.ns(), read.arguments());
   if (const auto& complaint = read.arguments().complaint())
     return refuse(status_of(complaint->code), word(complaint->code), complaint->message);
+  ++desk_.counters.commands[verb->name];
   operation_ = operation.get();
   beginning_ = true;
   desk_.accept(std::move(operation), *this);

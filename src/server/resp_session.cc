@@ -85,6 +85,7 @@ void RespSession::run(const std::vector<std::string_view>& words) {
     reply.error(word(arguments_.complaint()->code), arguments_.complaint()->message);
     return put(std::move(text));
   }
+  ++desk_.counters.commands[verb->name];
   blocked_ = operation->is_blocking();
   slots_.push_back({.operation = operation.get()});
   desk_.accept(std::move(operation), *this);

@@ -18,6 +18,8 @@
 #include "engine/authority.h"
 #include "server/desk.h"
 #include "server/http_session.h"
+#include "server/metrics.h"
+#include "server/openapi.h"
 #include "server/reader.h"
 #include "server/resp_session.h"
 
@@ -52,11 +54,15 @@ class Server::Sockets {
 
  private:
   struct Connection {
-    Connection(tcp::socket opened, std::unique_ptr<Session> begun)
-        : socket(std::move(opened)), session(std::move(begun)) {}
+    Connection(tcp::socket opened, std::unique_ptr<Session> begun, std::uint64_t& alike)
+        : socket(std::move(opened)), session(std::move(begun)), open(alike) {
+      ++open;
+    }
+    ~Connection() { --open; }
 
     tcp::socket socket;
     std::unique_ptr<Session> session;
+    std::uint64_t& open;   // connections of this kind
     bool reading = false;  // waits to be readable
     bool writing = false;  // waits to be writable
     bool touched = false;  // is in touched_
@@ -73,13 +79,13 @@ class Server::Sockets {
   void write_touched();
   void write(Id id);
   void close(Id id);
-  void turn();
+  std::optional<Page> page(std::string_view path) const;
 
   ServerOptions options_;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
   tcp::acceptor http_acceptor_;
-  Pages pages_ = [](std::string_view) { return std::optional<Page>(); };
+  Pages pages_ = [this](std::string_view path) { return page(path); };
   asio::signal_set signals_;
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
@@ -137,7 +143,10 @@ void Server::Sockets::accept(tcp::acceptor& acceptor) {
     } else {
       session = std::make_unique<HttpSession>(*desk_, HttpLimits{}, pages_, changed);
     }
-    auto connection = std::make_unique<Connection>(std::move(socket), std::move(session));
+    auto& open =
+        &acceptor == &acceptor_ ? desk_->counters.connections_resp : desk_->counters.connections_http;
+    auto connection = std::make_unique<Connection>(std::move(socket), std::move(session), open);
+    ++desk_->counters.connections_total;
     wait_to_read(id, *connection);
     connections_.emplace(id, std::move(connection));
     accept(acceptor);
@@ -215,6 +224,16 @@ void Server::Sockets::begin_stop() {
   signals_.async_wait([](ErrorCode error, int) {
     if (!error) _exit(130);
   });
+}
+
+std::optional<Page> Server::Sockets::page(std::string_view path) const {
+  if (path == "/metrics")
+    return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters)};
+  if (path == "/v1/openapi.json") return Page{"application/json", openapi_json()};
+  if (path == "/healthz") return Page{"text/plain", "alive\n"};
+  if (path == "/readyz")
+    return stopping_ ? Page{"text/plain", "stopping\n", 503} : Page{"text/plain", "ready\n"};
+  return {};
 }
 
 Status Server::Sockets::run() {
