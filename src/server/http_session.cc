@@ -19,6 +19,8 @@ namespace http = boost::beast::http;
 
 constexpr std::string_view kJson = "application/json";
 
+std::string_view plain(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
 unsigned status_of(Errc code) {
   switch (code) {
     case Errc::invalid_request: return 400;
@@ -45,9 +47,9 @@ struct HttpSession::Parser {
   http::request_parser<http::string_body> parser;
 };
 
-HttpSession::HttpSession(Desk& desk, const HttpLimits& limits, const Pages& pages,
+HttpSession::HttpSession(Desk& desk, const Access& access, const HttpLimits& limits, const Pages& pages,
                          std::function<void()> changed)
-    : desk_(desk), limits_(limits), pages_(pages), changed_(std::move(changed)) {}
+    : desk_(desk), access_(access), limits_(limits), pages_(pages), changed_(std::move(changed)) {}
 
 HttpSession::~HttpSession() {
   if (operation_ != nullptr) desk_.abandon(*operation_);
@@ -82,7 +84,7 @@ void HttpSession::run_requests() {
 void HttpSession::handle() {
   const auto& request = parser_->parser.get();
   keep_alive_ = request.keep_alive();
-  const std::string_view target(request.target().data(), request.target().size());
+  const std::string_view target = plain(request.target());
   const std::size_t question = std::min(target.find('?'), target.size());
   const std::string_view path = target.substr(0, question);
   const std::string_view query = target.substr(std::min(question + 1, target.size()));
@@ -90,11 +92,15 @@ void HttpSession::handle() {
 
   constexpr std::string_view kPrefix = "/v1/";
   const Verb* verb = path.starts_with(kPrefix) ? find_verb(path.substr(kPrefix.size())) : nullptr;
+  const PrincipalRef principal = principal_of(plain(request[http::field::authorization]));
   if (verb == nullptr) {
-    if (auto page = is_get ? pages_(path) : std::nullopt)
+    if (auto page = is_get ? pages_(path) : std::nullopt) {
+      if (!principal && !page->open_to_all) return refuse_stranger();
       return answer(page->status, page->type, page->content);
+    }
     return refuse(404, "NOT_FOUND", "there is nothing here; /v1/openapi.json lists what there is");
   }
+  if (!principal) return refuse_stranger();
   if (!is_get && request.method() != http::verb::post)
     return refuse(405, "INVALID_REQUEST", "use POST, or GET for questions");
   if (is_get && verb->permission != Permission::query)
@@ -104,6 +110,10 @@ void HttpSession::handle() {
   const Status good =
       is_get ? read.read_query(verb->parameters, query) : read.read_object(verb->parameters, request.body());
   if (!good) return refuse(status_of(good.error().code), word(good.error().code), good.error().message);
+  if (!principal->may(verb->permission, read.ns()))
+    return refuse(403, "NOPERM",
+                  fmt::format("'{}' may not {} in namespace '{}'", principal->name(),
+                              name_of(verb->permission), read.ns()));
   auto operation = verb->make(read.ns(), read.arguments());
   if (const auto& complaint = read.arguments().complaint())
     return refuse(status_of(complaint->code), word(complaint->code), complaint->message);
@@ -112,6 +122,17 @@ void HttpSession::handle() {
   beginning_ = true;
   desk_.accept(std::move(operation), *this);
   beginning_ = false;
+}
+
+PrincipalRef HttpSession::principal_of(std::string_view authorization) const {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (!access_.needs_token()) return access_.everyone();
+  if (!authorization.starts_with(kBearer)) return certified_;
+  return access_.find("", authorization.substr(kBearer.size()));
+}
+
+void HttpSession::refuse_stranger() {
+  refuse(401, "NOAUTH", "give a token that is known here, as Authorization: Bearer TOKEN");
 }
 
 void HttpSession::finished(Operation& operation) {
@@ -135,10 +156,9 @@ void HttpSession::refuse(unsigned status, std::string_view code, std::string_vie
 }
 
 void HttpSession::answer(unsigned status, std::string_view type, std::string_view body) {
-  const auto reason = http::obsolete_reason(http::int_to_status(status));
   fmt::format_to(std::back_inserter(output_),
                  "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}", status,
-                 std::string_view(reason.data(), reason.size()), type, body.size(),
+                 plain(http::obsolete_reason(http::int_to_status(status))), type, body.size(),
                  status == 503 ? "Retry-After: 1\r\n" : "", keep_alive_ ? "" : "Connection: close\r\n", body);
   closing_ = !keep_alive_;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/access.h"
 #include "server/desk.h"
 #include "server/session.h"
 
@@ -23,13 +24,15 @@ struct Page {
   std::string_view type;
   std::string content;
   unsigned status = 200;
+  bool open_to_all = false;  // without a token, too
 };
 using Pages = std::function<std::optional<Page>(std::string_view path)>;
 
 class HttpSession final : public Session, private Finisher {
  public:
   // `changed` is called when something has been added to the output outside of receive() and resume().
-  HttpSession(Desk& desk, const HttpLimits& limits, const Pages& pages, std::function<void()> changed);
+  HttpSession(Desk& desk, const Access& access, const HttpLimits& limits, const Pages& pages,
+              std::function<void()> changed);
   ~HttpSession() override;
 
   void receive(std::string_view bytes) override;
@@ -37,19 +40,25 @@ class HttpSession final : public Session, private Finisher {
   bool wants_more() const override { return !closing_ && operation_ == nullptr; }
   bool is_closing() const override { return closing_; }
   bool is_idle() const override { return operation_ == nullptr; }
+  bool is_halfway() const override { return parser_ != nullptr && operation_ == nullptr; }
+  void certified(std::string_view name) override { certified_ = access_.find_certified(name); }
 
  private:
   struct Parser;
   void finished(Operation& operation) override;
   void run_requests();
   void handle();
+  PrincipalRef principal_of(std::string_view authorization) const;
+  void refuse_stranger();
   void answer(unsigned status, std::string_view type, std::string_view body);
   void refuse(unsigned status, std::string_view code, std::string_view message);
 
   Desk& desk_;
+  const Access& access_;
   const HttpLimits limits_;
   const Pages& pages_;
   const std::function<void()> changed_;
+  PrincipalRef certified_;
   std::unique_ptr<Parser> parser_;
   std::string input_;  // not parsed yet
   Operation* operation_ = nullptr;

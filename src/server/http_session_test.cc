@@ -21,7 +21,7 @@ const Pages kNoPages = [](std::string_view path) -> std::optional<Page> {
 class Browser {
  public:
   explicit Browser(Backstage& stage, const HttpLimits& limits = {})
-      : stage_(stage), session(stage.desk(), limits, kNoPages, [] {}) {}
+      : stage_(stage), session(stage.desk(), stage.access, limits, kNoPages, [] {}) {}
 
   void send(const std::string& text) { session.receive(text); }
   std::string hear() {
@@ -98,6 +98,25 @@ TEST(HttpSession, ClosesWhenAskedTo) {
   Browser browser(stage);
   EXPECT_THAT(browser.post("/v1/queues", "{}", "Connection: close\r\n"), HasSubstr("Connection: close\r\n"));
   EXPECT_TRUE(browser.session.is_closing());
+}
+
+// X4
+TEST(HttpSession, ServesThoseItKnowsAndAsFarAsTheyMay) {
+  const NewToken ci = make_token();
+  Backstage stage;
+  stage.access = Access::read("ci " + ci.hash + " default=submit").value();
+  Browser browser(stage);
+  const std::string task = R"({"queue":"q","payload":"x"})";
+  const std::string bearer = "Authorization: Bearer " + ci.token + "\r\n";
+  EXPECT_THAT(browser.post("/v1/submit", task), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(browser.post("/v1/submit", task, "Authorization: Bearer wrong\r\n"),
+              StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(browser.post("/v1/submit", task, "Authorization: Basic eDp5\r\n"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(browser.get("/page"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(browser.post("/v1/submit", task, bearer), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(browser.post("/v1/queues", "{}", bearer), StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(browser.post("/v1/submit", R"({"queue":"q","payload":"x","namespace":"other"})", bearer),
+              StartsWith("HTTP/1.1 403"));
 }
 
 // X3

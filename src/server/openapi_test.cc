@@ -88,7 +88,7 @@ class Document : public testing::Test {
 
   Backstage stage_;
   const Pages no_pages_ = [](std::string_view) { return std::optional<Page>(); };
-  HttpSession session_{stage_.desk(), {}, no_pages_, [] {}};
+  HttpSession session_{stage_.desk(), stage_.access, {}, no_pages_, [] {}};
   const json::object document_ = json::parse(openapi_json()).as_object();
   std::set<std::string> called_;
 };

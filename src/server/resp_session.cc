@@ -76,6 +76,7 @@ void RespSession::run(const std::vector<std::string_view>& words) {
                   fmt::format("there is no command '{:.40}'; COMMAND lists them", words[0]));
     return put(std::move(text));
   }
+  if (!may(*verb, reply)) return put(std::move(text));
   if (auto read = arguments_.read(verb->parameters, std::span(words).subspan(1)); !read) {
     reply.error(word(read.error().code), read.error().message);
     return put(std::move(text));
@@ -91,6 +92,32 @@ void RespSession::run(const std::vector<std::string_view>& words) {
   desk_.accept(std::move(operation), *this);
 }
 
+bool RespSession::may(const Verb& verb, wire::RespWriter& reply) const {
+  if (!principal_) {
+    reply.error("NOAUTH", "say who you are first: AUTH token, or AUTH name token");
+  } else if (!principal_->may(verb.permission, ns_)) {
+    reply.error("NOPERM", fmt::format("'{}' may not {} in namespace '{}'", principal_->name(),
+                                      name_of(verb.permission), ns_));
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool RespSession::authenticate(std::span<const std::string_view> name_and_token, wire::RespWriter& reply) {
+  if (!access_.needs_token()) return true;
+  // Redis clients that have only a token send it alone, or under the name "default".
+  std::string_view name = name_and_token.size() > 1 ? name_and_token[0] : "";
+  if (name == "default") name = "";
+  if (auto found = access_.find(name, name_and_token.back())) {
+    principal_ = std::move(found);
+    return true;
+  }
+  ++desk_.counters.rejections["WRONGPASS"];
+  reply.error("WRONGPASS", "no such name and token");
+  return false;
+}
+
 // Commands about the connection itself, and what ordinary Redis clients expect of a server.
 bool RespSession::run_own(const std::vector<std::string_view>& words, std::string& text) {
   const std::string_view name = words[0];
@@ -99,6 +126,12 @@ bool RespSession::run_own(const std::vector<std::string_view>& words, std::strin
     words.size() > 1 ? reply.bulk(words[1]) : reply.simple("PONG");
   } else if (same_word(name, "hello")) {
     hello(words, text);
+  } else if (same_word(name, "auth")) {
+    if (words.size() != 2 && words.size() != 3) {
+      reply.error("INVALID_REQUEST", "AUTH needs a token, or a name and a token");
+    } else if (authenticate(std::span(words).subspan(1), reply)) {
+      reply.simple("OK");
+    }
   } else if (same_word(name, "quit")) {
     reply.simple("OK");
     closing_ = true;
@@ -124,6 +157,16 @@ void RespSession::hello(const std::vector<std::string_view>& words, std::string&
   if (words.size() > 1 && known) version_ = words[1] == "3" ? 3 : 2;
   wire::RespWriter reply(text, version_);
   if (!known) return reply.error("NOPROTO", "this server speaks RESP 2 and 3");
+  for (std::size_t at = 2; at < words.size();) {
+    if (same_word(words[at], "auth") && words.size() - at > 2) {
+      if (!authenticate(std::span(words).subspan(at + 1, 2), reply)) return;
+      at += 3;
+    } else if (same_word(words[at], "setname") && words.size() - at > 1) {
+      at += 2;
+    } else {
+      return reply.error("INVALID_REQUEST", "HELLO [version [AUTH name token] [SETNAME name]]");
+    }
+  }
   reply.map(3);
   reply.bulk("server");
   reply.bulk("baton");

@@ -17,8 +17,12 @@ namespace baton::server {
 class RespSession final : public Session, private Finisher {
  public:
   // `changed` is called when a reply has been added to the output outside of receive() and resume().
-  RespSession(Desk& desk, const wire::RespLimits& limits, std::function<void()> changed)
-      : desk_(desk), parser_(limits), changed_(std::move(changed)) {}
+  RespSession(Desk& desk, const Access& access, const wire::RespLimits& limits, std::function<void()> changed)
+      : desk_(desk),
+        access_(access),
+        principal_(access.everyone()),
+        parser_(limits),
+        changed_(std::move(changed)) {}
   ~RespSession() override;
   RespSession(const RespSession&) = delete;
   RespSession& operator=(const RespSession&) = delete;
@@ -28,6 +32,8 @@ class RespSession final : public Session, private Finisher {
   bool wants_more() const override;
   bool is_closing() const override { return closing_; }
   bool is_idle() const override { return slots_.empty(); }
+  bool is_halfway() const override { return !input_.empty() && wants_more(); }
+  void certified(std::string_view name) override { principal_ = access_.find_certified(name); }
 
  private:
   // A reply that is due: an operation's, or text that waits for those before it.
@@ -41,9 +47,13 @@ class RespSession final : public Session, private Finisher {
   void run(const std::vector<std::string_view>& words);
   bool run_own(const std::vector<std::string_view>& words, std::string& text);
   void hello(const std::vector<std::string_view>& words, std::string& text);
+  bool authenticate(std::span<const std::string_view> name_and_token, wire::RespWriter& reply);
+  bool may(const Verb& verb, wire::RespWriter& reply) const;
   void put(std::string text);
 
   Desk& desk_;
+  const Access& access_;
+  PrincipalRef principal_;  // none: it has not said who it is
   wire::RespParser parser_;
   const std::function<void()> changed_;
   std::string input_;  // not begun yet

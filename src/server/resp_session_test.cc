@@ -162,6 +162,30 @@ TEST(RespSession, NamespacesDoNotSeeEachOther) {
   EXPECT_THAT(client.ask({"LEASE", "w", "q"}), HasSubstr("tasks *0"));
 }
 
+// X4
+TEST(RespSession, ServesThoseItKnowsAndAsFarAsTheyMay) {
+  const NewToken ci = make_token();
+  Backstage stage;
+  stage.access = Access::read("ci " + ci.hash + " default=submit").value();
+  Client client(stage);
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH "));
+  EXPECT_THAT(client.ask({"QUEUES"}), StartsWith("-NOAUTH "));
+  EXPECT_EQ(client.ask({"PING"}), "+PONG ");
+  EXPECT_THAT(client.ask({"AUTH", "wrong"}), StartsWith("-WRONGPASS "));
+  EXPECT_THAT(client.ask({"AUTH", "ops", ci.token}), StartsWith("-WRONGPASS "));
+  EXPECT_THAT(client.ask({"HELLO", "2", "AUTH", "ci", "wrong"}), StartsWith("-WRONGPASS "));
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH "));
+  EXPECT_EQ(client.ask({"AUTH", "ci", ci.token}), "+OK ");
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
+  EXPECT_THAT(client.ask({"LEASE", "w", "q"}),
+              StartsWith("-NOPERM 'ci' may not work in namespace 'default'"));
+  client.ask({"USE", "other"});
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), StartsWith("-NOPERM "));
+  Client second(stage);
+  EXPECT_THAT(second.ask({"HELLO", "2", "AUTH", "default", ci.token}), HasSubstr("baton"));
+  EXPECT_THAT(second.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
+}
+
 // X3
 TEST(RespSession, RefusesBadInputAndStaysInStep) {
   Backstage stage;

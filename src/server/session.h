@@ -16,7 +16,10 @@ class Session {
   virtual bool wants_more() const = 0;
   // Nothing more will come out than what is in output() and the replies to what is under way.
   virtual bool is_closing() const = 0;
-  virtual bool is_idle() const = 0;  // nothing is under way
+  virtual bool is_idle() const = 0;     // nothing is under way
+  virtual bool is_halfway() const = 0;  // part of a command has come
+  // The other side has shown a certificate with this name.
+  virtual void certified(std::string_view) {}
 
   std::string& output() { return output_; }
 

@@ -8,13 +8,11 @@
 #include <span>
 #include <string_view>
 
+#include "server/access.h"
 #include "server/arguments.h"
 #include "server/operation.h"
 
 namespace baton::server {
-
-// What a principal may be allowed to do in a namespace.
-enum class Permission : std::uint8_t { none, submit, work, query, admin };
 
 struct Verb {
   std::string_view name;  // in lower case
