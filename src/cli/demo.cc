@@ -167,9 +167,9 @@ int run_demo(const DemoOptions& demo) {
   if (auto closed = coordinator.close(); !closed) return complain(closed.error());
   printer.durable(UINT64_MAX);
   fmt::print(
-      "\nIn this run workers crashed {} times, {} attempts failed, and {} came back too late and were told "
-      "so.\n"
-      "All the same: {} tasks completed, each once.\n\n"
+      "\nIn this run: worker crashes {}, failed attempts {}, completions refused because they came too late "
+      "{}.\n"
+      "All the same, tasks completed, each once: {}.\n\n"
       "The log is in {}. Look at it with:  {} log dump {}\n"
       "Check it with:                      {} log verify {}\n",
       tally.crashes.load(), tally.failures.load(), tally.refused.load(), tally.completed.load(),
