@@ -78,9 +78,9 @@ void work(Coordinator& coordinator, unsigned number, Tally& tally) {
         coordinator.lease({.ns = kNamespace, .queues = {kQueue}, .worker = name, .ttl = kTtl});
     if (!leased) return;
     if (!*leased) {
-      const auto queues = coordinator.queues(kNamespace);
-      if (!queues || queues->empty()) return;
-      const auto& counts = queues->front().counts;
+      const auto queues = coordinator.queues({.ns = kNamespace});
+      if (!queues || queues->queues.empty()) return;
+      const auto& counts = queues->queues.front().counts;
       if (counts[static_cast<std::size_t>(core::TaskState::waiting)] +
               counts[static_cast<std::size_t>(core::TaskState::leased)] ==
           0)
@@ -161,12 +161,12 @@ int run_demo(const DemoOptions& demo) {
   stop = true;
   shower.join();
 
-  const auto queues = coordinator.queues(kNamespace);
+  const auto queues = coordinator.queues({.ns = kNamespace});
   if (!queues) return complain(queues.error());
   if (auto closed = coordinator.close(); !closed) return complain(closed.error());
   printer.durable(UINT64_MAX);
   const auto count = [&](core::TaskState state) {
-    return queues->empty() ? 0 : queues->front().counts[static_cast<std::size_t>(state)];
+    return queues->queues.empty() ? 0 : queues->queues.front().counts[static_cast<std::size_t>(state)];
   };
   fmt::print(
       "\n{} workers crashed, {} attempts failed, {} came back too late and were told so.\n"

@@ -64,17 +64,21 @@ TaskPage list(const State& state, const ListTasks& query) {
   return page;
 }
 
-std::vector<QueueView> queues(const State& state, std::string_view ns) {
-  std::vector<QueueView> found;
-  for (Slot slot = 1; slot < state.queues.end(); ++slot) {
-    const Queue& queue = state.queues[slot];
-    if (queue.name.empty() || queue.ns != ns) continue;
+QueuePage queues(const State& state, const ListQueues& query) {
+  QueuePage page;
+  const std::size_t wanted = std::clamp<std::size_t>(query.count_max, 1, kListQueuesMax);
+  for (auto at = state.queues_by_name.upper_bound(QueueOrder::Name{query.ns, query.after});
+       at != state.queues_by_name.end() && (*at)->ns == query.ns; ++at) {
+    const Queue& queue = **at;
+    if (page.queues.size() == wanted) {
+      page.next = page.queues.back().name;
+      break;
+    }
     QueueView view{.name = queue.name, .paused = queue.paused, .counts = queue.counts};
     for (const Slot lane : queue.lanes) view.delayed += state.lanes[lane].delayed.size();
-    found.push_back(std::move(view));
+    page.queues.push_back(std::move(view));
   }
-  std::ranges::sort(found, {}, &QueueView::name);
-  return found;
+  return page;
 }
 
 }  // namespace baton::core
