@@ -43,9 +43,11 @@ struct QueueView {
 
 struct ListTasks {
   std::string ns;
-  std::string queue;               // empty: all
-  std::optional<TaskState> state;  // none: all
-  Lsn from = 0;                    // cursor: lsn of the first task to look at
+  std::string queue;                  // empty: all
+  std::optional<TaskState> state;     // none: all
+  std::string worker;                 // leased by; empty: leased or not
+  std::optional<Instant> older_than;  // `since` before this
+  Lsn from = 0;                       // cursor: lsn of the first task to look at
   std::size_t count_max = 100;
 };
 struct TaskPage {
@@ -64,6 +66,7 @@ struct QueuePage {
 };
 
 std::optional<TaskView> view(const State& state, std::string_view ns, const TaskRef& task);
+// A page may be empty and not the last: only so many tasks are looked at.
 TaskPage list(const State& state, const ListTasks& query);
 QueuePage queues(const State& state, const ListQueues& query);
 

@@ -100,5 +100,103 @@ TEST(ListQueues, TakesAPageOfTheMostThereMayBeInLittleTime) {
   RecordProperty("longest_page_us", static_cast<int>(longest_ms * 1000));
 }
 
+// Tasks of two namespaces and two queues in every state, some leased by one worker and some by the other, and
+// with the same name in both namespaces; each came into its state at a time of its own.
+Authority with_tasks() {
+  Authority authority;
+  Instant now = kStart;
+  for (const char* ns : {"n", "m"}) {
+    for (const char* queue : {"q", "p"}) {
+      for (const char* worker : {"v", "w"}) {
+        const auto grant = [&] {
+          now = now + milliseconds(1);
+          authority.submit({.ns = ns, .queue = queue}, now);
+          return authority.grant({.ns = ns, .queues = {queue}, .worker = worker, .ttl = hours(1)}, now);
+        };
+        grant();
+        const Granted done = grant(), failed = grant(), dead = grant();
+        authority.ask(CompleteTask{.ns = ns, .task = done.task, .lease = done.lease}, now);
+        authority.ask(FailTask{.ns = ns, .task = failed.task, .lease = failed.lease, .final = true}, now);
+        authority.ask(CancelTask{.ns = ns, .task = dead.task}, now);
+      }
+      authority.submit({.ns = ns, .queue = queue, .delay = milliseconds(20)}, now);
+    }
+  }
+  return authority;
+}
+
+std::vector<Lsn> listed(const State& state, ListTasks query) {
+  std::vector<Lsn> lsns;
+  do {
+    const TaskPage page = list(state, query);
+    EXPECT_LE(page.tasks.size(), std::max<std::size_t>(query.count_max, 1));
+    for (const TaskView& task : page.tasks) lsns.push_back(task.id.lsn);
+    query.from = page.next;
+  } while (query.from != 0);
+  return lsns;
+}
+
+// What is asked for, found by looking at the view of every task.
+std::vector<Lsn> filtered(const State& state, const ListTasks& query) {
+  std::vector<Lsn> lsns;
+  for (Lsn lsn = 1; lsn <= state.last; ++lsn) {
+    const auto task = view(state, query.ns, TaskId{state.epoch, lsn});
+    if (!task) continue;
+    if (!query.queue.empty() && task->queue != query.queue) continue;
+    if (query.state && task->state != *query.state) continue;
+    if (!query.worker.empty() && (task->state != TaskState::leased || task->worker != query.worker)) continue;
+    if (query.older_than && task->since >= *query.older_than) continue;
+    lsns.push_back(lsn);
+  }
+  return lsns;
+}
+
+TEST(ListTasks, GivesWhatEveryCombinationOfFiltersAsksFor) {
+  const Authority authority = with_tasks();
+  const State& state = authority.state();
+  std::vector<std::optional<TaskState>> states = {std::nullopt};
+  for (std::size_t i = 0; i < kTaskStates; ++i) states.push_back(static_cast<TaskState>(i));
+  std::vector<std::optional<Instant>> ages = {std::nullopt};
+  for (std::int64_t ms = 0; ms <= 60; ++ms) ages.emplace_back(kStart + milliseconds(ms));
+
+  std::size_t matches = 0;
+  for (const char* ns : {"n", "m", "o"}) {
+    for (const char* queue : {"", "q", "p", "x"}) {
+      for (const auto& in : states) {
+        for (const char* worker : {"", "v", "w", "x"}) {
+          for (const auto& age : ages) {
+            ListTasks query{.ns = ns, .queue = queue, .state = in, .worker = worker, .older_than = age};
+            const std::vector<Lsn> wanted = filtered(state, query);
+            matches += wanted.size();
+            ASSERT_EQ(listed(state, query), wanted);
+            for (query.count_max = 0; query.count_max <= 3; ++query.count_max) {
+              ASSERT_EQ(listed(state, query), wanted);
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(matches, 5'000u);  // most of it is not about empty lists
+}
+
+// X3: a filter that nothing passes costs no more per call than any other.
+TEST(ListTasks, LooksAtABoundedNumberOfTasksForAPage) {
+  State state;
+  const Lsn count = 2 * kListExaminedMax + 1;
+  for (Lsn lsn = 1; lsn <= count; ++lsn) {
+    apply(state, TaskCreated{.ns = "n", .queue = "q", .eligible_at = kStart, .max_attempts = 1},
+          {.lsn = lsn, .time = kStart});
+  }
+  for (ListTasks query : {ListTasks{.ns = "n", .worker = "w"}, ListTasks{.ns = "n", .older_than = kStart}}) {
+    for (const Lsn next : {Lsn{kListExaminedMax + 1}, count, Lsn{0}}) {
+      const TaskPage page = list(state, query);
+      EXPECT_TRUE(page.tasks.empty());
+      EXPECT_EQ(page.next, next);
+      query.from = page.next;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace baton::core
