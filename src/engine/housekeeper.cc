@@ -162,7 +162,7 @@ Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
       auto bytes = segments_.read(move.from.lsn, move.from.offset, move.from.length);
       if (!bytes) return std::unexpected(bytes.error());
       move.blob = core::Blob(std::move(*bytes));
-      if (move.blob.hash != move.from.hash) {
+      if (move.blob.hash() != move.from.hash) {
         return failure(Errc::corrupt,
                        "a payload in the log is damaged; run `baton log verify` and restore from a backup");
       }
