@@ -4,6 +4,12 @@
 #include "cli/demo.h"
 #include "cli/log_commands.h"
 
+namespace {
+
+constexpr int kExitUsage = 64;  // EX_USAGE; the parser's own numbers change with its version
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace baton::cli;
   CLI::App app("baton coordinates work on machines that may die at any moment.");
@@ -51,6 +57,10 @@ int main(int argc, char** argv) {
   CLI::App* restore = add("restore", "Makes a data directory from a backup, after checking it", log_restore);
   restore->add_option("target", log.target, "Where to; must not exist")->required();
 
-  CLI11_PARSE(app, argc, argv);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kExitUsage;  // help is an error to the parser
+  }
   return exit_code;
 }
