@@ -3,6 +3,7 @@
 
 #include "cli/demo.h"
 #include "cli/log_commands.h"
+#include "cli/serve.h"
 
 namespace {
 
@@ -31,6 +32,14 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   demo_command->callback([&] { exit_code = run_demo(demo); });
+
+  ServeOptions serve;
+  CLI::App* serve_command = app.add_subcommand("serve", "Serves clients and workers");
+  serve_command->add_option("--data", serve.directory, "Data directory, made if need be")
+      ->capture_default_str();
+  serve_command->add_option("--listen", serve.listen, "Where to listen for RESP, HOST:PORT")
+      ->capture_default_str();
+  serve_command->callback([&] { exit_code = run_serve(serve); });
 
   CLI::App* log_command = app.add_subcommand("log", "Looks at, checks, and copies a data directory");
   log_command->require_subcommand(1);

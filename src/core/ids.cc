@@ -51,6 +51,15 @@ std::string to_text(LeaseId id) {
   return out;
 }
 
+std::string fence_text(LeaseId id) {
+  std::string out(24, '0');
+  const std::string epoch = to_text(TaskId{id.epoch, id.lsn});
+  const std::size_t dash = epoch.find('-');
+  out.replace(8 - dash, dash, epoch, 0, dash);
+  out.replace(24 - (epoch.size() - dash - 1), std::string::npos, epoch, dash + 1);
+  return out;
+}
+
 Result<TaskId> parse_task_id(std::string_view text) {
   TaskId id;
   if (take_hex(text, id.epoch) && take_dash(text) && take_hex(text, id.lsn) && text.empty()) return id;

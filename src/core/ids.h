@@ -37,6 +37,8 @@ std::uint64_t lease_nonce(const SecretKey& key, Epoch epoch, Lsn lease, Lsn task
 // As people and programs see them: "6743b0aa-1f", "6743b0aa-20-9d0c51f3a7e2b884", all in hexadecimal.
 std::string to_text(TaskId id);
 std::string to_text(LeaseId id);
+// For the resource a worker writes to: 24 hexadecimal digits that sort as the grants do, without the nonce.
+std::string fence_text(LeaseId id);
 Result<TaskId> parse_task_id(std::string_view text);
 Result<LeaseId> parse_lease_id(std::string_view text);
 

@@ -51,6 +51,8 @@ class Authority {
   // After that: lets the data directory go, and tells whether all is well.
   Status close();
 
+  const Engine& engine() const { return *engine_; }  // for the driving thread
+
   const RecoverySummary& recovery() const { return recovery_; }
   std::uint64_t flushes() const { return log_ ? log_->flushes() : 0; }
 

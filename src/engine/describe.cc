@@ -32,18 +32,6 @@ class Fields {
   std::vector<Field> all_;
 };
 
-std::string_view name_of(Ended how) {
-  switch (how) {
-    case Ended::expired: return "expired";
-    case Ended::completed: return "completed";
-    case Ended::retried: return "retried";
-    case Ended::failed: return "failed";
-    case Ended::released: return "released";
-    case Ended::dead: return "dead";
-  }
-  return "unknown";
-}
-
 void tell(Fields& out, const TaskCreated& e) {
   out.text("namespace", e.ns), out.text("queue", e.queue), out.text("key", e.key);
   out.text("capabilities", e.capabilities), out.number("priority", e.priority);

@@ -15,6 +15,18 @@ std::string_view name_of(TaskState state) {
   BATON_CHECK(false && "unknown task state");
 }
 
+std::string_view name_of(Ended how) {
+  switch (how) {
+    case Ended::expired: return "expired";
+    case Ended::completed: return "completed";
+    case Ended::retried: return "retried";
+    case Ended::failed: return "failed";
+    case Ended::released: return "released";
+    case Ended::dead: return "dead";
+  }
+  BATON_CHECK(false && "unknown ending");
+}
+
 std::string_view name_of(DeadReason why) {
   switch (why) {
     case DeadReason::none: return "none";

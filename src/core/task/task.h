@@ -61,6 +61,7 @@ struct TaskOptions {
 
 // How a hold on the task ended, newest first; the first one of a final task is how the task ended.
 enum class Ended : std::uint8_t { expired, completed, retried, failed, released, dead };
+std::string_view name_of(Ended how);
 
 struct Ending {
   Lsn task = 0;

@@ -1,0 +1,23 @@
+#include "core/prospect.h"
+
+#include <algorithm>
+
+namespace baton::core {
+
+Prospect prospect(const State& state, std::string_view ns, std::string_view queue, Instant now) {
+  Prospect found;
+  const Slot slot = find_queue(state, ns, queue);
+  if (slot == 0 || state.queues[slot].paused) return found;
+  for (const Slot at : state.queues[slot].lanes) {
+    const Lane& lane = state.lanes[at];
+    found.ready = found.ready || lane.ready.head != 0;
+    if (lane.delayed.empty()) continue;
+    const Instant first = lane.delayed.first().at;
+    found.ready = found.ready || first <= now;
+    found.next = std::min(found.next.value_or(first), first);
+  }
+  if (found.ready) found.next.reset();
+  return found;
+}
+
+}  // namespace baton::core

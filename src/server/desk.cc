@@ -1,0 +1,123 @@
+#include "server/desk.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/prospect.h"
+
+namespace baton::server {
+
+Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher) {
+  Operation& accepted = *operation.release();
+  accepted.finisher_ = &finisher;
+  accepted.outstanding_ = 1;  // so that it is not finished before it has asked for everything
+  accepted.begin(*this);
+  settle(accepted);
+  return accepted;
+}
+
+void Desk::abandon(Operation& operation) {
+  operation.finisher_ = nullptr;
+  if (!waiters_.forget(operation)) return;
+  settle(operation);
+}
+
+void Desk::settle(Operation& operation) {
+  if (--operation.outstanding_ > 0) return;
+  if (operation.finisher_ != nullptr) return operation.finisher_->finished(operation);
+  operation.abandoned(*this);
+  delete &operation;
+}
+
+void Desk::ask(Operation& operation, std::size_t index, core::Request request) {
+  ++operation.outstanding_;
+  const auto done = [this, index, at = &operation](engine::Answer answer) {
+    at->answered(*this, index, std::move(answer));
+    settle(*at);
+  };
+  authority_.ask(std::move(request), done);
+}
+
+void Desk::ask(core::Request request) {
+  authority_.ask(std::move(request), [](engine::Answer) {});
+}
+
+void Desk::look(Operation& operation) {
+  ++operation.outstanding_;
+  authority_.run(
+      [at = &operation](engine::Engine& engine) {
+        at->look(engine);
+        return true;
+      },
+      [this, at = &operation] {
+        at->looked(*this);
+        settle(*at);
+      });
+}
+
+void Desk::fetch(Operation& operation, std::size_t index, const core::BlobRef& blob) {
+  ++operation.outstanding_;
+  reader_.fetch(blob, [this, index, at = &operation](Result<Bytes> bytes) {
+    at->fetched(*this, index, std::move(bytes));
+    settle(*at);
+  });
+}
+
+void Desk::wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
+                         Instant deadline) {
+  ++operation.outstanding_;
+  // A task that came since the operation looked is not announced again.
+  Instant retry_at{INT64_MAX};
+  for (const std::string& queue : queues) {
+    const auto prospect = core::prospect(authority_.engine().state(), ns, queue, now());
+    if (prospect.next) retry_at = std::min(retry_at, *prospect.next);
+  }
+  waiters_.wait_for_task(operation, ns, queues, deadline, retry_at);
+  for (const std::string& queue : queues) waiters_.task_came(ns, queue);
+}
+
+void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) {
+  ++operation.outstanding_;
+  waiters_.wait_for_end(operation, task, deadline);
+}
+
+void Desk::recorded(const core::Event& event) {
+  if (!waiters_.anyone_waits()) return;
+  if (const auto* created = std::get_if<core::TaskCreated>(&event)) {
+    waiters_.task_came(created->ns, created->queue);
+  } else if (const auto* resumed = std::get_if<core::QueueResumed>(&event)) {
+    waiters_.task_came(resumed->ns, resumed->queue);
+  } else if (const auto* expired = std::get_if<core::LeaseExpired>(&event)) {
+    task_came(expired->task);
+  } else if (const auto* failed = std::get_if<core::TaskFailed>(&event)) {
+    failed->outcome == core::Ended::failed ? waiters_.task_ended(failed->task) : task_came(failed->task);
+  } else if (const auto* completed = std::get_if<core::TaskCompleted>(&event)) {
+    waiters_.task_ended(completed->task);
+  } else if (const auto* dead = std::get_if<core::TaskDead>(&event)) {
+    waiters_.task_ended(dead->task);
+  }
+}
+
+void Desk::task_came(core::Lsn task) {
+  const core::State& state = authority_.engine().state();
+  const core::Slot slot = state.ids.find(task);
+  if (slot == 0) return;
+  const core::Queue& queue = state.queue_of(state.tasks[slot]);
+  waiters_.task_came(queue.ns, queue.name);
+}
+
+void Desk::tick() {
+  if (!waiters_.anyone_waits()) return;
+  const core::State& state = authority_.engine().state();
+  const auto ready = [&](std::string_view ns, std::string_view queue) {
+    return core::prospect(state, ns, queue, now()).ready;
+  };
+  for (const auto& [operation, time_is_up] : waiters_.take(now(), ready)) {
+    operation->wake(*this, time_is_up);
+    settle(*operation);
+  }
+}
+
+Duration Desk::wait() const { return std::max(Duration{}, waiters_.next() - now()); }
+
+}  // namespace baton::server

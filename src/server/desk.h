@@ -1,0 +1,53 @@
+// Where operations turn to: it passes requests to the authority, has bytes read off the loop, and wakes those
+// who wait for something to happen. All of it on the server's one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/authority.h"
+#include "server/operation.h"
+#include "server/reader.h"
+#include "server/waiters.h"
+
+namespace baton::server {
+
+class Desk {
+ public:
+  Desk(engine::Authority& authority, Reader& reader) : authority_(authority), reader_(reader) {}
+
+  // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
+  Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);
+  // The finisher goes. An operation under way goes when it is finished.
+  void abandon(Operation& operation);
+
+  // For operations. Each is followed by one call back.
+  void ask(Operation& operation, std::size_t index, core::Request request);
+  void look(Operation& operation);
+  void fetch(Operation& operation, std::size_t index, const core::BlobRef& blob);
+  // Until a task may have come to one of the queues.
+  void wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
+                     Instant deadline);
+  void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
+  // An answer that nobody waits for.
+  void ask(core::Request request);
+
+  // An entry was recorded.
+  void recorded(const core::Event& event);
+  // Wakes whoever is to be woken. To be called after every turn of the authority.
+  void tick();
+  Duration wait() const;  // until the next one, if nothing happens
+
+  Instant now() const { return authority_.engine().now(); }
+
+ private:
+  void settle(Operation& operation);  // one call back less is outstanding
+  void task_came(core::Lsn task);
+
+  engine::Authority& authority_;
+  Reader& reader_;
+  Waiters waiters_;
+};
+
+}  // namespace baton::server

@@ -1,0 +1,49 @@
+// LEASE: takes tasks and fetches their payloads; waits if there is none and the worker wants to. With a
+// completion in front of it, NEXT.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "server/desk.h"
+
+namespace baton::server {
+
+struct LeaseOrder {
+  core::LeaseTask request;
+  std::uint64_t count = 1;
+  Duration wait;
+};
+
+class LeaseOperation final : public Operation {
+ public:
+  explicit LeaseOperation(LeaseOrder order, std::optional<core::CompleteTask> completes = {})
+      : order_(std::move(order)), completes_(std::move(completes)) {}
+
+  void begin(Desk& desk) override;
+  void answered(Desk& desk, std::size_t index, engine::Answer answer) override;
+  void fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) override;
+  void wake(Desk& desk, bool time_is_up) override;
+  void abandoned(Desk& desk) override;
+  void write(ReplyWriter& reply) override;
+  bool is_blocking() const override { return order_.wait > Duration{}; }
+
+ private:
+  struct Taken {
+    core::Granted granted;
+    engine::SharedBytes payload;  // none if it is empty, or could not be read
+  };
+  void ask(Desk& desk);
+  void release(Desk& desk, const Taken& taken) const;
+
+  LeaseOrder order_;
+  std::optional<core::CompleteTask> completes_;
+  std::optional<engine::Answer> completed_;
+  std::vector<Taken> taken_;
+  std::optional<Error> error_;
+  core::Lsn lsn_ = 0;
+  std::size_t asked_ = 0;
+  std::optional<Instant> deadline_;
+};
+
+}  // namespace baton::server

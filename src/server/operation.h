@@ -1,0 +1,53 @@
+// A verb under way: what it asks of the authority, and the reply it makes of the answers. It is finished when
+// nothing it asked for is outstanding.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "engine/engine.h"
+#include "server/reply_writer.h"
+
+namespace baton::server {
+
+class Desk;
+class Operation;
+
+// Who waits for the reply. It owns the operation from when it is finished.
+class Finisher {
+ public:
+  virtual void finished(Operation& operation) = 0;
+
+ protected:
+  ~Finisher() = default;
+};
+
+class Operation {
+ public:
+  Operation() = default;
+  virtual ~Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+
+  // Asks the desk for whatever is needed.
+  virtual void begin(Desk& desk) = 0;
+  virtual void answered(Desk&, std::size_t /*index*/, engine::Answer) {}
+  virtual void look(engine::Engine&) {}
+  virtual void looked(Desk&) {}  // and what was seen is durable
+  virtual void fetched(Desk&, std::size_t /*index*/, Result<Bytes>) {}
+  // What it waited for may have come, or its time is over.
+  virtual void wake(Desk&, bool /*time_is_up*/) {}
+  // Whoever asked is gone: what was won for him goes back.
+  virtual void abandoned(Desk&) {}
+  virtual void write(ReplyWriter& reply) = 0;
+  // It may wait; what the same connection asks for next is not begun before it is finished.
+  virtual bool is_blocking() const { return false; }
+
+ private:
+  friend class Desk;
+  Finisher* finisher_ = nullptr;  // none once it is gone
+  std::size_t outstanding_ = 0;
+};
+
+}  // namespace baton::server

@@ -1,0 +1,43 @@
+// The plain kind of operation: some requests, known from the start, and a reply made of their answers.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/desk.h"
+
+namespace baton::server {
+
+class RequestOperation : public Operation {
+ public:
+  explicit RequestOperation(core::Request request) : request_(std::move(request)) {}
+
+  void begin(Desk& desk) override { desk.ask(*this, 0, std::move(request_)); }
+  void answered(Desk&, std::size_t, engine::Answer answer) override { answer_ = std::move(answer); }
+  void write(ReplyWriter& reply) override;
+
+ private:
+  core::Request request_;
+  engine::Answer answer_;
+};
+
+class ManyRequestsOperation : public Operation {
+ public:
+  explicit ManyRequestsOperation(std::vector<core::Request> requests) : requests_(std::move(requests)) {}
+
+  void begin(Desk& desk) override;
+  void answered(Desk&, std::size_t index, engine::Answer answer) override {
+    answers_[index] = std::move(answer);
+  }
+  void write(ReplyWriter& reply) override;  // a list of what each alone would reply
+
+ private:
+  std::vector<core::Request> requests_;
+  std::vector<engine::Answer> answers_;
+};
+
+// The reply to one request.
+void write_answer(ReplyWriter& reply, const engine::Answer& answer);
+
+}  // namespace baton::server

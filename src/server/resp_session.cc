@@ -1,0 +1,146 @@
+#include "server/resp_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/resp_reply.h"
+
+namespace baton::server {
+namespace {
+
+constexpr std::size_t kUnderWayMax = 4096;                     // commands of one connection
+constexpr std::size_t kOutputBytesMax = std::size_t{1} << 20;  // begun no more while this much is unsent
+
+}  // namespace
+
+RespSession::~RespSession() {
+  for (const Slot& slot : slots_) {
+    if (slot.operation != nullptr) desk_.abandon(*slot.operation);
+  }
+}
+
+bool RespSession::wants_more() const {
+  return !closing_ && !blocked_ && slots_.size() < kUnderWayMax && output_.size() < kOutputBytesMax;
+}
+
+void RespSession::receive(std::string_view bytes) {
+  input_ += bytes;
+  run_commands();
+}
+
+void RespSession::run_commands() {
+  if (std::exchange(running_, true)) return;  // a command that finishes at once leads here again
+  while (wants_more()) {
+    const auto found = parser_.parse(std::string_view(input_).substr(begun_));
+    if (found == wire::RespParser::Found::nothing) break;
+    if (found == wire::RespParser::Found::broken) {
+      std::string text;
+      wire::RespWriter(text, version_).error("PROTOCOL_ERROR", parser_.complaint());
+      closing_ = true;
+      put(std::move(text));
+      break;
+    }
+    if (!parser_.arguments().empty()) run(parser_.arguments());
+    begun_ += parser_.consumed();
+  }
+  if (begun_ == input_.size()) {
+    input_.clear();
+    begun_ = 0;
+    if (input_.capacity() > 4096) input_.shrink_to_fit();  // an idle connection costs little
+  } else if (begun_ > input_.size() / 2) {
+    input_.erase(0, std::exchange(begun_, 0));
+  }
+  running_ = false;
+}
+
+void RespSession::run(const std::vector<std::string_view>& words) {
+  const Verb* verb = find_verb(words[0]);
+  std::string text;
+  wire::RespWriter reply(text, version_);
+  if (verb == nullptr) {
+    if (!run_own(words, text))
+      reply.error("UNKNOWN_COMMAND",
+                  fmt::format("there is no command '{:.40}'; COMMAND lists them", words[0]));
+    return put(std::move(text));
+  }
+  if (auto read = arguments_.read(verb->parameters, std::span(words).subspan(1)); !read) {
+    reply.error(word(read.error().code), read.error().message);
+    return put(std::move(text));
+  }
+  auto operation = verb->make(ns_, arguments_);
+  if (arguments_.complaint()) {
+    reply.error(word(arguments_.complaint()->code), arguments_.complaint()->message);
+    return put(std::move(text));
+  }
+  blocked_ = operation->is_blocking();
+  slots_.push_back({.operation = operation.get()});
+  desk_.accept(std::move(operation), *this);
+}
+
+// Commands about the connection itself, and what ordinary Redis clients expect of a server.
+bool RespSession::run_own(const std::vector<std::string_view>& words, std::string& text) {
+  const std::string_view name = words[0];
+  wire::RespWriter reply(text, version_);
+  if (same_word(name, "ping")) {
+    words.size() > 1 ? reply.bulk(words[1]) : reply.simple("PONG");
+  } else if (same_word(name, "hello")) {
+    hello(words, text);
+  } else if (same_word(name, "quit")) {
+    reply.simple("OK");
+    closing_ = true;
+  } else if (same_word(name, "select") || same_word(name, "client")) {
+    reply.simple("OK");
+  } else if (same_word(name, "use")) {
+    if (words.size() != 2 || !core::is_name(words[1])) {
+      reply.error("INVALID_REQUEST", "USE needs a namespace: 1 to 128 graphic ASCII characters");
+    } else {
+      ns_ = words[1];
+      reply.simple("OK");
+    }
+  } else if (same_word(name, "command") || same_word(name, "config")) {
+    reply.array(0);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void RespSession::hello(const std::vector<std::string_view>& words, std::string& text) {
+  const bool known = words.size() < 2 || words[1] == "2" || words[1] == "3";
+  if (words.size() > 1 && known) version_ = words[1] == "3" ? 3 : 2;
+  wire::RespWriter reply(text, version_);
+  if (!known) return reply.error("NOPROTO", "this server speaks RESP 2 and 3");
+  reply.map(3);
+  reply.bulk("server");
+  reply.bulk("baton");
+  reply.bulk("version");
+  reply.bulk(BATON_VERSION);
+  reply.bulk("proto");
+  reply.number(version_);
+}
+
+void RespSession::put(std::string text) {
+  if (slots_.empty()) {
+    output_ += text;
+  } else {
+    slots_.push_back({.text = std::move(text)});
+  }
+}
+
+void RespSession::finished(Operation& operation) {
+  const std::unique_ptr<Operation> ends_here(&operation);
+  const auto slot = std::ranges::find(slots_, &operation, &Slot::operation);
+  const bool is_next = slot == slots_.begin();
+  RespReply reply(is_next ? output_ : slot->text, version_);  // a reply waits for those before it
+  operation.write(reply);
+  slot->operation = nullptr;
+  if (!is_next) return;
+  blocked_ = false;
+  for (; !slots_.empty() && slots_.front().operation == nullptr; slots_.pop_front())
+    output_ += slots_.front().text;
+  if (!running_) changed_();
+}
+
+}  // namespace baton::server

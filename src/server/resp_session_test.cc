@@ -1,0 +1,224 @@
+#include "server/resp_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/backstage.h"
+
+namespace baton::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST(RespSession, TakesATaskThroughItsLife) {  // T30 T32 T36
+  Backstage stage;
+  Client client(stage);
+  const std::string task = member(client.ask({"SUBMIT", "mail", "hello", "KEY", "k1"}), "task");
+  const std::string leased = client.ask({"LEASE", "w1", "mail", "TTL_MS", "20000"});
+  EXPECT_EQ(member(leased, "task"), task);
+  EXPECT_EQ(member(leased, "payload"), "hello");
+  EXPECT_EQ(member(leased, "attempt"), "1");
+  const std::string lease = member(leased, "lease");
+  EXPECT_EQ(member(client.ask({"EXTEND", task, lease, "TTL_MS", "30000"}), "ttl_ms"), "30000");
+  EXPECT_EQ(member(client.ask({"COMPLETE", task, lease, "RESULT", "done"}), "status"), "COMMITTED");
+  const std::string seen = client.ask({"GET", "key:k1"});
+  EXPECT_EQ(member(seen, "state"), "completed");
+  EXPECT_EQ(member(seen, "result"), "done");
+  EXPECT_THAT(client.ask({"EXTEND", task, lease}), StartsWith("-LEASE_LOST "));
+  EXPECT_EQ(member(client.ask({"LEASE", "w1", "mail"}), "task"), "");
+}
+
+TEST(RespSession, AnswersInTheOrderOfTheCommands) {
+  Backstage stage;
+  Client client(stage);
+  client.send({"SUBMIT", "q", "a"});
+  client.send({"PING"});
+  client.send({"NONSENSE"});
+  client.send({"SUBMIT", "q", "b"});
+  client.send({"PING", "again"});
+  const std::string heard = client.hear();
+  const std::size_t first = heard.find("task");
+  const std::size_t pong = heard.find("+PONG");
+  const std::size_t unknown = heard.find("-UNKNOWN_COMMAND");
+  const std::size_t second = heard.find("task", pong);
+  const std::size_t again = heard.find("again");
+  EXPECT_LT(first, pong);
+  EXPECT_LT(pong, unknown);
+  EXPECT_LT(unknown, second);
+  EXPECT_LT(second, again);
+}
+
+TEST(RespSession, SaysNothingBeforeItIsDurable) {  // T29
+  Backstage stage;
+  Client client(stage);
+  client.send({"SUBMIT", "q", "a"});
+  EXPECT_EQ(client.session.output(), "");
+  client.hear();
+  EXPECT_GE(stage.authority->flushes(), 1u);
+}
+
+TEST(RespSession, SubmitsAndLeasesMany) {
+  Backstage stage;
+  Client client(stage);
+  EXPECT_THAT(client.ask({"SUBMITMANY", "q", "3", "a", "b", "c", "PRIORITY", "2"}), StartsWith("*3 "));
+  const std::string leased = client.ask({"LEASE", "w", "q", "COUNT", "2"});
+  EXPECT_THAT(leased, HasSubstr("tasks *2 "));
+  EXPECT_THAT(leased, HasSubstr("payload $1 a "));
+  EXPECT_THAT(leased, HasSubstr("payload $1 b "));
+}
+
+TEST(RespSession, FusedCompleteAndLeaseHaveAnOutcomeEach) {
+  Backstage stage;
+  Client client(stage);
+  client.ask({"SUBMITMANY", "q", "2", "a", "b"});
+  const std::string leased = client.ask({"LEASE", "w", "q"});
+  const std::string next =
+      client.ask({"NEXT", member(leased, "task"), member(leased, "lease"), "w", "q", "RESULT", "r"});
+  EXPECT_EQ(member(next, "status"), "COMMITTED");
+  EXPECT_EQ(member(next, "payload"), "b");
+  const std::string stale = client.ask({"NEXT", member(leased, "task"), "1-2-3", "w", "q", "RESULT", "r"});
+  EXPECT_THAT(stale, HasSubstr("-LEASE_UNKNOWN ")) << "the completion is refused";
+  EXPECT_THAT(stale, HasSubstr("tasks *0")) << "and the lease is looked for all the same";
+}
+
+TEST(RespSession, ABlockedLeaseGetsTheTaskThatComes) {
+  Backstage stage;
+  Client worker(stage);
+  Client submitter(stage);
+  worker.send({"LEASE", "w", "q", "WAIT_MS", "60000"});
+  worker.send({"PING"});
+  submitter.ask({"SUBMIT", "other", "x"});
+  EXPECT_EQ(worker.session.output(), "") << "what follows a blocking command waits for it";
+  submitter.ask({"SUBMIT", "q", "for you"});
+  const std::string heard = worker.hear();
+  EXPECT_THAT(heard, HasSubstr("for you"));
+  EXPECT_THAT(heard, HasSubstr("+PONG"));
+}
+
+TEST(RespSession, ABlockedLeaseEndsEmptyWhenItsTimeIsUp) {
+  Backstage stage;
+  Client worker(stage);
+  EXPECT_THAT(worker.ask({"LEASE", "w", "q", "WAIT_MS", "20"}), HasSubstr("tasks *0"));
+}
+
+TEST(RespSession, ABlockedLeaseGetsADelayedTaskWhenItIsDue) {
+  Backstage stage;
+  Client worker(stage);
+  worker.ask({"SUBMIT", "q", "later", "DELAY_MS", "30"});
+  EXPECT_THAT(worker.ask({"LEASE", "w", "q", "WAIT_MS", "60000"}), HasSubstr("later"));
+}
+
+TEST(RespSession, TasksGoToThoseWhoCanDoThem) {
+  Backstage stage;
+  Client plain(stage);
+  Client gpu(stage);
+  Client submitter(stage);
+  plain.send({"LEASE", "w1", "q", "WAIT_MS", "60000"});
+  gpu.send({"LEASE", "w2", "q", "WAIT_MS", "60000", "CAPABILITY", "gpu"});
+  submitter.ask({"SUBMIT", "q", "render", "CAPABILITY", "gpu"});
+  EXPECT_THAT(gpu.hear(), HasSubstr("render"));
+  submitter.ask({"SUBMIT", "q", "plain"});
+  EXPECT_THAT(plain.hear(), HasSubstr("plain"));
+}
+
+TEST(RespSession, WhatALostConnectionLeasedGoesBackAtOnce) {
+  Backstage stage;
+  Client submitter(stage);
+  {
+    Client worker(stage);
+    worker.send({"LEASE", "w", "q", "WAIT_MS", "60000"});
+    submitter.ask({"PING"});
+    stage.turn();
+    submitter.send({"SUBMIT", "q", "x"});
+    worker.send({"LEASE", "w", "q"});
+  }
+  submitter.hear();
+  Client other(stage);
+  EXPECT_THAT(other.ask({"LEASE", "w2", "q", "WAIT_MS", "60000"}), HasSubstr("$1 x"));
+}
+
+TEST(RespSession, WaitTellsTheEndOfATask) {
+  Backstage stage;
+  Client submitter(stage);
+  Client worker(stage);
+  const std::string task = member(submitter.ask({"SUBMIT", "q", "x"}), "task");
+  submitter.send({"WAIT", task, "WAIT_MS", "60000"});
+  const std::string lease = member(worker.ask({"LEASE", "w", "q"}), "lease");
+  worker.ask({"COMPLETE", task, lease, "RESULT", "forty-two"});
+  EXPECT_EQ(member(submitter.hear(), "result"), "forty-two");
+  EXPECT_EQ(
+      member(submitter.ask({"WAIT", member(submitter.ask({"SUBMIT", "q", "y"}), "task"), "WAIT_MS", "5"}),
+             "state"),
+      "waiting");
+}
+
+TEST(RespSession, NamespacesDoNotSeeEachOther) {
+  Backstage stage;
+  Client client(stage);
+  const std::string task = member(client.ask({"SUBMIT", "q", "x"}), "task");
+  EXPECT_EQ(client.ask({"USE", "other"}), "+OK ");
+  EXPECT_THAT(client.ask({"GET", task}), StartsWith("-NOT_FOUND "));
+  EXPECT_THAT(client.ask({"LEASE", "w", "q"}), HasSubstr("tasks *0"));
+}
+
+TEST(RespSession, ListsQueuesPageByPage) {
+  Backstage stage;
+  Client client(stage);
+  for (const char* queue : {"c", "a", "b"}) client.ask({"SUBMIT", queue, "x"});
+  const std::string first = client.ask({"QUEUES", "COUNT", "2"});
+  EXPECT_THAT(first, HasSubstr("queues *2"));
+  EXPECT_EQ(member(first, "queue"), "a");
+  EXPECT_EQ(member(first, "cursor"), "b");
+  const std::string second = client.ask({"QUEUES", "COUNT", "2", "CURSOR", "b"});
+  EXPECT_THAT(second, HasSubstr("queues *1"));
+  EXPECT_EQ(member(second, "queue"), "c");
+  EXPECT_EQ(member(second, "cursor"), "");
+}
+
+// X3
+TEST(RespSession, RefusesBadInputAndStaysInStep) {
+  Backstage stage;
+  Client client(stage);
+  const std::pair<std::vector<std::string>, const char*> cases[] = {
+      {{"FROB"}, "-UNKNOWN_COMMAND there is no command 'FROB'"},
+      {{"SUBMIT"}, "-INVALID_REQUEST queue is missing"},
+      {{"SUBMIT", "q"}, "-INVALID_REQUEST payload is missing"},
+      {{"SUBMIT", "q", "p", "FROB", "1"}, "-INVALID_REQUEST no such option: FROB"},
+      {{"SUBMIT", "q", "p", "PRIORITY"}, "-INVALID_REQUEST PRIORITY needs a value"},
+      {{"SUBMIT", "q", "p", "PRIORITY", "1", "priority", "2"}, "-INVALID_REQUEST PRIORITY is given twice"},
+      {{"SUBMIT", "q", "p", "PRIORITY", "10"}, "-INVALID_REQUEST priority must be a number from 0 to 9"},
+      {{"SUBMIT", "q", "p", "PRIORITY", "x"}, "-INVALID_REQUEST priority must be"},
+      {{"SUBMIT", "q", "p", "DELAY_MS", "-1"}, "-INVALID_REQUEST delay_ms must be"},
+      {{"SUBMIT", "bad name", "p"}, "-INVALID_REQUEST queue must be"},
+      {{"SUBMITMANY", "q", "2", "a"}, "-INVALID_REQUEST fewer payloads than announced"},
+      {{"SUBMITMANY", "q", "x"}, "-INVALID_REQUEST the number of payloads is missing"},
+      {{"SUBMITMANY", "q", "0"}, "-TOO_LARGE submit 1 to 1024 tasks"},
+      {{"LEASE", "w", "q", "COUNT", "0"}, "-INVALID_REQUEST count must be at least 1"},
+      {{"COMPLETE", "nonsense", "1-2-3"}, "-INVALID_REQUEST a task is named by"},
+      {{"COMPLETE", "1-2", "nonsense"}, "-INVALID_REQUEST a lease id looks like"},
+      {{"COMPLETE", "1-2", "1-2-3"}, "-NOT_FOUND "},
+      {{"GET", "key:"}, "-INVALID_REQUEST a task is named by"},
+      {{"TASKS", "STATE", "sleeping"}, "-INVALID_REQUEST state must be"},
+      {{"QUEUES", "COUNT", "1001"}, "-INVALID_REQUEST count must be"},
+      {{"USE", ""}, "-INVALID_REQUEST USE needs a namespace"},
+  };
+  for (const auto& [words, reply] : cases) EXPECT_THAT(client.ask(words), StartsWith(reply)) << words[0];
+  EXPECT_EQ(client.ask({"PING"}), "+PONG ");
+  EXPECT_THAT(client.ask({"QUEUES"}), HasSubstr("queues *0")) << "nothing was changed";
+}
+
+TEST(RespSession, EndsAStreamThatIsOutOfStepAfterAnsweringWhatCameBefore) {
+  Backstage stage;
+  Client client(stage);
+  client.send({"SUBMIT", "q", "x"});
+  client.session.receive("*1\r\n:5\r\n*1\r\n$4\r\nPING\r\n");
+  const std::string heard = client.hear();
+  EXPECT_THAT(heard, HasSubstr("task"));
+  EXPECT_THAT(heard, HasSubstr("-PROTOCOL_ERROR expected an array of bulk strings"));
+  EXPECT_THAT(heard, testing::Not(HasSubstr("PONG")));
+  EXPECT_TRUE(client.session.is_closing());
+}
+
+}  // namespace
+}  // namespace baton::server

@@ -1,0 +1,47 @@
+// The server: sockets, sessions and the authority, on one thread.
+//
+//   sockets ready -> sessions read and begin commands -> one turn of the authority -> replies are written
+//
+// So whatever came in together is decided together, leaves with one flush, and is answered together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/options.h"
+
+namespace baton::server {
+
+struct Address {
+  std::string host = "127.0.0.1";
+  std::uint16_t port = 0;  // 0: any that is free
+};
+
+struct ServerOptions {
+  std::string directory;
+  CoordinatorOptions coordinator;
+  Address listen;
+};
+
+class Server {
+ public:
+  // Recovers, and listens; nobody is served before run().
+  static Result<std::unique_ptr<Server>> open(ServerOptions options);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  const Address& address() const;  // with the port it got
+  const RecoverySummary& recovery() const;
+  // Serves until SIGINT or SIGTERM, or until stop(); a second signal ends the process at once.
+  Status run();
+  void stop();  // from any thread
+
+ private:
+  class Sockets;
+  explicit Server(std::unique_ptr<Sockets> sockets);
+  std::unique_ptr<Sockets> sockets_;
+};
+
+}  // namespace baton::server

@@ -1,0 +1,104 @@
+// What a submitter does: submit, cancel, requeue.
+#include <utility>
+
+#include "server/request_operation.h"
+#include "server/verb.h"
+
+namespace baton::server {
+namespace {
+
+constexpr Parameter kQueue{"queue", Kind::text, Place::position, "Queue"};
+constexpr Parameter kTask{"task", Kind::text, Place::position, "Task id, or key: and its key"};
+constexpr Parameter kTaskOptions[] = {
+    {"key", Kind::text, Place::option, "The same key and content again gives the same task"},
+    {"priority", Kind::number, Place::option, "0 to 9, larger first; 0 if not given"},
+    {"delay_ms", Kind::number, Place::option, "Not before this long from now"},
+    {"capability", Kind::text, Place::repeated, "Only for workers that have it"},
+    {"max_failures", Kind::number, Place::option, "The failure with this number is final; 5 if not given"},
+    {"backoff_ms", Kind::number, Place::option, "Wait after the first failure; 1000 if not given"},
+    {"backoff_factor_percent", Kind::number, Place::option,
+     "Each wait is this much of the one before; 200 if not given"},
+    {"backoff_max_ms", Kind::number, Place::option, "No wait is longer; 300000 if not given"},
+    {"jitter_percent", Kind::number, Place::option, "Give or take this much; 10 if not given"},
+    {"max_attempts", Kind::number, Place::option, "It is dead after so many leases; 20 if not given"},
+    {"max_hold_ms", Kind::number, Place::option, "A lease cannot be extended beyond this"},
+};
+constexpr auto kSubmit =
+    joined<2>({kQueue, {"payload", Kind::bytes, Place::position, "What the worker gets"}}, kTaskOptions);
+constexpr auto kSubmitMany =
+    joined<2>({kQueue, {"payloads", Kind::bytes, Place::counted, "One for each task"}}, kTaskOptions);
+constexpr Parameter kCancel[] = {
+    kTask, {"actor", Kind::text, Place::option, "Who wants it"}, {"note", Kind::bytes, Place::option, "Why"}};
+constexpr Parameter kRequeue[] = {kTask, {"key", Kind::text, Place::option, "Of the new task"}};
+
+constexpr std::size_t kManyMax = 1024;
+
+core::SubmitTask read_submit(const std::string& ns, Arguments& arguments) {
+  core::SubmitTask task{.ns = ns, .queue = arguments.name("queue")};
+  task.key = arguments.name("key");
+  task.priority = static_cast<std::uint8_t>(arguments.number("priority", 0, core::kPriorityMax));
+  task.delay = arguments.duration("delay_ms", {});
+  task.requires_capabilities = arguments.capabilities("capability");
+  core::RetryPolicy& retry = task.retry;
+  const auto count = [&](std::string_view name, std::uint32_t otherwise) {
+    return static_cast<std::uint32_t>(arguments.number(name, otherwise, UINT32_MAX));
+  };
+  retry.max_failures = count("max_failures", retry.max_failures);
+  retry.base = arguments.duration("backoff_ms", retry.base);
+  retry.factor_percent = count("backoff_factor_percent", retry.factor_percent);
+  retry.max = arguments.duration("backoff_max_ms", retry.max);
+  retry.jitter_percent = count("jitter_percent", retry.jitter_percent);
+  task.max_attempts = count("max_attempts", task.max_attempts);
+  task.max_hold = arguments.duration("max_hold_ms", {});
+  return task;
+}
+
+std::unique_ptr<Operation> submit(const std::string& ns, Arguments& arguments) {
+  core::SubmitTask task = read_submit(ns, arguments);
+  task.payload = arguments.blob("payload");
+  return std::make_unique<RequestOperation>(std::move(task));
+}
+
+std::unique_ptr<Operation> submit_many(const std::string& ns, Arguments& arguments) {
+  const core::SubmitTask task = read_submit(ns, arguments);
+  const auto payloads = arguments.all("payloads");
+  if (payloads.empty() || payloads.size() > kManyMax)
+    arguments.complain(Errc::too_large, "submit 1 to 1024 tasks at once");
+  if (!task.key.empty() && payloads.size() > 1)
+    arguments.complain(Errc::invalid_request, "a key names one task, and there are several");
+  std::vector<core::Request> requests;
+  for (const std::string_view payload : payloads) {
+    core::SubmitTask one = task;
+    one.payload = core::Blob(payload);
+    requests.emplace_back(std::move(one));
+  }
+  return std::make_unique<ManyRequestsOperation>(std::move(requests));
+}
+
+std::unique_ptr<Operation> cancel(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<RequestOperation>(core::CancelTask{.ns = ns,
+                                                             .task = arguments.task("task"),
+                                                             .actor = arguments.name("actor"),
+                                                             .note = arguments.blob("note")});
+}
+
+std::unique_ptr<Operation> requeue(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<RequestOperation>(
+      core::RequeueTask{.ns = ns, .task = arguments.task("task"), .key = arguments.name("key")});
+}
+
+constexpr Verb kVerbs[] = {
+    {"submit", Permission::submit, kSubmit, submit, "Hands in a task"},
+    {"submitmany", Permission::submit, kSubmitMany, submit_many,
+     "Hands in many tasks of one queue; each has an outcome of its own"},
+    {"cancel", Permission::submit, kCancel, cancel,
+     "Ends a task that is no longer wanted; whoever holds it learns at the next contact"},
+    {"requeue", Permission::submit, kRequeue, requeue,
+     "Hands in a failed or dead task once more, as a new task that names the old one"},
+};
+
+}  // namespace
+
+std::span<const Verb> submit_verbs() { return kVerbs; }
+
+}  // namespace baton::server

@@ -1,0 +1,44 @@
+// The verbs: what may be asked of a server, by whom, with which arguments. The RESP commands, the HTTP calls,
+// their documents and the help all come from this table.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "server/arguments.h"
+#include "server/operation.h"
+
+namespace baton::server {
+
+// What a principal may be allowed to do in a namespace.
+enum class Permission : std::uint8_t { none, submit, work, query, admin };
+
+struct Verb {
+  std::string_view name;  // in lower case
+  Permission permission;
+  std::span<const Parameter> parameters;
+  // A complaint of the arguments means that the operation is not used.
+  std::unique_ptr<Operation> (*make)(const std::string& ns, Arguments& arguments);
+  std::string_view about;
+};
+
+// Parameters of one verb, and those it shares with others.
+template <std::size_t kOwn, std::size_t kShared>
+constexpr std::array<Parameter, kOwn + kShared> joined(const Parameter (&own)[kOwn],
+                                                       const Parameter (&shared)[kShared]) {
+  std::array<Parameter, kOwn + kShared> all;
+  std::ranges::copy(shared, std::ranges::copy(own, all.begin()).out);
+  return all;
+}
+
+std::span<const Verb> submit_verbs();
+std::span<const Verb> work_verbs();
+std::span<const Verb> query_verbs();
+std::span<const Verb> queue_verbs();
+
+const Verb* find_verb(std::string_view name);  // whatever its case
+
+}  // namespace baton::server

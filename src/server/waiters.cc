@@ -1,0 +1,104 @@
+#include "server/waiters.h"
+
+#include <algorithm>
+
+#include "core/names.h"
+
+namespace baton::server {
+
+Waiters::Waiting& Waiters::add(Operation& operation, Instant deadline, Instant wake_at) {
+  const Id id = ++last_;
+  ids_[&operation] = id;
+  by_time_.emplace(wake_at, id);
+  return waiting_[id] = {.operation = &operation, .deadline = deadline, .wake_at = wake_at};
+}
+
+void Waiters::wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
+                            Instant deadline, Instant retry_at) {
+  Waiting& waiting = add(operation, deadline, std::min(deadline, retry_at));
+  for (const std::string& queue : queues) {
+    const core::ScopedName name(ns, queue);
+    auto line = lines_.find(std::string_view(name));
+    if (line == lines_.end())
+      line = lines_.emplace(std::string_view(name), Line{.ns = std::string(ns), .queue = queue}).first;
+    if (line->second.ids.insert(last_).second) waiting.lines.push_back(line);
+  }
+}
+
+void Waiters::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) {
+  add(operation, deadline, deadline).task = task;
+  ends_.emplace(task, last_);
+}
+
+bool Waiters::forget(Operation& operation) {
+  const auto found = ids_.find(&operation);
+  if (found == ids_.end()) return false;
+  std::vector<Woken> ignored;
+  take(found->second, {}, ignored);
+  return true;
+}
+
+void Waiters::task_came(std::string_view ns, std::string_view queue) {
+  const core::ScopedName name(ns, queue);
+  const auto line = lines_.find(std::string_view(name));
+  if (line == lines_.end()) return;
+  ++line->second.came;
+  line->second.try_up_to = last_;
+  stirred_.emplace(std::string_view(name));
+}
+
+void Waiters::task_ended(core::Lsn task) {
+  for (auto at = ends_.lower_bound({task, 0}); at != ends_.end() && at->first == task; ++at)
+    ended_.push_back(at->second);
+}
+
+void Waiters::take(Id id, Instant now, std::vector<Woken>& woken) {
+  const auto found = waiting_.find(id);
+  if (found == waiting_.end()) return;
+  const Waiting waiting = std::move(found->second);
+  waiting_.erase(found);
+  woken.push_back({waiting.operation, waiting.deadline <= now});
+  by_time_.erase({waiting.wake_at, id});
+  ids_.erase(waiting.operation);
+  if (waiting.task != 0) ends_.erase({waiting.task, id});
+  for (const Lines::iterator line : waiting.lines) {
+    line->second.ids.erase(id);
+    if (!line->second.ids.empty()) continue;
+    stirred_.erase(line->first);
+    lines_.erase(line);
+  }
+}
+
+std::vector<Waiters::Woken> Waiters::take(
+    Instant now, const std::function<bool(std::string_view ns, std::string_view queue)>& ready) {
+  std::vector<Woken> woken;
+  for (const Id id : std::exchange(ended_, {})) take(id, now, woken);
+  for (const std::string& name : std::vector(stirred_.begin(), stirred_.end())) {
+    const auto line = lines_.find(name);
+    if (line == lines_.end()) continue;
+    const bool tried = *line->second.ids.begin() > line->second.try_up_to;
+    if (tried || !ready(line->second.ns, line->second.queue)) {
+      stirred_.erase(name);
+    } else {
+      wake_in(line->second, now, woken);
+    }
+  }
+  while (!by_time_.empty() && by_time_.begin()->first <= now) take(by_time_.begin()->second, now, woken);
+  return woken;
+}
+
+// As many as tasks came. One who finds that none is for him lines up again behind the others, and while there
+// is one the next has a try, until each who was in line when it came has had one.
+void Waiters::wake_in(Line& line, Instant now, std::vector<Woken>& woken) {
+  std::vector<Id> next;
+  const std::uint64_t most = std::max<std::uint64_t>(std::exchange(line.came, 0), 1);
+  for (const Id id : line.ids) {
+    if (id > line.try_up_to || next.size() == most) break;
+    next.push_back(id);
+  }
+  for (const Id id : next) take(id, now, woken);
+}
+
+Instant Waiters::next() const { return by_time_.empty() ? Instant{INT64_MAX} : by_time_.begin()->first; }
+
+}  // namespace baton::server

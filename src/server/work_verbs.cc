@@ -1,0 +1,132 @@
+// What a worker does: lease, extend, complete, fail, release, and the fused form of complete and lease.
+#include <algorithm>
+#include <utility>
+
+#include "server/lease_operation.h"
+#include "server/request_operation.h"
+#include "server/verb.h"
+
+namespace baton::server {
+namespace {
+
+constexpr Parameter kTask{"task", Kind::text, Place::position, "Task id, or key: and its key"};
+constexpr Parameter kLease{"lease", Kind::text, Place::position, "Lease id, as LEASE gave it"};
+constexpr Parameter kWorker{"worker", Kind::text, Place::position, "Name of the worker"};
+constexpr Parameter kQueue{"queue", Kind::text, Place::position, "Queue to take a task from"};
+constexpr Parameter kTtl{"ttl_ms", Kind::number, Place::option, "Lease time; 30000 if not given"};
+constexpr Parameter kResult{"result", Kind::bytes, Place::option, "What came of it"};
+
+constexpr Parameter kLeaseOptions[] = {
+    kTtl,
+    {"also", Kind::text, Place::repeated, "Another queue to take a task from"},
+    {"capability", Kind::text, Place::repeated, "What this worker can do"},
+    {"wait_ms", Kind::number, Place::option, "How long to wait if there is no task"},
+};
+constexpr auto kLeaseVerb = joined<3>(
+    {kWorker, kQueue, {"count", Kind::number, Place::option, "Tasks to take at most; 1 if not given"}},
+    kLeaseOptions);
+constexpr auto kNext = joined<5>({kTask, kLease, kWorker, kQueue, kResult}, kLeaseOptions);
+constexpr Parameter kExtend[] = {kTask, kLease, kTtl};
+constexpr Parameter kExtendMany[] = {
+    {"leases", Kind::text, Place::counted, "Task id, a space, and its lease id, for each"}, kTtl};
+constexpr Parameter kComplete[] = {kTask, kLease, kResult};
+constexpr Parameter kFail[] = {
+    kTask,
+    kLease,
+    {"reason", Kind::bytes, Place::option, "What went wrong"},
+    {"final", Kind::flag, Place::option, "Do not try again, whatever the retry policy says"},
+    {"delay_ms", Kind::number, Place::option, "Try again after this long, instead of what the policy says"}};
+constexpr Parameter kRelease[] = {kTask, kLease};
+
+constexpr Duration kDefaultTtl = seconds(30);
+constexpr std::uint64_t kLeaseCountMax = 1024;
+constexpr std::uint64_t kWaitMax = 60 * 60 * 1000;
+
+LeaseOrder read_order(const std::string& ns, Arguments& arguments) {
+  LeaseOrder order;
+  order.request = {.ns = ns, .worker = arguments.name("worker")};
+  order.request.queues.push_back(arguments.name("queue"));
+  for (const std::string_view queue : arguments.all("also")) order.request.queues.emplace_back(queue);
+  order.request.capabilities = arguments.capabilities("capability");
+  order.request.ttl = arguments.duration("ttl_ms", kDefaultTtl);
+  order.count = arguments.number("count", 1, kLeaseCountMax);
+  if (order.count == 0) arguments.complain(Errc::invalid_request, "count must be at least 1");
+  order.wait = milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMax)));
+  return order;
+}
+
+std::unique_ptr<Operation> lease(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<LeaseOperation>(read_order(ns, arguments));
+}
+
+core::CompleteTask read_complete(const std::string& ns, Arguments& arguments) {
+  return {.ns = ns,
+          .task = arguments.task("task"),
+          .lease = arguments.lease("lease"),
+          .result = arguments.blob("result")};
+}
+
+std::unique_ptr<Operation> next(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<LeaseOperation>(read_order(ns, arguments), read_complete(ns, arguments));
+}
+
+std::unique_ptr<Operation> extend(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<RequestOperation>(
+      core::ExtendLease{.ns = ns,
+                        .task = arguments.task("task"),
+                        .lease = arguments.lease("lease"),
+                        .ttl = arguments.duration("ttl_ms", kDefaultTtl)});
+}
+
+std::unique_ptr<Operation> extend_many(const std::string& ns, Arguments& arguments) {
+  core::ExtendLeases request{.ns = ns};
+  const Duration ttl = arguments.duration("ttl_ms", kDefaultTtl);
+  for (const std::string_view text : arguments.all("leases")) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    auto task = parse_task_ref(text.substr(0, space));
+    auto lease = core::parse_lease_id(text.substr(std::min(space + 1, text.size())));
+    if (!task || !lease) {
+      arguments.complain(Errc::invalid_request, "each of leases is a task id, a space, and a lease id");
+      break;
+    }
+    request.items.push_back({.task = std::move(*task), .lease = *lease, .ttl = ttl});
+  }
+  return std::make_unique<RequestOperation>(std::move(request));
+}
+
+std::unique_ptr<Operation> complete(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<RequestOperation>(read_complete(ns, arguments));
+}
+
+std::unique_ptr<Operation> fail(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<RequestOperation>(core::FailTask{.ns = ns,
+                                                           .task = arguments.task("task"),
+                                                           .lease = arguments.lease("lease"),
+                                                           .reason = arguments.blob("reason"),
+                                                           .final = arguments.text("final") == "true",
+                                                           .delay = arguments.duration("delay_ms", {})});
+}
+
+std::unique_ptr<Operation> release(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<RequestOperation>(
+      core::ReleaseTask{.ns = ns, .task = arguments.task("task"), .lease = arguments.lease("lease")});
+}
+
+constexpr Verb kVerbs[] = {
+    {"lease", Permission::work, kLeaseVerb, lease, "Takes tasks, for a limited time"},
+    {"extend", Permission::work, kExtend, extend, "Keeps a task for longer"},
+    {"extendmany", Permission::work, kExtendMany, extend_many,
+     "Keeps many tasks for longer; each has an outcome of its own"},
+    {"complete", Permission::work, kComplete, complete, "The work is done"},
+    {"next", Permission::work, kNext, next,
+     "The work is done, and another task is wanted: complete and lease in one. A refused completion does not "
+     "stop the lease"},
+    {"fail", Permission::work, kFail, fail, "The work could not be done"},
+    {"release", Permission::work, kRelease, release, "Gives a task back unharmed"},
+};
+
+}  // namespace
+
+std::span<const Verb> work_verbs() { return kVerbs; }
+
+}  // namespace baton::server

@@ -1,0 +1,142 @@
+#include "wire/resp.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace baton::wire {
+
+RespParser::Found RespParser::parse(std::string_view input) {
+  if (ended_) {
+    position_ = needed_ = 0;
+    begun_ = in_argument_ = ended_ = false;
+    places_.clear();
+    arguments_.clear();
+  }
+  while (!begun_ && position_ < input.size() && (input[position_] == '\r' || input[position_] == '\n')) {
+    ++position_;  // an empty line between commands
+  }
+  if (position_ >= input.size()) return Found::nothing;
+  return begun_ || input[position_] == '*' ? parse_array(input) : parse_line(input);
+}
+
+RespParser::Found RespParser::broken(std::string_view complaint) {
+  complaint_ = complaint;
+  return Found::broken;
+}
+
+RespParser::Found RespParser::number(std::string_view input, char type, std::size_t max,
+                                     std::string_view what, std::size_t& value) {
+  constexpr std::size_t kDigitsMax = 20;
+  if (position_ >= input.size()) return Found::nothing;
+  if (input[position_] != type) return broken("expected an array of bulk strings");
+  const std::string_view rest = input.substr(position_ + 1, kDigitsMax + 2);
+  const std::size_t end = rest.find('\n');
+  if (end == std::string_view::npos)
+    return rest.size() < kDigitsMax + 2 ? Found::nothing : broken("a length has no end");
+  if (end == 0 || rest[end - 1] != '\r') return broken("a length has to end with CR LF");
+  const char* last = rest.data() + end - 1;
+  const auto [stop, error] = std::from_chars(rest.data(), last, value);
+  if (error != std::errc{} || stop != last) return broken("a length is not a number");
+  if (value > max) return broken(what);
+  position_ += 1 + end + 1;
+  return Found::command;
+}
+
+RespParser::Found RespParser::parse_array(std::string_view input) {
+  if (!begun_) {
+    if (auto found = number(input, '*', limits_.arguments_max, "too many arguments", expected_);
+        found != Found::command)
+      return found;
+    begun_ = true;
+  }
+  while (places_.size() < expected_) {
+    if (!in_argument_) {
+      if (auto found = number(input, '$', limits_.command_bytes_max, "an argument is too long", length_);
+          found != Found::command)
+        return found;
+      in_argument_ = true;
+      needed_ = position_ + length_ + 2;
+      if (needed_ > limits_.command_bytes_max) return broken("the command is too long");
+    }
+    if (input.size() < needed_) return Found::nothing;
+    if (input.substr(position_ + length_, 2) != "\r\n") return broken("an argument has to end with CR LF");
+    places_.emplace_back(position_, length_);
+    position_ = needed_;
+    in_argument_ = false;
+  }
+  return finish(input);
+}
+
+RespParser::Found RespParser::parse_line(std::string_view input) {
+  const std::string_view rest = input.substr(position_, limits_.line_bytes_max + 1);
+  const std::size_t end = rest.find('\n');
+  if (end == std::string_view::npos)
+    return rest.size() <= limits_.line_bytes_max ? Found::nothing : broken("a line is too long");
+  for (std::size_t at = 0; at < end;) {
+    const std::size_t begin = std::min(rest.find_first_not_of(" \t\r", at), end);
+    at = std::min(rest.find_first_of(" \t\r", begin), end);
+    if (at > begin) places_.emplace_back(position_ + begin, at - begin);
+  }
+  if (places_.size() > limits_.arguments_max) return broken("too many arguments");
+  position_ += end + 1;
+  return finish(input);
+}
+
+RespParser::Found RespParser::finish(std::string_view input) {
+  ended_ = true;
+  for (const auto& [offset, length] : places_) arguments_.push_back(input.substr(offset, length));
+  return Found::command;
+}
+
+void RespWriter::header(char type, std::int64_t value) {
+  char text[24];
+  text[0] = type;
+  char* end = std::to_chars(text + 1, text + sizeof text - 2, value).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  out_.append(text, end);
+}
+
+void RespWriter::simple(std::string_view text) {
+  out_ += '+';
+  out_ += text;
+  out_ += "\r\n";
+}
+
+void RespWriter::error(std::string_view word, std::string_view message) {
+  out_ += '-';
+  out_ += word;
+  out_ += ' ';
+  const std::size_t begin = out_.size();
+  out_ += message;
+  std::replace_if(
+      out_.begin() + static_cast<std::ptrdiff_t>(begin), out_.end(),
+      [](char letter) { return letter == '\r' || letter == '\n'; }, ' ');
+  out_ += "\r\n";
+}
+
+void RespWriter::number(std::int64_t value) { header(':', value); }
+
+void RespWriter::bulk(std::string_view bytes) {
+  header('$', static_cast<std::int64_t>(bytes.size()));
+  out_ += bytes;
+  out_ += "\r\n";
+}
+
+void RespWriter::boolean(bool value) {
+  if (version_ < 3) return number(value);
+  out_ += value ? "#t\r\n" : "#f\r\n";
+}
+
+void RespWriter::null() { out_ += version_ < 3 ? "$-1\r\n" : "_\r\n"; }
+
+void RespWriter::array(std::size_t items) { header('*', static_cast<std::int64_t>(items)); }
+
+void RespWriter::map(std::size_t pairs) {
+  if (version_ < 3) return array(2 * pairs);
+  header('%', static_cast<std::int64_t>(pairs));
+}
+
+void RespWriter::push(std::size_t items) { header('>', static_cast<std::int64_t>(items)); }
+
+}  // namespace baton::wire
