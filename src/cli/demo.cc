@@ -80,9 +80,9 @@ void work(Coordinator& coordinator, std::uint64_t number, Tally& tally) {
         coordinator.lease({.ns = kNamespace, .queues = {kQueue}, .worker = name, .ttl = kTtl});
     if (!leased) return;
     if (!*leased) {
-      const auto queues = coordinator.queues(kNamespace);
-      if (!queues || queues->empty()) return;
-      const auto& counts = queues->front().counts;
+      const auto queues = coordinator.queues({.ns = kNamespace});
+      if (!queues || queues->queues.empty()) return;
+      const auto& counts = queues->queues.front().counts;
       if (counts[static_cast<std::size_t>(core::TaskState::waiting)] +
               counts[static_cast<std::size_t>(core::TaskState::leased)] ==
           0)

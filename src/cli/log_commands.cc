@@ -158,10 +158,15 @@ int log_stat(const LogOptions& options) {
 namespace {
 
 int copy(const LogOptions& options, std::string_view what) {
-  auto from = log::PosixDisk::open_read_only(options.directory);
-  if (!from) return complain(options, from.error());
+  // First, so that nothing is made where there is nothing to copy.
+  auto from = open_log_directory(options);
+  if (!from) return complain(options, from.error(), exit_code_for(from.error()));
+  const LogOptions about_target{.directory = options.target, .json = options.json};
   auto to = log::PosixDisk::open_directory(options.target);
-  if (!to) return complain(options, to.error());
+  if (!to) return complain(about_target, to.error());
+  if (const auto there = log::read_control(**to); !there || *there) {
+    return complain(about_target, {Errc::conflict, "there is a log already; choose an empty directory"});
+  }
   const auto copied = engine::copy_directory(**from, **to);
   if (!copied) return complain(options, copied.error(), exit_code_for(copied.error()));
   if (options.json) {

@@ -171,12 +171,12 @@ Result<core::TaskPage> Coordinator::list(core::ListTasks query) {
   return page;
 }
 
-Result<std::vector<core::QueueView>> Coordinator::queues(const std::string& ns) {
-  std::vector<core::QueueView> found;
-  if (auto done = inspect([&](const core::State& state) { found = core::queues(state, ns); }); !done) {
+Result<core::QueuePage> Coordinator::queues(core::ListQueues query) {
+  core::QueuePage page;
+  if (auto done = inspect([&](const core::State& state) { page = core::queues(state, query); }); !done) {
     return std::unexpected(done.error());
   }
-  return found;
+  return page;
 }
 
 Result<Bytes> Coordinator::read(const core::BlobRef& blob) { return loop_->authority().read(blob); }

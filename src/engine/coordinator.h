@@ -81,7 +81,7 @@ class Coordinator {
 
   Result<core::TaskView> get(const std::string& ns, const TaskRef& task);  // Errc::not_found
   Result<core::TaskPage> list(core::ListTasks query);
-  Result<std::vector<core::QueueView>> queues(const std::string& ns);
+  Result<core::QueuePage> queues(core::ListQueues query);
   // The bytes a view or a grant refers to. Errc::corrupt if they are not what was written.
   Result<Bytes> read(const core::BlobRef& blob);
 

@@ -170,8 +170,8 @@ TEST(Coordinator, ServesManyCallersAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(completed, kThreads * kTasks);
-  const auto queues = coordinator->queues("n");
-  EXPECT_EQ(queues->front().counts[static_cast<std::size_t>(core::TaskState::completed)],
+  const auto queues = coordinator->queues({.ns = "n"});
+  EXPECT_EQ(queues->queues.front().counts[static_cast<std::size_t>(core::TaskState::completed)],
             static_cast<std::uint64_t>(kThreads * kTasks));
   EXPECT_TRUE(coordinator->close());
 }
