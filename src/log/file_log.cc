@@ -36,9 +36,13 @@ void FileLog::stop_threads() {
   if (preparer_.joinable()) preparer_.join();
 }
 
+// The end of a segment is not used before it is known whether there will be another one: on a full disk that
+// is where those who are still let in end.
 bool FileLog::has_room() const {
   const std::lock_guard lock(mutex_);
-  return writer_->has_room();
+  const Successor& successor = writer_->successor();
+  const bool known = successor.ready() || successor.last_attempt_failed() || !writer_->is_near_end();
+  return known && writer_->has_room();
 }
 
 Place FileLog::append(std::uint16_t type, Instant time, ByteView body) {
@@ -112,6 +116,7 @@ void FileLog::run_preparer() {
     prepare_wanted_ = false;
     lock.unlock();
     (void)writer_->successor().prepare();  // remembered there, and tried again after the next flush
+    if (wake_) wake_();
     lock.lock();
   }
 }

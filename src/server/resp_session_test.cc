@@ -186,6 +186,20 @@ TEST(RespSession, ServesThoseItKnowsAndAsFarAsTheyMay) {
   EXPECT_THAT(second.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
 }
 
+TEST(RespSession, ListsQueuesPageByPage) {
+  Backstage stage;
+  Client client(stage);
+  for (const char* queue : {"c", "a", "b"}) client.ask({"SUBMIT", queue, "x"});
+  const std::string first = client.ask({"QUEUES", "COUNT", "2"});
+  EXPECT_THAT(first, HasSubstr("queues *2"));
+  EXPECT_EQ(member(first, "queue"), "a");
+  EXPECT_EQ(member(first, "cursor"), "b");
+  const std::string second = client.ask({"QUEUES", "COUNT", "2", "CURSOR", "b"});
+  EXPECT_THAT(second, HasSubstr("queues *1"));
+  EXPECT_EQ(member(second, "queue"), "c");
+  EXPECT_EQ(member(second, "cursor"), "");
+}
+
 // X3
 TEST(RespSession, RefusesBadInputAndStaysInStep) {
   Backstage stage;
@@ -210,6 +224,7 @@ TEST(RespSession, RefusesBadInputAndStaysInStep) {
       {{"COMPLETE", "1-2", "1-2-3"}, "-NOT_FOUND "},
       {{"GET", "key:"}, "-INVALID_REQUEST a task is named by"},
       {{"TASKS", "STATE", "sleeping"}, "-INVALID_REQUEST state must be"},
+      {{"QUEUES", "COUNT", "1001"}, "-INVALID_REQUEST count must be"},
       {{"USE", ""}, "-INVALID_REQUEST USE needs a namespace"},
   };
   for (const auto& [words, reply] : cases) EXPECT_THAT(client.ask(words), StartsWith(reply)) << words[0];
