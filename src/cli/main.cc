@@ -39,6 +39,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   serve_command->add_option("--listen", serve.listen, "Where to listen for RESP, HOST:PORT")
       ->capture_default_str();
+  serve_command->add_option("--http", serve.http, "Where to listen for HTTP, HOST:PORT")
+      ->capture_default_str();
   serve_command->callback([&] { exit_code = run_serve(serve); });
 
   CLI::App* log_command = app.add_subcommand("log", "Looks at, checks, and copies a data directory");

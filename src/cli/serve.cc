@@ -31,11 +31,15 @@ int complain(const Error& error) {
 int run_serve(const ServeOptions& options) {
   auto address = parse_address(options.listen);
   if (!address) return complain(address.error());
-  auto opened = server::Server::open({.directory = options.directory, .coordinator = {}, .listen = *address});
+  auto http = parse_address(options.http);
+  if (!http) return complain(http.error());
+  auto opened = server::Server::open(
+      {.directory = options.directory, .coordinator = {}, .listen = *address, .http = *http});
   if (!opened) return complain(opened.error());
   server::Server& server = **opened;
   const RecoverySummary& recovery = server.recovery();
-  fmt::print("baton {} serves RESP on {}:{}\n", BATON_VERSION, server.address().host, server.address().port);
+  fmt::print("baton {} serves RESP on {}:{} and HTTP on {}:{}\n", BATON_VERSION, server.address().host,
+             server.address().port, server.http_address()->host, server.http_address()->port);
   fmt::print("data in {}; recovered in {} ms ({} entries replayed)\n", options.directory, recovery.took.ms,
              recovery.replayed);
   fmt::print("try:  redis-cli -p {} SUBMIT mail hello\n", server.address().port);

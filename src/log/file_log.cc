@@ -1,10 +1,21 @@
 #include "log/file_log.h"
 
+#include <time.h>
+
 #include <utility>
 
 #include "base/check.h"
 
 namespace baton::log {
+namespace {
+
+std::uint64_t now_us() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
+}  // namespace
 
 FileLog::FileLog(std::unique_ptr<LogWriter> writer, std::function<void()> wake)
     : writer_(std::move(writer)), wake_(std::move(wake)), durable_(writer_->durable()) {
@@ -73,11 +84,12 @@ void FileLog::run_flusher() {
 void FileLog::flush_all(std::unique_lock<std::mutex>& lock) {
   while (auto flush = error_ || stopping_ ? std::nullopt : writer_->begin_flush()) {
     lock.unlock();
+    const std::uint64_t began = now_us();
     const Status done = writer_->perform(*flush);
+    stats_.count(now_us() - began, flush->last - durable(), flush->bytes.size());
     lock.lock();
     if (done) {
       durable_.store(flush->last, std::memory_order_release);
-      flushes_.fetch_add(1, std::memory_order_relaxed);
       writer_->finish(std::move(*flush));
     } else {
       error_ = done.error();  // the first and last: no flush follows a failed one

@@ -165,9 +165,10 @@ std::unique_ptr<Operation> tasks(const std::string& ns, Arguments& arguments) {
 
 constexpr Verb kVerbs[] = {
     {"get", Permission::query, kGet, get,
-     "A task, its payload, and its result or the reason of its last failure"},
-    {"wait", Permission::query, kWait, wait, "As GET, once the task has ended or the time is over"},
-    {"tasks", Permission::query, kTasks, tasks, "A page of tasks, in the order in which they were submitted"},
+     "A task, its payload, and its result or the reason of its last failure", "Task"},
+    {"wait", Permission::query, kWait, wait, "As GET, once the task has ended or the time is over", "Task"},
+    {"tasks", Permission::query, kTasks, tasks, "A page of tasks, in the order in which they were submitted",
+     "Tasks"},
 };
 
 }  // namespace

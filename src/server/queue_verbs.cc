@@ -111,11 +111,12 @@ std::unique_ptr<Operation> purge(const std::string& ns, Arguments& arguments) {
 
 constexpr Verb kVerbs[] = {
     {"queues", Permission::query, kQueues, queues,
-     "A page of queues by name, with how many tasks are in which state"},
-    {"heartbeat", Permission::work, kHeartbeat, heartbeat, "A worker's word about itself"},
-    {"pause", Permission::admin, kOneQueue, pause, "No task of this queue is leased any more"},
-    {"resume", Permission::admin, kOneQueue, resume, "Tasks of this queue are leased again"},
-    {"purge", Permission::admin, kPurge, purge, "Forgets finished tasks of a queue now, oldest first"},
+     "A page of queues by name, with how many tasks are in which state", "Queues"},
+    {"heartbeat", Permission::work, kHeartbeat, heartbeat, "A worker's word about itself", "Heard"},
+    {"pause", Permission::admin, kOneQueue, pause, "No task of this queue is leased any more", "Committed"},
+    {"resume", Permission::admin, kOneQueue, resume, "Tasks of this queue are leased again", "Committed"},
+    {"purge", Permission::admin, kPurge, purge, "Forgets finished tasks of a queue now, oldest first",
+     "Purged"},
 };
 
 }  // namespace

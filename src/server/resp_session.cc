@@ -25,15 +25,32 @@ bool RespSession::wants_more() const {
   return !closing_ && !blocked_ && slots_.size() < kUnderWayMax && output_.size() < kOutputBytesMax;
 }
 
+// Whole commands are read where they lie; only the beginning of one that is not whole is kept.
 void RespSession::receive(std::string_view bytes) {
-  input_ += bytes;
-  run_commands();
+  if (input_.empty()) {
+    input_ = bytes.substr(run_commands(bytes));
+  } else {
+    input_ += bytes;
+    resume();
+  }
 }
 
-void RespSession::run_commands() {
-  if (std::exchange(running_, true)) return;  // a command that finishes at once leads here again
+void RespSession::resume() {
+  if (input_.empty() || running_) return;
+  const std::size_t done = run_commands(input_);
+  if (done == input_.size()) {
+    std::string().swap(input_);  // an idle connection costs little
+  } else {
+    input_.erase(0, done);
+  }
+}
+
+// Returns how many bytes of `input` are done with.
+std::size_t RespSession::run_commands(std::string_view input) {
+  running_ = true;
+  std::size_t done = 0;
   while (wants_more()) {
-    const auto found = parser_.parse(std::string_view(input_).substr(begun_));
+    const auto found = parser_.parse(input.substr(done));
     if (found == wire::RespParser::Found::nothing) break;
     if (found == wire::RespParser::Found::broken) {
       std::string text;
@@ -43,16 +60,10 @@ void RespSession::run_commands() {
       break;
     }
     if (!parser_.arguments().empty()) run(parser_.arguments());
-    begun_ += parser_.consumed();
-  }
-  if (begun_ == input_.size()) {
-    input_.clear();
-    begun_ = 0;
-    if (input_.capacity() > 4096) input_.shrink_to_fit();  // an idle connection costs little
-  } else if (begun_ > input_.size() / 2) {
-    input_.erase(0, std::exchange(begun_, 0));
+    done += parser_.consumed();
   }
   running_ = false;
+  return done;
 }
 
 void RespSession::run(const std::vector<std::string_view>& words) {
@@ -74,6 +85,7 @@ void RespSession::run(const std::vector<std::string_view>& words) {
     reply.error(word(arguments_.complaint()->code), arguments_.complaint()->message);
     return put(std::move(text));
   }
+  ++desk_.counters.commands[verb->name];
   blocked_ = operation->is_blocking();
   slots_.push_back({.operation = operation.get()});
   desk_.accept(std::move(operation), *this);

@@ -17,6 +17,9 @@
 
 #include "engine/authority.h"
 #include "server/desk.h"
+#include "server/http_session.h"
+#include "server/metrics.h"
+#include "server/openapi.h"
 #include "server/reader.h"
 #include "server/resp_session.h"
 
@@ -33,7 +36,8 @@ constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
 class Server::Sockets {
  public:
-  explicit Sockets(ServerOptions options) : options_(std::move(options)), acceptor_(io_), signals_(io_) {}
+  explicit Sockets(ServerOptions options)
+      : options_(std::move(options)), acceptor_(io_), http_acceptor_(io_), signals_(io_) {}
   ~Sockets() {
     connections_.clear();
     reader_.reset();
@@ -45,15 +49,20 @@ class Server::Sockets {
     asio::post(io_, [this] { begin_stop(); });
   }
   const Address& address() const { return options_.listen; }
+  const std::optional<Address>& http_address() const { return options_.http; }
   const RecoverySummary& recovery() const { return authority_->recovery(); }
 
  private:
   struct Connection {
-    Connection(tcp::socket opened, Desk& desk, std::function<void()> changed)
-        : socket(std::move(opened)), session(desk, {}, std::move(changed)) {}
+    Connection(tcp::socket opened, std::unique_ptr<Session> begun, std::uint64_t& alike)
+        : socket(std::move(opened)), session(std::move(begun)), open(alike) {
+      ++open;
+    }
+    ~Connection() { --open; }
 
     tcp::socket socket;
-    RespSession session;
+    std::unique_ptr<Session> session;
+    std::uint64_t& open;   // connections of this kind
     bool reading = false;  // waits to be readable
     bool writing = false;  // waits to be writable
     bool touched = false;  // is in touched_
@@ -61,8 +70,8 @@ class Server::Sockets {
   };
   using Id = std::uint64_t;
 
-  Status listen();
-  void accept();
+  static Status listen(tcp::acceptor& acceptor, Address& address);
+  void accept(tcp::acceptor& acceptor);
   void begin_stop();
   void touch(Id id);
   void wait_to_read(Id id, Connection& connection);
@@ -70,11 +79,13 @@ class Server::Sockets {
   void write_touched();
   void write(Id id);
   void close(Id id);
-  void turn();
+  std::optional<Page> page(std::string_view path) const;
 
   ServerOptions options_;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
+  tcp::acceptor http_acceptor_;
+  Pages pages_ = [this](std::string_view path) { return page(path); };
   asio::signal_set signals_;
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
@@ -98,36 +109,47 @@ Status Server::Sockets::open() {
       std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority_->read(blob); },
                                [this](std::function<void()> done) { asio::post(io_, std::move(done)); });
   desk_ = std::make_unique<Desk>(*authority_, *reader_);
-  return listen();
+  if (auto listens = listen(acceptor_, options_.listen); !listens) return listens;
+  return options_.http ? listen(http_acceptor_, *options_.http) : Status{};
 }
 
-Status Server::Sockets::listen() {
-  const std::string name = fmt::format("{}:{}", options_.listen.host, options_.listen.port);
+Status Server::Sockets::listen(tcp::acceptor& acceptor, Address& address) {
+  const std::string name = fmt::format("{}:{}", address.host, address.port);
   ErrorCode error;
-  const auto host = asio::ip::make_address(options_.listen.host, error);
+  const auto host = asio::ip::make_address(address.host, error);
   if (error)
     return failure(Errc::invalid_request, name + ": not an address; give a number such as 127.0.0.1");
-  const tcp::endpoint endpoint(host, options_.listen.port);
-  acceptor_.open(endpoint.protocol(), error);
-  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor_.bind(endpoint, error);
-  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  const tcp::endpoint endpoint(host, address.port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return failure(Errc::io_failed, fmt::format("cannot listen on {}: {}", name, error.message()));
-  options_.listen.port = acceptor_.local_endpoint().port();
+  address.port = acceptor.local_endpoint().port();
   return {};
 }
 
-void Server::Sockets::accept() {
-  acceptor_.async_accept([this](ErrorCode error, tcp::socket socket) {
+void Server::Sockets::accept(tcp::acceptor& acceptor) {
+  acceptor.async_accept([this, &acceptor](ErrorCode error, tcp::socket socket) {
     if (error) return;
     ErrorCode ignored;
     socket.non_blocking(true, ignored);
     socket.set_option(tcp::no_delay(true), ignored);
     const Id id = ++last_id_;
-    auto connection = std::make_unique<Connection>(std::move(socket), *desk_, [this, id] { touch(id); });
+    const auto changed = [this, id] { touch(id); };
+    std::unique_ptr<Session> session;
+    if (&acceptor == &acceptor_) {
+      session = std::make_unique<RespSession>(*desk_, wire::RespLimits{}, changed);
+    } else {
+      session = std::make_unique<HttpSession>(*desk_, HttpLimits{}, pages_, changed);
+    }
+    auto& open =
+        &acceptor == &acceptor_ ? desk_->counters.connections_resp : desk_->counters.connections_http;
+    auto connection = std::make_unique<Connection>(std::move(socket), std::move(session), open);
+    ++desk_->counters.connections_total;
     wait_to_read(id, *connection);
     connections_.emplace(id, std::move(connection));
-    accept();
+    accept(acceptor);
   });
 }
 
@@ -154,7 +176,7 @@ void Server::Sockets::read(Id id) {
   if (error && error != asio::error::would_block) {
     connection.ended = true;
   } else if (count > 0) {
-    connection.session.receive({buffer_.data(), count});
+    connection.session->receive({buffer_.data(), count});
   }
   touch(id);
 }
@@ -168,7 +190,7 @@ void Server::Sockets::write(Id id) {
   if (found == connections_.end()) return;
   Connection& connection = *found->second;
   connection.touched = false;
-  RespSession& session = connection.session;
+  Session& session = *connection.session;
   session.resume();
   std::string& output = session.output();
   if (!output.empty() && !connection.writing) {
@@ -197,10 +219,21 @@ void Server::Sockets::begin_stop() {
   if (std::exchange(stopping_, true)) _exit(130);
   ErrorCode ignored;
   acceptor_.close(ignored);
+  http_acceptor_.close(ignored);
   authority_->stop();
   signals_.async_wait([](ErrorCode error, int) {
     if (!error) _exit(130);
   });
+}
+
+std::optional<Page> Server::Sockets::page(std::string_view path) const {
+  if (path == "/metrics")
+    return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters)};
+  if (path == "/v1/openapi.json") return Page{"application/json", openapi_json()};
+  if (path == "/healthz") return Page{"text/plain", "alive\n"};
+  if (path == "/readyz")
+    return stopping_ ? Page{"text/plain", "stopping\n", 503} : Page{"text/plain", "ready\n"};
+  return {};
 }
 
 Status Server::Sockets::run() {
@@ -210,7 +243,8 @@ Status Server::Sockets::run() {
   signals_.async_wait([this](ErrorCode error, int) {
     if (!error) begin_stop();
   });
-  accept();
+  accept(acceptor_);
+  if (options_.http) accept(http_acceptor_);
   for (;;) {
     const Duration wait = std::min(authority_->wait(), desk_->wait());
     const std::size_t events = io_.run_one_for(std::chrono::milliseconds(wait.ms));
@@ -234,6 +268,7 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options) {
 }
 
 const Address& Server::address() const { return sockets_->address(); }
+const std::optional<Address>& Server::http_address() const { return sockets_->http_address(); }
 const RecoverySummary& Server::recovery() const { return sockets_->recovery(); }
 Status Server::run() { return sockets_->run(); }
 void Server::stop() { sockets_->stop(); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/options.h"
@@ -21,7 +22,8 @@ struct Address {
 struct ServerOptions {
   std::string directory;
   CoordinatorOptions coordinator;
-  Address listen;
+  Address listen;  // for the Redis protocol
+  std::optional<Address> http;
 };
 
 class Server {
@@ -33,6 +35,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   const Address& address() const;  // with the port it got
+  const std::optional<Address>& http_address() const;
   const RecoverySummary& recovery() const;
   // Serves until SIGINT or SIGTERM, or until stop(); a second signal ends the process at once.
   Status run();

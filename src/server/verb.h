@@ -23,6 +23,7 @@ struct Verb {
   // A complaint of the arguments means that the operation is not used.
   std::unique_ptr<Operation> (*make)(const std::string& ns, Arguments& arguments);
   std::string_view about;
+  std::string_view reply;  // what the HTTP document calls it
 };
 
 // Parameters of one verb, and those it shares with others.
