@@ -129,7 +129,7 @@ constexpr std::string_view kSchemas = R"({
     "reason": {"type": "string"}, "reason_base64": {"type": "string"}}},
   "Tasks": {"type": "object", "required": ["lsn", "tasks", "cursor"], "properties": {"lsn": {"type": "integer"},
     "tasks": {"type": "array", "items": {"$ref": "#/components/schemas/TaskView"}}, "cursor": {"type": "integer"}}},
-  "Queues": {"type": "object", "required": ["lsn", "queues"], "properties": {"lsn": {"type": "integer"},
+  "Queues": {"type": "object", "required": ["lsn", "queues", "cursor"], "properties": {"lsn": {"type": "integer"},
     "queues": {"type": "array", "items": {"type": "object", "required": ["queue", "paused", "delayed", "waiting",
       "leased", "completed", "failed", "dead"], "properties": {"queue": {"type": "string"},
       "paused": {"type": "boolean"}, "delayed": {"type": "integer"}, "waiting": {"type": "integer"},

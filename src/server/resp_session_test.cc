@@ -186,6 +186,21 @@ TEST(RespSession, ServesThoseItKnowsAndAsFarAsTheyMay) {
   EXPECT_THAT(second.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
 }
 
+TEST(RespSession, ListsTasksByWorkerAndAge) {
+  Backstage stage;
+  Client client(stage);
+  for (const char* worker : {"v", "w"}) {
+    client.ask({"SUBMIT", "q", worker});
+    client.ask({"LEASE", worker, "q"});
+  }
+  client.ask({"SUBMIT", "q", "nobody's"});
+  EXPECT_THAT(client.ask({"TASKS"}), HasSubstr("tasks *3"));
+  const std::string held = client.ask({"TASKS", "WORKER", "w"});
+  EXPECT_THAT(held, HasSubstr("tasks *1"));
+  EXPECT_EQ(member(held, "worker"), "w");
+  EXPECT_THAT(client.ask({"TASKS", "OLDER_THAN_MS", "3600000"}), HasSubstr("tasks *0"));
+}
+
 TEST(RespSession, ListsQueuesPageByPage) {
   Backstage stage;
   Client client(stage);
