@@ -12,6 +12,7 @@
 #include "engine/snapshot.h"
 #include "engine/verify.h"
 #include "log/control.h"
+#include "log/held_directory.h"
 #include "log/posix_disk.h"
 #include "log/survey.h"
 
@@ -48,13 +49,18 @@ int exit_code_for(const Error& error) {
 }
 
 // For reading, and only if there is a log in it.
-Result<std::unique_ptr<log::PosixDisk>> open_log_directory(const LogOptions& options) {
-  auto disk = log::PosixDisk::open_read_only(options.directory);
+Result<std::unique_ptr<log::HeldDirectory>> open_log_directory(const LogOptions& options) {
+  auto disk = log::HeldDirectory::hold(options.directory);
   if (!disk) return disk;
   auto control = log::read_control(**disk);
   if (!control) return std::unexpected(control.error());
   if (!*control) return failure(Errc::not_found, "there is no baton log in this directory");
   return disk;
+}
+
+std::string how_it_ends(const log::HeldDirectory& disk, const log::LogReport& log) {
+  if (disk.process()) return "in use by process " + *disk.process();
+  return log.clean ? "closed cleanly" : "not closed cleanly";
 }
 
 // What is wrong with a log that was read as far as it goes.
@@ -68,7 +74,7 @@ int exit_code_for(const LogOptions& options, const log::Problem& problem) {
 }  // namespace
 
 int log_verify(const LogOptions& options) {
-  auto disk = log::PosixDisk::open_read_only(options.directory);
+  auto disk = log::HeldDirectory::hold(options.directory);
   if (!disk) return complain(options, disk.error());
   const auto report = engine::verify(**disk, options.full);
   if (!report) return complain(options, report.error());
@@ -76,17 +82,16 @@ int log_verify(const LogOptions& options) {
   if (options.json) {
     fmt::print(
         R"({{"finding":"{}","message":{},"segments":{},"batches":{},"records":{},"first_lsn":{},"last_lsn":{},)"
-        R"("clean":{},"snapshots":{},"tasks":{},"blobs":{},"blob_bytes":{},"digest":"{:016x}"}})"
+        R"("clean":{},"in_use":{},"snapshots":{},"tasks":{},"blobs":{},"blob_bytes":{},"digest":"{:016x}"}})"
         "\n",
         name_of(report->finding), engine::json_string(report->message), log.segments, log.batches,
-        log.records, log.first, log.last, log.clean, report->snapshots, report->tasks, report->blobs,
-        report->blob_bytes, report->digest);
+        log.records, log.first, log.last, log.clean, log.in_use, report->snapshots, report->tasks,
+        report->blobs, report->blob_bytes, report->digest);
   } else {
     fmt::print("{}: {}\n", options.directory, name_of(report->finding));
     if (!report->message.empty()) fmt::print("{}\n", report->message);
     fmt::print("entries {} to {} in {} batches and {} segments, {}; {} snapshots\n", log.first, log.last,
-               log.batches, log.segments, log.clean ? "closed cleanly" : "not closed cleanly",
-               report->snapshots);
+               log.batches, log.segments, how_it_ends(**disk, log), report->snapshots);
     fmt::print("{} tasks, {} payloads and results of {} bytes, digest {:016x}\n", report->tasks,
                report->blobs, report->blob_bytes, report->digest);
   }
@@ -157,7 +162,7 @@ int log_stat(const LogOptions& options) {
 namespace {
 
 int copy(const LogOptions& options, std::string_view what) {
-  auto from = log::PosixDisk::open_read_only(options.directory);
+  auto from = log::HeldDirectory::hold(options.directory);
   if (!from) return complain(options, from.error());
   auto to = log::PosixDisk::open_directory(options.target);
   if (!to) return complain(options, to.error());

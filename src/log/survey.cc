@@ -31,6 +31,7 @@ class Surveyor {
   Result<bool> read_needed_segments();
   Result<bool> read_sealed(FoundSegment& segment, const PreviousLink& end, const Visitor& visitor);
   Result<bool> read_newest(FoundSegment& segment);
+  Result<TailVerdict> read_to_tail(SegmentReader& reader, FileWindow& window, const SegmentHeader& header);
   Result<std::unique_ptr<File>> open(const std::string& path, bool newest);
   Result<bool> take_batch(SegmentReader& reader, const Visitor& visitor);
   bool check_end();
@@ -74,6 +75,7 @@ Result<Survey> Surveyor::run() {
 }
 
 Result<bool> Surveyor::read_control_file() {
+  survey_.report.in_use = disk_.in_use();
   auto control = read_control(disk_);
   if (control) {
     survey_.control = *control;
@@ -248,6 +250,28 @@ Result<bool> Surveyor::read_sealed(FoundSegment& segment, const PreviousLink& en
   return true;
 }
 
+// Where somebody is writing, the batch that was not there a moment ago may be there by now, and others behind
+// it: what looks like damage is looked at again. A batch that has once been proven to be acknowledged is
+// there for good, and one on its way gets there, so what cannot be read time and again is damaged.
+Result<TailVerdict> Surveyor::read_to_tail(SegmentReader& reader, FileWindow& window,
+                                           const SegmentHeader& header) {
+  constexpr int kLooks = 8;
+  std::uint64_t stuck_at = 0;
+  for (int looks = 1;; ++looks) {
+    for (;;) {
+      auto taken = take_batch(reader, options_.visitor);
+      if (!taken) return std::unexpected(taken.error());
+      if (!*taken) break;
+    }
+    auto verdict = judge_tail(window, header, reader.position(), *survey_.control);
+    if (!verdict || verdict->kind != TailKind::corrupt || !survey_.report.in_use) return verdict;
+    if (reader.position().end != stuck_at) looks = 1;
+    if (looks == kLooks) return verdict;
+    stuck_at = reader.position().end;
+    window.forget();
+  }
+}
+
 Result<bool> Surveyor::read_newest(FoundSegment& segment) {
   ++survey_.report.segments;
   if (segment.bytes != segment.header.file_bytes) {
@@ -259,14 +283,9 @@ Result<bool> Surveyor::read_newest(FoundSegment& segment) {
   if (!file) return std::unexpected(file.error());
   FileWindow window(**file, segment.bytes);
   SegmentReader reader(window, segment.header, time_);
-  for (;;) {
-    auto taken = take_batch(reader, options_.visitor);
-    if (!taken) return taken;
-    if (!*taken) break;
-  }
-  const Position& at = reader.position();
-  auto verdict = judge_tail(window, segment.header, at, *survey_.control);
+  auto verdict = read_to_tail(reader, window, segment.header);
   if (!verdict) return std::unexpected(verdict.error());
+  const Position& at = reader.position();
   if (verdict->kind == TailKind::corrupt || at.last < segment.header.first) {
     return complain(ProblemKind::corrupt, segment.path, at.end, at.last + 1, 0,
                     reader.complaint() + "; " + verdict->reason);
@@ -277,7 +296,7 @@ Result<bool> Surveyor::read_newest(FoundSegment& segment) {
                  .time = at.time,
                  .epoch = segment.header.epoch};
   if (!check_end()) return false;
-  if (verdict->kind == TailKind::torn) {
+  if (verdict->kind == TailKind::torn && !survey_.report.in_use) {
     survey_.damage_end = verdict->damage_end;
     complain(ProblemKind::torn_tail, segment.path, at.end, at.last + 1, 0,
              fmt::format(

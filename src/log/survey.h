@@ -37,8 +37,9 @@ struct LogReport {
   Instant last_time;
   std::uint32_t first_epoch = 0;
   std::uint32_t last_epoch = 0;
-  bool clean = false;  // closed cleanly
-  Problem problem;     // the first one; the rest of the report covers what was read before it
+  bool clean = false;   // closed cleanly
+  bool in_use = false;  // another process may be writing to it: a batch half there is no problem
+  Problem problem;      // the first one; the rest of the report covers what was read before it
 };
 
 struct SurveyOptions {
