@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/backup.h"
 #include "engine/housekeeper.h"
 #include "engine/snapshot.h"
 #include "engine/verify.h"
@@ -215,6 +216,38 @@ TEST(Housekeeper, RemovesSegmentsNobodyNeedsAndKeepsEveryPayload) {
     EXPECT_EQ(text_of(*bytes), "keep me");
     EXPECT_GT(task.payload.lsn, id.lsn);  // copied forward, since nearly nothing else was alive there
   }
+}
+
+// Whatever goes wrong, and wherever: what is left at the target is no log.
+TEST(Backup, ThatFailedDoesNotLookLikeOne) {
+  sim::SimDisk disk;
+  HandClock clock;
+  const std::uint64_t digest = busy(disk, clock, 2, true);
+  const std::uint64_t operations = [&] {
+    sim::SimDisk target;
+    EXPECT_TRUE(copy_directory(disk, target));
+    EXPECT_EQ(recover(target, {.log = kSmallLog})->state.digest, digest);
+    EXPECT_EQ(copy_directory(disk, target).error().code, Errc::conflict);
+    return target.operations();
+  }();
+  for (std::uint64_t operation = 1; operation <= operations; ++operation) {
+    sim::SimDisk failing;
+    failing.fail_operation(operation);
+    if (copy_directory(disk, failing)) continue;  // it was one of taking away what was not there
+    EXPECT_FALSE(failing.exists("CONTROL")) << operation;
+    EXPECT_TRUE(copy_directory(disk, failing)) << operation;  // nothing of the first is in the way
+  }
+  // A copy that went bad under our hands.
+  sim::SimDisk target;
+  bool flipped = false;
+  target.before_operation = [&] {
+    const auto segments = target.list("wal");
+    if (flipped || !segments || segments->size() < 2) return;
+    target.flip_bit("wal/" + segments->front(), 4096 + 100, 1);
+    flipped = true;
+  };
+  EXPECT_EQ(copy_directory(disk, target).error().code, Errc::corrupt);
+  EXPECT_FALSE(target.exists("CONTROL"));
 }
 
 }  // namespace

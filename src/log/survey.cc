@@ -30,6 +30,7 @@ class Surveyor {
   Result<bool> read_older_segments();
   Result<bool> read_needed_segments();
   Result<bool> read_sealed(FoundSegment& segment, const PreviousLink& end, const Visitor& visitor);
+  Result<bool> read_unpinned(FoundSegment& segment, const SegmentHeader& next);
   Result<bool> read_newest(FoundSegment& segment);
   Result<TailVerdict> read_to_tail(SegmentReader& reader, FileWindow& window, const SegmentHeader& header);
   Result<std::unique_ptr<File>> open(const std::string& path, bool newest);
@@ -182,15 +183,35 @@ Result<bool> Surveyor::read_older_segments() {
       if (!whole || !*whole) return whole;
       continue;
     }
-    auto file = open(found_[index].path, false);
-    if (!file) return std::unexpected(file.error());
-    FileWindow window(**file, found_[index].bytes);
-    SegmentReader reader(window, found_[index].header, time_);
-    for (;;) {
-      auto taken = take_batch(reader, {});
-      if (!taken) return taken;
-      if (!*taken) break;  // its end is not pinned: the segment that followed was removed
-    }
+    auto whole = read_unpinned(found_[index], found_[index + 1].header);
+    if (!whole || !*whole) return whole;
+    survey_.segments[index].last = survey_.report.last;
+  }
+  return true;
+}
+
+// The segment that followed was removed, and with it went the word about where this one ends.
+Result<bool> Surveyor::read_unpinned(FoundSegment& segment, const SegmentHeader& next) {
+  ++survey_.report.segments;
+  auto file = open(segment.path, false);
+  if (!file) return std::unexpected(file.error());
+  FileWindow window(**file, segment.bytes);
+  SegmentReader reader(window, segment.header, segment.header.created);
+  for (;;) {
+    auto taken = take_batch(reader, {});
+    if (!taken) return taken;
+    if (!*taken) break;
+  }
+  const Position& at = reader.position();
+  auto verdict = judge_unpinned(window, segment.header, at, next);
+  if (!verdict) return std::unexpected(verdict.error());
+  if (verdict->kind == TailKind::corrupt) {
+    return complain(ProblemKind::corrupt, segment.path, at.end, at.last + 1, 0,
+                    reader.complaint() + "; " + verdict->reason);
+  }
+  if (at.last >= next.first) {
+    return complain(ProblemKind::corrupt, segment.path, at.end, next.first, at.last,
+                    "the segment reaches into the next one");
   }
   return true;
 }
