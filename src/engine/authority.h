@@ -51,6 +51,7 @@ class Authority {
   // After that: lets the data directory go, and tells whether all is well.
   Status close();
 
+  void note(const std::string& text) const { options_.on_note(text); }  // for the operator; any thread
   const RecoverySummary& recovery() const { return recovery_; }
   std::uint64_t flushes() const { return log_ ? log_->flushes() : 0; }
 
