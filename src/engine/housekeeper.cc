@@ -33,8 +33,8 @@ bool Housekeeper::is_due() const {
 Result<SnapshotMade> Housekeeper::make_snapshot() {
   const core::Lsn target = newest_sealed();
   if (target <= last_snapshot_) return SnapshotMade{};
-  std::vector<std::string> notes;
-  auto state = load_newest_snapshot(disk_, uuid_, notes);
+  std::vector<PassedOver> unreadable;
+  auto state = load_newest_snapshot(disk_, uuid_, unreadable);
   if (!state) return std::unexpected(state.error());
   const core::Lsn replay_to = mutant(Mutant::m18_snapshot_misses_the_last_record) ? target - 1 : target;
   const log::Visitor visitor = [&](const log::Record& record) { return apply_record(*state, record); };
@@ -50,6 +50,8 @@ Result<SnapshotMade> Housekeeper::make_snapshot() {
   }
   if (auto done = write_snapshot(disk_, uuid_, *state); !done) return std::unexpected(done.error());
   last_snapshot_ = target;
+  unreadable_.clear();
+  for (const PassedOver& snapshot : unreadable) unreadable_.push_back(snapshot.lsn);
   find_living(*state);
   return SnapshotMade{target, state->digest};
 }
@@ -90,6 +92,11 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
 Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
   auto snapshots = list_snapshots(disk_);
   if (!snapshots) return std::unexpected(snapshots.error());
+  // One that cannot be read covers nothing, and must not push out one that can.
+  for (const core::Lsn lsn : std::exchange(unreadable_, {})) {
+    if (std::erase(*snapshots, lsn) == 0) continue;
+    if (auto removed = remove_snapshot(disk_, lsn); !removed) return std::unexpected(removed.error());
+  }
   const bool too_many = snapshots->size() > kSnapshotsKept;
   while (snapshots->size() > kSnapshotsKept) {
     if (auto removed = remove_snapshot(disk_, snapshots->front()); !removed)

@@ -57,6 +57,7 @@ class Housekeeper {
   std::atomic<core::Lsn> last_snapshot_;
   const HousekeeperOptions options_;
   std::vector<std::pair<log::SegmentInfo, Living>> living_;  // as of the last snapshot made
+  std::vector<core::Lsn> unreadable_;                        // snapshots, when that one was made
 };
 
 }  // namespace baton::engine

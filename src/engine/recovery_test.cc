@@ -107,6 +107,24 @@ TEST(Recovery, FallsBackToTheOlderSnapshot) {
   EXPECT_FALSE(recovered->notes.empty());
 }
 
+// The next snapshot takes the place of the damaged one, not of the older one on which all depends.
+TEST(Housekeeper, RemovesASnapshotThatCannotBeRead) {
+  for (const std::size_t damaged : {0, 1}) {
+    sim::SimDisk disk;
+    HandClock clock;
+    busy(disk, clock, 4, true);
+    const auto before = list_snapshots(disk).value();
+    disk.flip_bit(snapshot_path(before[damaged]), 100, 3);
+    EXPECT_EQ(verify(disk, false)->finding, Finding::damaged);
+    const std::uint64_t digest = busy(disk, clock, 1, true);
+    const auto after = list_snapshots(disk).value();
+    ASSERT_EQ(after.size(), 2u);
+    EXPECT_EQ(after[0], before[1 - damaged]);
+    EXPECT_EQ(verify(disk, false)->finding, Finding::intact) << verify(disk, false)->message;
+    EXPECT_EQ(recover(disk, {.log = kSmallLog})->state.digest, digest);
+  }
+}
+
 // D24, T64, E10: damage to what was acknowledged is refused, not repaired; a backup is what repairs.
 TEST(Recovery, RefusesDamageInsteadOfRepairingIt) {
   sim::SimDisk disk;
