@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <utility>
@@ -26,7 +27,10 @@ int complain(const LogOptions& options, const Error& error, int exit_code = kExi
     fmt::print("{{\"error\":{},\"message\":{}}}\n", engine::json_string(word(error.code)),
                engine::json_string(error.message));
   }
-  fmt::print(stderr, "baton: {}: {}: {}\n", options.directory, word(error.code), error.message);
+  // An error of the system names its file already.
+  const bool named = error.message.find(options.directory) != std::string::npos;
+  fmt::print(stderr, "baton: {}{}{}: {}\n", named ? "" : options.directory, named ? "" : ": ",
+             word(error.code), error.message);
   return exit_code;
 }
 
@@ -54,13 +58,50 @@ Result<std::unique_ptr<log::HeldDirectory>> open_log_directory(const LogOptions&
   if (!disk) return disk;
   auto control = log::read_control(**disk);
   if (!control) return std::unexpected(control.error());
-  if (!*control) return failure(Errc::not_found, "there is no baton log in this directory");
+  if (!*control && !log::has_segments(**disk))
+    return failure(Errc::not_found, "there is no baton log in this directory");
   return disk;
 }
 
 std::string how_it_ends(const log::HeldDirectory& disk, const log::LogReport& log) {
   if (disk.process()) return "in use by process " + *disk.process();
   return log.clean ? "closed cleanly" : "not closed cleanly";
+}
+
+// Which entries were removed because snapshots cover them: those before the first that is there, and between.
+std::string removed_from(const log::LogReport& log) {
+  if (log.ranges.empty()) return {};
+  std::string text;
+  if (log.first > 1) text = fmt::format("entries before {}", log.first);
+  for (std::size_t index = 1; index < log.ranges.size(); ++index) {
+    text += fmt::format("{} {} to {}", text.empty() ? "entries" : " and", log.ranges[index - 1].last + 1,
+                        log.ranges[index].first - 1);
+  }
+  return text.empty() ? text : text + " were removed; snapshots cover them";
+}
+
+// For those who look at the entries, beside the output.
+void tell_what_was_removed(const LogOptions& options, const log::LogReport& log) {
+  const std::string removed = removed_from(log);
+  if (log.problem.kind == log::ProblemKind::none && !removed.empty())
+    fmt::print(stderr, "baton: {}: {}\n", options.directory, removed);
+}
+
+void print_verified(const engine::VerifyReport& report, const std::string& ending) {
+  const log::LogReport& log = report.log;
+  const bool whole =
+      report.finding == engine::Finding::intact || report.finding == engine::Finding::torn_tail;
+  for (const std::string& note : report.notes) fmt::print("{}\n", note);
+  if (!whole) {
+    fmt::print("readable: {}, in {} batches and {} segments, {}; {} snapshots\n", log::to_text(log.ranges),
+               log.batches, log.segments, ending, report.snapshots);
+    return;
+  }
+  fmt::print("entries {} ({} in all) in {} batches and {} segments, {}; {} snapshots\n",
+             log::to_text(log.ranges), log.records, log.batches, log.segments, ending, report.snapshots);
+  if (const std::string removed = removed_from(log); !removed.empty()) fmt::print("{}\n", removed);
+  fmt::print("{} tasks, {} payloads and results of {} bytes, digest {:016x}\n", report.tasks, report.blobs,
+             report.blob_bytes, report.digest);
 }
 
 // What is wrong with a log that was read as far as it goes.
@@ -90,10 +131,7 @@ int log_verify(const LogOptions& options) {
   } else {
     fmt::print("{}: {}\n", options.directory, name_of(report->finding));
     if (!report->message.empty()) fmt::print("{}\n", report->message);
-    fmt::print("entries {} to {} in {} batches and {} segments, {}; {} snapshots\n", log.first, log.last,
-               log.batches, log.segments, how_it_ends(**disk, log), report->snapshots);
-    fmt::print("{} tasks, {} payloads and results of {} bytes, digest {:016x}\n", report->tasks,
-               report->blobs, report->blob_bytes, report->digest);
+    print_verified(*report, how_it_ends(**disk, log));
   }
   return static_cast<int>(report->finding);
 }
@@ -112,8 +150,10 @@ int log_dump(const LogOptions& options) {
     return {};
   };
   const core::Lsn needed_from = snapshots->empty() ? 1 : snapshots->front() + 1;
-  auto survey = log::survey_log(**disk, {.needed_from = needed_from, .visitor = print});
+  auto survey =
+      log::survey_log(**disk, {.needed_from = needed_from, .older = log::Older::visit, .visitor = print});
   if (!survey) return complain(options, survey.error(), exit_code_for(survey.error()));
+  tell_what_was_removed(options, survey->report);
   return exit_code_for(options, survey->report.problem);
 }
 
@@ -131,8 +171,10 @@ int log_stat(const LogOptions& options) {
     return {};
   };
   const core::Lsn needed_from = snapshots->empty() ? 1 : snapshots->front() + 1;
-  auto survey = log::survey_log(**disk, {.needed_from = needed_from, .visitor = count});
+  auto survey =
+      log::survey_log(**disk, {.needed_from = needed_from, .older = log::Older::visit, .visitor = count});
   if (!survey) return complain(options, survey.error(), exit_code_for(survey.error()));
+  tell_what_was_removed(options, survey->report);
   std::uint64_t file_bytes = 0;
   for (const auto& segment : survey->segments) file_bytes += segment.bytes;
   if (options.json) {
@@ -148,9 +190,9 @@ int log_stat(const LogOptions& options) {
     fmt::print("}}}}\n");
     return exit_code_for(options, survey->report.problem);
   }
-  fmt::print("{} segments of {} bytes, {} snapshots, entries {} to {} (epoch {:x})\n",
-             survey->segments.size(), file_bytes, snapshots->size(), survey->report.first,
-             survey->report.last, survey->report.last_epoch);
+  fmt::print("{} segments, {} bytes in all, {} snapshots, entries {} ({} in all, epoch {:x})\n",
+             survey->segments.size(), file_bytes, snapshots->size(), log::to_text(survey->report.ranges),
+             survey->report.records, survey->report.last_epoch);
   fmt::print("{:<16} {:>12} {:>14}\n", "entry", "count", "bytes");
   for (const auto& [type, sum] : types) {
     fmt::print("{:<16} {:>12} {:>14}\n", core::name_of(static_cast<core::EventType>(type)), sum.first,
@@ -162,12 +204,21 @@ int log_stat(const LogOptions& options) {
 namespace {
 
 int copy(const LogOptions& options, std::string_view what) {
-  auto from = log::HeldDirectory::hold(options.directory);
-  if (!from) return complain(options, from.error());
+  auto from = open_log_directory(options);
+  if (!from) return complain(options, from.error(), exit_code_for(from.error()));
+  LogOptions target = options;
+  target.directory = options.target;
+  const bool is_ours = !std::filesystem::exists(options.target);  // to be taken away if the copy fails
   auto to = log::PosixDisk::open_directory(options.target);
-  if (!to) return complain(options, to.error());
+  if (!to) return complain(target, to.error());
+  if (auto fit = engine::check_target(**to); !fit) return complain(target, fit.error());
   const auto copied = engine::copy_directory(**from, **to);
-  if (!copied) return complain(options, copied.error(), exit_code_for(copied.error()));
+  if (!copied) {
+    to->reset();
+    std::error_code ignored;  // the error at hand says more
+    if (is_ours) std::filesystem::remove_all(options.target, ignored);
+    return complain(options, copied.error(), exit_code_for(copied.error()));
+  }
   if (options.json) {
     fmt::print(R"({{"segments":{},"snapshots":{},"bytes":{},"last_lsn":{}}})"
                "\n",

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "log/tail.h"
 
 namespace baton::log {
 namespace {
 
-constexpr const char* kAdvice =
-    "Restore from a backup; `baton log verify` shows how far the log can be read.";
+constexpr const char* kAdvice = "Restore from a backup.";
 
 struct FoundSegment {
   std::string path;
@@ -30,6 +31,8 @@ class Surveyor {
   Result<bool> read_older_segments();
   Result<bool> read_needed_segments();
   Result<bool> read_sealed(FoundSegment& segment, const PreviousLink& end, const Visitor& visitor);
+  Status read_what_can_be_read();
+  Visitor older_visitor() const;
   Result<bool> read_unpinned(FoundSegment& segment, const SegmentHeader& next);
   Result<bool> read_newest(FoundSegment& segment);
   Result<TailVerdict> read_to_tail(SegmentReader& reader, FileWindow& window, const SegmentHeader& header);
@@ -70,9 +73,34 @@ Result<Survey> Surveyor::run() {
                     &Surveyor::read_older_segments, &Surveyor::read_needed_segments}) {
     auto going_on = (this->*step)();
     if (!going_on) return std::unexpected(going_on.error());
-    if (!*going_on) break;
+    if (*going_on) continue;
+    if (auto done = read_what_can_be_read(); !done) return std::unexpected(done.error());
+    break;
   }
   return std::move(survey_);
+}
+
+// Whoever wants to know what is left is told, although it is of no use to a start.
+Status Surveyor::read_what_can_be_read() {
+  const bool has_begun = survey_.report.segments > 0;
+  if (options_.older == Older::skip || has_begun || !survey_.control) return {};
+  for (FoundSegment& segment : found_) {
+    auto file = open(segment.path, false);
+    if (!file) return std::unexpected(file.error());
+    FileWindow window(**file, segment.bytes);
+    SegmentReader reader(window, segment.header, segment.header.created);
+    ++survey_.report.segments;
+    for (;;) {
+      auto taken = take_batch(reader, older_visitor());
+      if (!taken) return std::unexpected(taken.error());
+      if (!*taken) break;
+    }
+  }
+  return {};
+}
+
+Visitor Surveyor::older_visitor() const {
+  return options_.older == Older::visit ? options_.visitor : Visitor();
 }
 
 Result<bool> Surveyor::read_control_file() {
@@ -173,13 +201,13 @@ Result<bool> Surveyor::check_links() {
 }
 
 Result<bool> Surveyor::read_older_segments() {
-  if (!options_.read_older) return true;
+  if (options_.older == Older::skip) return true;
   for (std::size_t index = 0; index < needed_; ++index) {
     const PreviousLink& link = found_[index + 1].header.previous;
     const bool pinned = link.first == found_[index].header.first;
     time_ = found_[index].header.created;
     if (pinned) {
-      auto whole = read_sealed(found_[index], link, {});
+      auto whole = read_sealed(found_[index], link, older_visitor());
       if (!whole || !*whole) return whole;
       continue;
     }
@@ -198,7 +226,7 @@ Result<bool> Surveyor::read_unpinned(FoundSegment& segment, const SegmentHeader&
   FileWindow window(**file, segment.bytes);
   SegmentReader reader(window, segment.header, segment.header.created);
   for (;;) {
-    auto taken = take_batch(reader, {});
+    auto taken = take_batch(reader, older_visitor());
     if (!taken) return taken;
     if (!*taken) break;
   }
@@ -236,13 +264,17 @@ Result<bool> Surveyor::take_batch(SegmentReader& reader, const Visitor& visitor)
     report.first_time = batch.time;
     report.first_epoch = batch.epoch;
   }
+  if (report.ranges.empty() || report.ranges.back().last + 1 != batch.first)
+    report.ranges.push_back({.first = batch.first});
+  report.ranges.back().last = reader.position().last;
   ++report.batches;
   report.records += batch.count;
   report.last = reader.position().last;
   report.last_time = reader.position().time;
   report.last_epoch = batch.epoch;
   if (visitor) {
-    if (auto visited = reader.visit(options_.needed_from, visitor); !visited)
+    if (auto visited = reader.visit(options_.older == Older::visit ? 1 : options_.needed_from, visitor);
+        !visited)
       return std::unexpected(visited.error());
   }
   return true;
@@ -319,11 +351,11 @@ Result<bool> Surveyor::read_newest(FoundSegment& segment) {
   if (!check_end()) return false;
   if (verdict->kind == TailKind::torn && !survey_.report.in_use) {
     survey_.damage_end = verdict->damage_end;
-    complain(ProblemKind::torn_tail, segment.path, at.end, at.last + 1, 0,
-             fmt::format(
-                 "a batch that was being written when the power went is dropped, {} bytes; nobody was told "
-                 "about it",
-                 verdict->damage_end - at.end));
+    complain(
+        ProblemKind::torn_tail, segment.path, at.end, at.last + 1, 0,
+        fmt::format("{} bytes that look like a batch cut off by a power failure, of which nobody was told; a "
+                    "start sets it aside in torn/",
+                    verdict->damage_end - at.end));
   }
   return true;
 }
@@ -348,10 +380,23 @@ bool Surveyor::check_end() {
 
 }  // namespace
 
+std::string to_text(const std::vector<LsnRange>& ranges) {
+  std::string text;
+  for (const LsnRange& range : ranges)
+    text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", range.first, range.last);
+  return text.empty() ? "nothing" : text;
+}
+
 Result<Survey> survey_log(Disk& disk, const SurveyOptions& options) { return Surveyor(disk, options).run(); }
 
+bool has_segments(Disk& disk) {
+  const auto names = disk.list("wal");
+  return names &&
+         std::ranges::any_of(*names, [](const auto& name) { return segment_first_lsn(name).has_value(); });
+}
+
 Result<LogReport> verify_log(Disk& disk, Lsn needed_from) {
-  auto survey = survey_log(disk, {.needed_from = needed_from, .read_older = true});
+  auto survey = survey_log(disk, {.needed_from = needed_from, .older = Older::check});
   if (!survey) return std::unexpected(survey.error());
   return survey->report;
 }
