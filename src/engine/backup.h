@@ -18,9 +18,9 @@ struct Copied {
 // Whether a copy may go there: Errc::conflict if it holds a log, or part of one.
 Status check_target(log::Disk& to);
 
-// Checks the source, copies it, and checks the copy. A copy that failed is taken away again; CONTROL comes last,
-// so what is left of one that was cut short is no log. A restore is the same in the other direction: a coordinator
-// started on it has a new epoch, so no lease or task id is given out twice.
+// Checks the source, copies it, and checks the copy. A copy that failed is taken away again; CONTROL comes
+// last, so what is left of one that was cut short is no log. A restore is the same in the other direction: a
+// coordinator started on it has a new epoch, so no lease or task id is given out twice.
 Result<Copied> copy_directory(log::Disk& from, log::Disk& to);
 
 }  // namespace baton::engine
