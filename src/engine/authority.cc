@@ -175,8 +175,9 @@ bool Authority::run(std::function<bool(Engine&)> now, std::function<void()> then
 
 Duration Authority::wait() {
   if (next_ < taken_.size()) {
-    // What is left over has its turn at once, or waits for room in the log, that is, for the flush in flight.
-    return log_->has_room() ? Duration{} : turns_->wait();
+    // What is left over has its turn at once, or waits for room in the log, that is, for the flush in flight
+    // or the next segment.
+    return log_->has_room() && !log_->awaits_successor() ? Duration{} : turns_->wait();
   }
   const std::lock_guard lock(mutex_);
   return inbox_.empty() ? turns_->wait() : Duration{};
@@ -207,10 +208,12 @@ void Authority::take_inbox() {
 void Authority::handle_taken() {
   constexpr std::size_t kFlushAfter = 16;
   constexpr std::size_t kPerTurn = 4096;  // so that time and the disk are looked at often enough
-  for (std::size_t handled = 1; next_ < taken_.size() && handled <= kPerTurn && handle(taken_[next_]);
-       ++handled) {
-    ++next_;
-    if (handled % kFlushAfter == 0) log_->start_flush();
+  for (std::size_t handled = 0; next_ < taken_.size() && handled < kPerTurn; ++handled, ++next_) {
+    if (handled % kFlushAfter == 0) {
+      log_->start_flush();
+      if (log_->awaits_successor()) return;
+    }
+    if (!handle(taken_[next_])) return;
   }
 }
 

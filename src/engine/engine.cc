@@ -97,7 +97,7 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
   core::Decision decision = core::decide(state_, workers_, request, moment());
   if (auto* append = std::get_if<core::Append>(&decision)) {
     const core::Lsn lsn = state_.last + 1;
-    record(append->event);
+    BATON_CHECK(record(append->event));  // there is room, or it would not have been decided
     keep_bytes(request, lsn);
     answer(ticket, std::move(append->reply));
   } else if (auto* reject = std::get_if<core::Reject>(&decision)) {

@@ -36,13 +36,16 @@ void FileLog::stop_threads() {
   if (preparer_.joinable()) preparer_.join();
 }
 
-// The end of a segment is not used before it is known whether there will be another one: on a full disk that
-// is where those who are still let in end.
 bool FileLog::has_room() const {
   const std::lock_guard lock(mutex_);
+  return writer_->has_room();
+}
+
+bool FileLog::awaits_successor() {
+  const std::lock_guard lock(mutex_);
   const Successor& successor = writer_->successor();
-  const bool known = successor.ready() || successor.last_attempt_failed() || !writer_->is_near_end();
-  return known && writer_->has_room();
+  awaited_ = !successor.ready() && !successor.last_attempt_failed() && writer_->is_near_end();
+  return awaited_;
 }
 
 Place FileLog::append(std::uint16_t type, Instant time, ByteView body) {
@@ -116,6 +119,9 @@ void FileLog::run_preparer() {
     prepare_wanted_ = false;
     lock.unlock();
     (void)writer_->successor().prepare();  // remembered there, and tried again after the next flush
+    lock.lock();
+    if (!std::exchange(awaited_, false)) continue;
+    lock.unlock();
     if (wake_) wake_();
     lock.lock();
   }

@@ -1,8 +1,9 @@
 // The log on a real disk: a thread writes and syncs while the loop goes on gathering records. As long as
 // there are records it goes from one flush to the next by itself, so that the disk never waits for the loop.
 //
-// All of Log is called by the loop thread only. `wake` is called on the flusher's thread after each flush,
-// whether it succeeded or not; the loop then looks at durable() and failure().
+// All of Log is called by the loop thread only. `wake` is called on another thread after each flush,
+// whether it succeeded or not, and when awaits_successor() has become false; the loop then looks at durable()
+// and failure().
 #pragma once
 
 #include <atomic>
@@ -35,6 +36,9 @@ class FileLog final : public Log {
   Headroom headroom() const override;
   void prepare_rotation() override;
 
+  // True near the end of a segment while the next one is being made: it is not known yet whether there will
+  // be one, and on a full disk the end is kept for those who were let in.
+  bool awaits_successor();
   // Returns when everything appended is durable, or the log has failed.
   Status settle();
   // Settles and records the clean end. Nothing may be appended afterwards.
@@ -64,6 +68,7 @@ class FileLog final : public Log {
   bool flushing_ = false;
   bool stopping_ = false;
   bool prepare_wanted_ = true;
+  bool awaited_ = false;  // somebody was told that the next segment is awaited
 
   std::thread flusher_;
   std::thread preparer_;

@@ -67,7 +67,9 @@ TEST(LogCommands, SayThatThereIsNoLogAndLeaveNothingBehind) {
         arguments.push_back(target);
       const Said said = baton(arguments);
       EXPECT_EQ(said.exit_code, kUnreadable) << command << said.errors;
-      EXPECT_TRUE(begins(said.errors, "baton: " + directory + ": NOT_FOUND: ")) << command << said.errors;
+      EXPECT_TRUE(begins(said.errors, "baton: NOT_FOUND: ") ||
+                  begins(said.errors, "baton: " + directory + ": NOT_FOUND: "))
+          << command << said.errors;
       EXPECT_TRUE(std::filesystem::is_empty(temporary.path())) << command << " " << directory;
       arguments.emplace_back("--json");
       EXPECT_TRUE(begins(baton(arguments).output, R"({"error":"NOT_FOUND","message":")")) << command;
@@ -112,7 +114,8 @@ TEST(LogDump, PrintsEachEntryOnALine) {
 TEST(LogStat, CountsEntriesByKind) {
   const Said said = baton({"log", "stat", demo_directory()});
   EXPECT_EQ(said.exit_code, 0) << said.errors;
-  EXPECT_TRUE(begins(said.output, "1 segments of 8388608 bytes, 0 snapshots, entries 1 to ")) << said.output;
+  EXPECT_TRUE(begins(said.output, "1 segments, 8388608 bytes in all, 0 snapshots, entries 1 to "))
+      << said.output;
   EXPECT_TRUE(contains(said.output, "\nTaskCreated                 4 ")) << said.output;
   EXPECT_TRUE(contains(said.output, "\nTaskCompleted               4 ")) << said.output;
   const Said json = baton({"log", "stat", demo_directory(), "--json"});
