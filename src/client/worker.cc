@@ -11,7 +11,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/check.h"
 #include "client/call.h"
 
 namespace baton::client {
@@ -52,6 +51,10 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
 
   void begin();
   void drain();
+  bool is_draining() const {
+    const std::lock_guard lock(mutex_);
+    return drains_;
+  }
   WorkerCounts counts() const {
     const std::lock_guard lock(mutex_);
     return counts_;
@@ -169,17 +172,22 @@ void Worker::Shift::fetch() {
     auto leased = client_.lease(order(count, options_.wait));
     if (!leased) report(leased.error());
     lock.lock();
-    if (!leased) {
+    if (!leased && !is_passing(leased.error().code)) {
       changed_.wait_for(lock, std::chrono::milliseconds(kPause.ms), [&] { return drains_; });
-    } else if (drains_) {
-      lock.unlock();
-      release(*leased);
-      lock.lock();
-    } else {
-      BATON_CHECK(leased->size() <= idle_);
-      idle_ -= leased->size();
-      for (Leased& task : *leased) taken_.push_back(std::move(task));
+    } else if (leased) {
+      std::vector<Leased> unwanted;  // because we drain, or because it is more than we asked for
+      for (Leased& task : *leased) {
+        if (drains_ || idle_ == 0) {
+          unwanted.push_back(std::move(task));
+        } else {
+          taken_.push_back(std::move(task));
+          --idle_;
+        }
+      }
       changed_.notify_all();
+      lock.unlock();
+      release(unwanted);
+      lock.lock();
     }
   }
 }
@@ -419,6 +427,7 @@ Result<std::unique_ptr<Worker>> Worker::start(Client& client, WorkerOptions opti
 Worker::Worker(std::shared_ptr<Shift> shift) : shift_(std::move(shift)) {}
 Worker::~Worker() { shift_->drain(); }
 void Worker::drain() { shift_->drain(); }
+bool Worker::is_draining() const { return shift_->is_draining(); }
 WorkerCounts Worker::counts() const { return shift_->counts(); }
 
 }  // namespace baton::client

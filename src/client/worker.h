@@ -69,6 +69,7 @@ class Worker {
   // For good: takes no further task, gives back what was not begun, and returns when the last handler has.
   // From any thread but a handler's.
   void drain();
+  bool is_draining() const;  // or has
   WorkerCounts counts() const;
 
  private:
