@@ -35,7 +35,9 @@ function(baton_library name)
     return()
   endif()
   add_library(baton_${name} STATIC ${sources})
-  target_include_directories(baton_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(baton_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+                                                  $<INSTALL_INTERFACE:include/baton>)
+  target_compile_features(baton_${name} PUBLIC cxx_std_23)
   target_link_libraries(baton_${name} PUBLIC ${arg_LINKS})
 endfunction()
 

@@ -67,7 +67,6 @@ class Tally {
   std::map<std::string, int> came_;
 };
 
-// X1
 TEST(Client, CarriesATaskThroughItsLife) {
   const Served server(BATON_PROGRAM);
   Client client(to(server.address()));
@@ -314,7 +313,7 @@ TEST(Client, WaitsForAServerThatIsNotThereYet) {
   EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"", 1}}));
 }
 
-// X1: it was sent, it happened, and the answer got lost.
+// It was sent, it happened, and the answer got lost.
 TEST(Client, SaysThatAnOutcomeIsUnknown) {
   Network network;
   ASSERT_TRUE(network.client.queues());  // connected
@@ -368,7 +367,7 @@ TEST(Client, RepeatsWhatMayBeRepeated) {
   EXPECT_EQ(network.direct.queues()->at(0).completed, 1u);
 }
 
-// X1: kill -9 in the middle of it, three times. What was acknowledged is there, once.
+// X2: kill -9 in the middle of it, three times. What was acknowledged is there, once.
 TEST(Client, LosesNothingWhenTheServerIsKilledAndComesBack) {
   Network network;
   constexpr int kThreads = 4;

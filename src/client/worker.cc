@@ -172,7 +172,7 @@ void Worker::Shift::fetch() {
     auto leased = client_.lease(order(count, options_.wait));
     if (!leased) report(leased.error());
     lock.lock();
-    if (!leased && !is_passing(leased.error().code)) {
+    if (!leased && leased.error().code != Errc::outcome_unknown) {
       changed_.wait_for(lock, std::chrono::milliseconds(kPause.ms), [&] { return drains_; });
     } else if (leased) {
       std::vector<Leased> unwanted;  // because we drain, or because it is more than we asked for

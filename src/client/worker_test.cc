@@ -346,7 +346,7 @@ TEST(Worker, GivesBackWhatItDidNotBegin) {
   EXPECT_EQ(back.view.failures, 0u);
 }
 
-// X1: kill -9 of the server under a busy worker. Nothing is done twice, nothing is left.
+// X2: kill -9 of the server under a busy worker. Nothing is done twice, nothing is left.
 TEST(Worker, GoesOnWhenTheServerIsKilledAndComesBack) {
   Site site;
   Proxy proxy(site.server.port());
