@@ -244,7 +244,7 @@ class Client::Calls {
         exchange_(exchange_options(options, complaint_), [this](const RespValue& push) { pushed(push); }) {}
 
   template <class T>
-  void start(Plan<T> plan, Callback<T> done, Duration deadline) {
+  void start(const Plan<T>& plan, Callback<T> done, Duration deadline) {
     auto call = std::make_unique<Call>();
     call->words = plan.command.words();
     call->count = plan.command.count();
@@ -267,11 +267,11 @@ class Client::Calls {
   }
 
   template <class T>
-  Result<T> ask(Plan<T> plan, Duration deadline) {
+  Result<T> ask(const Plan<T>& plan, Duration deadline) {
     if (exchange_.is_own_thread())
       return failure(Errc::invalid_request, "a blocking call in a callback would wait for itself");
     Awaited<T> awaited;
-    start<T>(std::move(plan), [&](Result<T> result) { awaited.set(std::move(result)); }, deadline);
+    start<T>(plan, [&](Result<T> result) { awaited.set(std::move(result)); }, deadline);
     return awaited.wait();
   }
 
@@ -310,7 +310,7 @@ class Client::Calls {
   Exchange exchange_;
 };
 
-Client::Client(ClientOptions options) : calls_(std::make_unique<Calls>(options)) {}
+Client::Client(const ClientOptions& options) : calls_(std::make_unique<Calls>(options)) {}
 Client::~Client() = default;
 
 std::uint64_t Client::listen(std::function<void(const Held&)> lost) {

@@ -5,7 +5,7 @@
 //   auto task = client.submit({.queue = "mail", .payload = "hello", .key = "greet-alice"});
 //
 // Each call has a form that blocks, and one that takes a callback, which is called once, on the client's own
-// thread; it must not block there. A call ends by its deadline, whatever happens:
+// thread; it must neither block nor throw there. A call ends by its deadline, whatever happens:
 //
 //   UNAVAILABLE        no coordinator could be reached      nothing happened
 //   DEADLINE_EXCEEDED  it was not sent in time              nothing happened
@@ -52,7 +52,7 @@ using Callback = std::function<void(Result<T>)>;
 class Client {
  public:
   // Connects when there is something to say. An address that makes no sense fails every call.
-  explicit Client(ClientOptions options);
+  explicit Client(const ClientOptions& options);
   // Calls under way end with CLOSED, or with OUTCOME_UNKNOWN if they were sent.
   ~Client();
   Client(const Client&) = delete;

@@ -5,7 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <latch>
+#include <list>
 #include <map>
 #include <mutex>
 #include <set>
@@ -184,7 +184,7 @@ TEST(Client, TakesThousandsOfCallsFromManyThreads) {
   std::set<std::string> tasks;
   Tally tally;
   {
-    std::vector<std::jthread> threads;
+    std::list<std::jthread> threads;
     for (int thread = 0; thread < kThreads; ++thread) {
       threads.emplace_back([&, thread] {
         for (int i = 0; i < kEach; ++i) {
@@ -378,7 +378,7 @@ TEST(Client, LosesNothingWhenTheServerIsKilledAndComesBack) {
   std::atomic<int> completed = 0;
   std::atomic<int> troubles = 0;
   {
-    std::vector<std::jthread> threads;
+    std::list<std::jthread> threads;
     for (int thread = 0; thread < kThreads; ++thread) {
       threads.emplace_back([&, thread] {
         for (int i = 0; !ends; ++i) {

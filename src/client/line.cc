@@ -8,6 +8,7 @@
 #include <climits>
 #include <cstring>
 #include <ctime>
+#include <ranges>
 #include <utility>
 
 #include "client/decode.h"
@@ -224,8 +225,8 @@ void Line::broke(const std::string& why, std::int64_t now) {
   }
 
   std::vector<CallPtr> unanswerable;
-  for (auto one = sent.rbegin(); one != sent.rend(); ++one) {
-    CallPtr& call = one->call;
+  for (Sent& one : sent | std::views::reverse) {
+    CallPtr& call = one.call;
     if (call->is_settled()) continue;
     if (!call->was_sent || call->may_repeat()) {
       pending_.push_front(std::move(call));
@@ -233,8 +234,8 @@ void Line::broke(const std::string& why, std::int64_t now) {
       unanswerable.push_back(std::move(call));
     }
   }
-  for (auto call = unanswerable.rbegin(); call != unanswerable.rend(); ++call)
-    tells_.settle(**call, std::unexpected(unanswered(**call, why)));
+  for (const CallPtr& call : unanswerable | std::views::reverse)
+    tells_.settle(*call, std::unexpected(unanswered(*call, why)));
 }
 
 void Line::disconnect() {

@@ -88,11 +88,11 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
   // Deals with an answer when it comes, if that is before the end.
   template <class Answer, class Deal>
   std::function<void(Answer)> later(Deal deal) {
-    return [shift = weak_from_this(), deal = std::move(deal)](Answer answer) {
+    return [shift = weak_from_this(), deal = std::move(deal)](const Answer& answer) {
       const auto alive = shift.lock();
       if (!alive) return;
       const std::lock_guard lock(alive->calling_back_);
-      if (!alive->is_deaf_) deal(std::move(answer));
+      if (!alive->is_deaf_) deal(answer);
     };
   }
   void beat();

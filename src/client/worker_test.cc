@@ -157,6 +157,7 @@ TEST(Worker, FailsTheAttemptOfAHandlerThatThrows) {
   EXPECT_EQ(ended.view.state, "failed");
   EXPECT_NE(ended.reason.find("no luck"), std::string::npos) << ended.reason;
   EXPECT_EQ(site.end_of(site.submit("int", once)).view.state, "failed");
+  worker->drain();
   EXPECT_EQ(worker->counts().failed, 2u);
 }
 

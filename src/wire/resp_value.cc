@@ -15,8 +15,9 @@ constexpr std::size_t kReservedMax = 1024;  // an announced count is believed so
 template <class T>
 bool parse_number(std::string_view text, T& value) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const char* begin = text.data();
+  const char* end = begin + text.size();
+  const auto [stop, error] = std::from_chars(begin, end, value);
   return !text.empty() && error == std::errc{} && stop == end;
 }
 
