@@ -227,7 +227,7 @@ TEST(Client, LetsNothingWaitBehindACallThatWaitsOnPurpose) {
                tally.expects<std::vector<Leased>>());
   const auto task = client.submit({.queue = "now", .payload = "x"}, seconds(10));
   ASSERT_TRUE(task) << task.error().message;
-  client.wait(task->task, seconds(60), tally.expects<Task>());
+  client.wait(task->task, seconds(10), tally.expects<Task>());
   const auto leased = client.lease({.worker = "c", .queues = {"now"}, .wait = seconds(10)});
   ASSERT_TRUE(leased && leased->size() == 1u);
   EXPECT_TRUE(client.complete(leased->front().held(), ""));
@@ -354,7 +354,7 @@ TEST(Client, RepeatsWhatMayBeRepeated) {
     outcome = verdict ? verdict->outcome : "";
     completed(std::move(verdict));
   });
-  network.client.wait(task->task, seconds(60), tally.expects<Task>());
+  network.client.wait(task->task, seconds(10), tally.expects<Task>());
   ASSERT_TRUE(eventually([&] { return network.direct.get("key:k").has_value(); }));
   ASSERT_TRUE(eventually([&] { return network.direct.get(task->task)->view.state == "completed"; }));
   network.proxy.reset();
