@@ -1,17 +1,19 @@
 # Warnings, sanitizers, ccache and mold for everything, and the three kinds of target baton has.
 
-find_program(CCACHE ccache)
-if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
-  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
-endif()
-find_program(MOLD mold)
-if(MOLD)
-  add_link_options(-fuse-ld=mold)
+if(PROJECT_IS_TOP_LEVEL)
+  find_program(CCACHE ccache)
+  if(CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+    set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
+  endif()
+  find_program(MOLD mold)
+  if(MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
 endif()
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-missing-field-initializers
-                    $<$<NOT:$<CONFIG:Release>>:-Werror>)  # at -O3 g++ 12 warns of what is not there
+                    $<$<AND:$<BOOL:${BATON_WERROR}>,$<NOT:$<CONFIG:Release>>>:-Werror>)  # at -O3 g++ 12 warns of what is not there
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # These too, inside std::vector and std::string; clang and the sanitizers look as well.
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread -Wno-restrict)

@@ -1,6 +1,6 @@
 // baton inside a program: no server, no other process, only a data directory.
 //
-//   build/dev/example_embedded my-data
+//   build/release/example_embedded my-data
 //
 // Run it twice, or kill it half-way: it goes on where the log says it was.
 #include <cstdio>

@@ -71,6 +71,7 @@ class Backstage {
 
  public:
   std::unique_ptr<engine::Authority> authority;
+  Access access = Access::open_to_all();
 
  private:
   std::unique_ptr<Reader> reader_;
@@ -81,7 +82,7 @@ class Backstage {
 class Client {
  public:
   explicit Client(Backstage& stage, const wire::RespLimits& limits = {})
-      : stage_(stage), session(stage.desk(), limits, [] {}) {}
+      : stage_(stage), session(stage.desk(), stage.access, limits, [] {}) {}
 
   void send(const std::vector<std::string>& words) {
     std::string text;

@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdio>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "cli/command_line.h"
 #include "engine/coordinator.h"
 #include "engine/describe.h"
 
@@ -65,12 +67,12 @@ class Printer {
 };
 
 struct Tally {
-  std::atomic<unsigned> crashes = 0, failures = 0, refused = 0;
+  std::atomic<unsigned> crashes = 0, failures = 0, refused = 0, completed = 0;
 };
 
 // Works until there is nothing unfinished. A crash is played by walking away from the lease: to the
 // coordinator that looks the same.
-void work(Coordinator& coordinator, unsigned number, Tally& tally) {
+void work(Coordinator& coordinator, std::uint64_t number, Tally& tally) {
   unsigned life = 1;
   std::string name = fmt::format("worker-{}.{}", number, life);
   for (;;) {
@@ -78,9 +80,9 @@ void work(Coordinator& coordinator, unsigned number, Tally& tally) {
         coordinator.lease({.ns = kNamespace, .queues = {kQueue}, .worker = name, .ttl = kTtl});
     if (!leased) return;
     if (!*leased) {
-      const auto queues = coordinator.queues(kNamespace);
-      if (!queues || queues->empty()) return;
-      const auto& counts = queues->front().counts;
+      const auto queues = coordinator.queues({.ns = kNamespace});
+      if (!queues || queues->queues.empty()) return;
+      const auto& counts = queues->queues.front().counts;
       if (counts[static_cast<std::size_t>(core::TaskState::waiting)] +
               counts[static_cast<std::size_t>(core::TaskState::leased)] ==
           0)
@@ -108,7 +110,7 @@ void work(Coordinator& coordinator, unsigned number, Tally& tally) {
                                                .task = task.task,
                                                .lease = task.lease,
                                                .result = Blob(fmt::format("sent by {}", name))});
-    if (verdict && verdict->cancelled) ++tally.refused;
+    if (verdict) ++(verdict->cancelled ? tally.refused : tally.completed);
   }
 }
 
@@ -144,7 +146,7 @@ int run_demo(const DemoOptions& demo) {
     }
   });
   Tally tally;
-  for (unsigned i = 0; i < demo.tasks; ++i) {
+  for (std::uint64_t i = 0; i < demo.tasks; ++i) {
     const auto submitted = coordinator.submit({.ns = kNamespace,
                                                .queue = kQueue,
                                                .payload = Blob(fmt::format("letter {}", i)),
@@ -156,27 +158,35 @@ int run_demo(const DemoOptions& demo) {
     }
   }
   std::vector<std::thread> workers;
-  for (unsigned i = 1; i <= demo.workers; ++i) workers.emplace_back([&, i] { work(coordinator, i, tally); });
+  for (std::uint64_t i = 1; i <= demo.workers; ++i)
+    workers.emplace_back([&, i] { work(coordinator, i, tally); });
   for (std::thread& worker : workers) worker.join();
   stop = true;
   shower.join();
 
-  const auto queues = coordinator.queues(kNamespace);
-  if (!queues) return complain(queues.error());
   if (auto closed = coordinator.close(); !closed) return complain(closed.error());
   printer.durable(UINT64_MAX);
-  const auto count = [&](core::TaskState state) {
-    return queues->empty() ? 0 : queues->front().counts[static_cast<std::size_t>(state)];
-  };
   fmt::print(
-      "\n{} workers crashed, {} attempts failed, {} came back too late and were told so.\n"
-      "All the same: {} tasks completed, each once; {} failed, {} dead.\n\n"
-      "The log is in {}. Look at it with:  baton log dump {}\n"
-      "Check it with:                      baton log verify {}\n",
-      tally.crashes.load(), tally.failures.load(), tally.refused.load(), count(core::TaskState::completed),
-      count(core::TaskState::failed), count(core::TaskState::dead), demo.directory, demo.directory,
-      demo.directory);
+      "\nIn this run: worker crashes {}, failed attempts {}, completions refused because they came too late "
+      "{}.\n"
+      "All the same, tasks completed, each once: {}.\n\n"
+      "The log is in {}. Look at it with:  {} log dump {}\n"
+      "Check it with:                      {} log verify {}\n",
+      tally.crashes.load(), tally.failures.load(), tally.refused.load(), tally.completed.load(),
+      demo.directory, demo.program, demo.directory, demo.program, demo.directory);
   return 0;
+}
+
+void add_demo_command(CommandLine& line) {
+  // The closure that runs the command shares the options with the parser that fills them.
+  auto options = std::make_shared<DemoOptions>();
+  options->program = line.program();
+  line.command("demo", "Runs tasks through workers that crash, and shows every log entry")
+      .option("--data", options->directory, "Data directory, made if need be")
+      .number("--tasks", options->tasks, "Tasks to submit", 1, 100'000)
+      .number("--workers", options->workers, "Workers at a time", 1, 64)
+      .footer("Example: " + options->program + " demo --data data --tasks 12")
+      .run([options] { return run_demo(*options); });
 }
 
 }  // namespace baton::cli

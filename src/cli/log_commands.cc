@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "cli/command_line.h"
 #include "core/event_codec.h"
 #include "engine/backup.h"
 #include "engine/describe.h"
@@ -157,10 +158,15 @@ int log_stat(const LogOptions& options) {
 namespace {
 
 int copy(const LogOptions& options, std::string_view what) {
-  auto from = log::PosixDisk::open_read_only(options.directory);
-  if (!from) return complain(options, from.error());
+  // First, so that nothing is made where there is nothing to copy.
+  auto from = open_log_directory(options);
+  if (!from) return complain(options, from.error(), exit_code_for(from.error()));
+  const LogOptions about_target{.directory = options.target, .json = options.json};
   auto to = log::PosixDisk::open_directory(options.target);
-  if (!to) return complain(options, to.error());
+  if (!to) return complain(about_target, to.error());
+  if (const auto there = log::read_control(**to); !there || *there) {
+    return complain(about_target, {Errc::conflict, "there is a log already; choose an empty directory"});
+  }
   const auto copied = engine::copy_directory(**from, **to);
   if (!copied) return complain(options, copied.error(), exit_code_for(copied.error()));
   if (options.json) {
@@ -178,5 +184,46 @@ int copy(const LogOptions& options, std::string_view what) {
 
 int log_backup(const LogOptions& options) { return copy(options, "backed up"); }
 int log_restore(const LogOptions& options) { return copy(options, "restored"); }
+
+void add_log_commands(CommandLine& line) {
+  line.group("log", "Looks at, checks, and copies a data directory");
+  // The closure that runs the command shares the options with the parser that fills them.
+  const auto add = [&](const std::string& name, const char* description, int (*run)(const LogOptions&)) {
+    auto options = std::make_shared<LogOptions>();
+    Command command = line.command("log " + name, description);
+    command.argument("directory", options->directory, "Data directory");
+    command.flag("--json", options->json, "Output for programs");
+    command.run([options, run] { return run(*options); });
+    return std::pair(command, options);
+  };
+  const std::string program = line.program();
+
+  auto [verify, verified] = add("verify", "Checks every byte and replays every entry", log_verify);
+  verify.flag("--full", verified->full, "Replay from the very first entry, not from the oldest snapshot");
+  verify.footer(
+      "Exit codes: 0 intact, 1 a torn tail that a start would drop, 2 damaged, 3 entries contradict\n"
+      "each other, 4 a segment is missing, 5 written by a newer version, 64 a wrong command line,\n"
+      "74 the directory cannot be read. The other log commands use the same.\n\n"
+      "Example: " +
+      program + " log verify data");
+
+  auto [dump, dumped] = add("dump", "Prints the entries", log_dump);
+  dump.number("--from", dumped->from, "First entry to print");
+  dump.number("--to", dumped->to, "Last entry to print, 0 for all");
+  dump.footer("Example: " + program + " log dump data --from 100 --to 120");
+
+  auto [stat, counted] = add("stat", "Sizes and counts", log_stat);
+  stat.footer("Example: " + program + " log stat data");
+
+  auto [backup, backed_up] =
+      add("backup", "Copies a directory, which may be in use, to a new one", log_backup);
+  backup.argument("target", backed_up->target, "Where to; holds no log yet");
+  backup.footer("Example: " + program + " log backup data data-backup");
+
+  auto [restore, restored] =
+      add("restore", "Makes a data directory from a backup, after checking it", log_restore);
+  restore.argument("target", restored->target, "Where to; must not exist");
+  restore.footer("Example: " + program + " log restore data-backup data-new");
+}
 
 }  // namespace baton::cli

@@ -21,4 +21,7 @@ int log_stat(const LogOptions& options);
 int log_backup(const LogOptions& options);
 int log_restore(const LogOptions& options);
 
+class CommandLine;
+void add_log_commands(CommandLine& line);
+
 }  // namespace baton::cli

@@ -13,7 +13,7 @@ namespace {
 
 using model::Random;
 
-const Bytes kBlob = Blob("bytes").bytes;
+const Bytes kBlob = Blob("bytes").bytes();
 
 // One of each type; the golden file has their bytes.
 std::vector<Event> examples() {

@@ -37,6 +37,18 @@ TaskView view_of(const State& state, const Task& task) {
   return view;
 }
 
+bool is_held_by(const State& state, const Task& task, std::string_view worker) {
+  return task.lease != 0 && worker_of(state, state.leases[task.lease]) == worker;
+}
+
+bool matches(const State& state, const Task& task, const ListTasks& query) {
+  const Queue& queue = state.queue_of(task);
+  return queue.ns == query.ns && (query.queue.empty() || queue.name == query.queue) &&
+         (!query.state || task.state == *query.state) &&
+         (query.worker.empty() || is_held_by(state, task, query.worker)) &&
+         (!query.older_than || task.since < *query.older_than);
+}
+
 }  // namespace
 
 std::optional<TaskView> view(const State& state, std::string_view ns, const TaskRef& task) {
@@ -47,7 +59,8 @@ std::optional<TaskView> view(const State& state, std::string_view ns, const Task
 
 TaskPage list(const State& state, const ListTasks& query) {
   TaskPage page;
-  const std::size_t wanted = std::min(query.count_max, kListTasksMax);
+  // At least one, so that whoever follows the cursor gets on.
+  const std::size_t wanted = std::clamp<std::size_t>(query.count_max, 1, kListTasksMax);
   std::size_t examined = 0;
   for (Slot slot = state.ids.first_from(query.from); slot != 0;
        slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
@@ -56,25 +69,26 @@ TaskPage list(const State& state, const ListTasks& query) {
       page.next = task.lsn;
       break;
     }
-    const Queue& queue = state.queue_of(task);
-    const bool matches = queue.ns == query.ns && (query.queue.empty() || queue.name == query.queue) &&
-                         (!query.state || task.state == *query.state);
-    if (matches) page.tasks.push_back(view_of(state, task));
+    if (matches(state, task, query)) page.tasks.push_back(view_of(state, task));
   }
   return page;
 }
 
-std::vector<QueueView> queues(const State& state, std::string_view ns) {
-  std::vector<QueueView> found;
-  for (Slot slot = 1; slot < state.queues.end(); ++slot) {
-    const Queue& queue = state.queues[slot];
-    if (queue.name.empty() || queue.ns != ns) continue;
+QueuePage queues(const State& state, const ListQueues& query) {
+  QueuePage page;
+  const std::size_t wanted = std::clamp<std::size_t>(query.count_max, 1, kListQueuesMax);
+  for (auto at = state.queues_by_name.upper_bound(QueueOrder::Name{query.ns, query.after});
+       at != state.queues_by_name.end() && (*at)->ns == query.ns; ++at) {
+    const Queue& queue = **at;
+    if (page.queues.size() == wanted) {
+      page.next = page.queues.back().name;
+      break;
+    }
     QueueView view{.name = queue.name, .paused = queue.paused, .counts = queue.counts};
     for (const Slot lane : queue.lanes) view.delayed += state.lanes[lane].delayed.size();
-    found.push_back(std::move(view));
+    page.queues.push_back(std::move(view));
   }
-  std::ranges::sort(found, {}, &QueueView::name);
-  return found;
+  return page;
 }
 
 }  // namespace baton::core

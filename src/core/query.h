@@ -1,4 +1,4 @@
-// Questions that change nothing: one task, a page of tasks, the queues.
+// Questions that change nothing: one task, a page of tasks, a page of queues.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,7 @@ namespace baton::core {
 
 inline constexpr std::size_t kListTasksMax = 1000;       // tasks one page holds
 inline constexpr std::size_t kListExaminedMax = 20'000;  // tasks looked at to fill it
+inline constexpr std::size_t kListQueuesMax = 1000;      // queues one page holds
 
 struct TaskView {
   TaskId id;
@@ -42,9 +43,11 @@ struct QueueView {
 
 struct ListTasks {
   std::string ns;
-  std::string queue;               // empty: all
-  std::optional<TaskState> state;  // none: all
-  Lsn from = 0;                    // cursor: lsn of the first task to look at
+  std::string queue;                  // empty: all
+  std::optional<TaskState> state;     // none: all
+  std::string worker;                 // leased by; empty: leased or not
+  std::optional<Instant> older_than;  // `since` before this
+  Lsn from = 0;                       // cursor: lsn of the first task to look at
   std::size_t count_max = 100;
 };
 struct TaskPage {
@@ -52,8 +55,19 @@ struct TaskPage {
   Lsn next = 0;  // where to go on, 0 at the end
 };
 
+struct ListQueues {
+  std::string ns;
+  std::string after;  // cursor: names behind this one; empty: from the first
+  std::size_t count_max = kListQueuesMax;
+};
+struct QueuePage {
+  std::vector<QueueView> queues;  // by name
+  std::string next;               // `after` of the next page, empty at the end
+};
+
 std::optional<TaskView> view(const State& state, std::string_view ns, const TaskRef& task);
+// A page may be empty and not the last: only so many tasks are looked at.
 TaskPage list(const State& state, const ListTasks& query);
-std::vector<QueueView> queues(const State& state, std::string_view ns);  // by name
+QueuePage queues(const State& state, const ListQueues& query);
 
 }  // namespace baton::core

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,14 +16,35 @@
 
 namespace baton::core {
 
-// Bytes of a request and their hash, computed by whoever builds the request, off the loop.
-struct Blob {
-  Bytes bytes;
-  std::uint64_t hash = 0;
-
+// Bytes of a request and their hash, computed by whoever builds the request, off the loop. The hash decides
+// what is a repetition and what a conflict, so the two cannot be changed apart.
+class Blob {
+ public:
   Blob() = default;
-  explicit Blob(Bytes content) : bytes(std::move(content)), hash(bytes.empty() ? 0 : content_hash(bytes)) {}
+  explicit Blob(Bytes content)
+      : bytes_(std::move(content)), hash_(bytes_.empty() ? 0 : content_hash(bytes_)) {}
   explicit Blob(std::string_view text) : Blob(Bytes(bytes_of(text).begin(), bytes_of(text).end())) {}
+  Blob(const Blob&) = default;
+  Blob& operator=(const Blob&) = default;
+  Blob(Blob&& from) noexcept : bytes_(std::exchange(from.bytes_, {})), hash_(std::exchange(from.hash_, 0)) {}
+  Blob& operator=(Blob&& from) noexcept {
+    bytes_ = std::exchange(from.bytes_, {});
+    hash_ = std::exchange(from.hash_, 0);
+    return *this;
+  }
+  ~Blob() = default;
+
+  const Bytes& bytes() const { return bytes_; }
+  std::uint64_t hash() const { return hash_; }  // 0 if there are no bytes
+  // The bytes for somebody else; none are left here.
+  Bytes take() {
+    hash_ = 0;
+    return std::exchange(bytes_, {});
+  }
+
+ private:
+  Bytes bytes_;
+  std::uint64_t hash_ = 0;
 };
 
 // A task is named by its id, or by the key it was submitted under.

@@ -90,6 +90,7 @@ Slot make_queue(State& state, std::string_view ns, std::string_view name) {
   state.queues[slot].ns = ns;
   state.queues[slot].name = name;
   state.queue_names.insert(key, slot);
+  state.queues_by_name.insert(&state.queues[slot]);
   return slot;
 }
 
@@ -129,6 +130,7 @@ void forget_if_empty(State& state, Slot slot) {
   const Queue& queue = state.queues[slot];
   if (!queue.lanes.empty() || queue.paused) return;
   state.queue_names.erase(ScopedName(queue.ns, queue.name));
+  state.queues_by_name.erase(&queue);
   state.queues.give_back(slot);
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,19 @@ struct Queue {
   }
 };
 
+// By namespace, then by name; both are bytes. A pointer does as a key because a slab never moves what it
+// holds.
+struct QueueOrder {
+  using is_transparent = void;
+  struct Name {
+    std::string_view ns, name;
+    friend auto operator<=>(const Name&, const Name&) = default;
+  };
+  static Name name_of(const Queue* queue) { return {queue->ns, queue->name}; }
+  static Name name_of(const Name& name) { return name; }
+  bool operator()(const auto& a, const auto& b) const { return name_of(a) < name_of(b); }
+};
+
 struct LeaseHolder {
   std::string name;  // with its namespace
   std::uint64_t hash = 0;
@@ -76,8 +90,9 @@ struct State {
   Slab<LeaseHolder> holders;
 
   IdIndex ids;
-  NameMap keys;          // to tasks
-  NameMap queue_names;   // to queues
+  NameMap keys;         // to tasks
+  NameMap queue_names;  // to queues
+  std::set<const Queue*, QueueOrder> queues_by_name;
   NameMap holder_names;  // to holders
   Timer expiries;        // of leases
   TaskList doomed;       // waiting, with no attempt left

@@ -1,26 +1,41 @@
-// How much the disk still has room for. Completions must get through when submissions no longer do, so space
-// for them is set aside: the rest of the current segment, its successor, and room for a snapshot.
+// How much the disk still has room for. Completions must get through when submissions no longer do, and a
+// snapshot must get done, for without one no segment is ever removed. So space is set aside for both:
+//
+//   free:  [ completions ][ log until the next snapshot is due ][ that snapshot ][ submissions …
+//
+// A snapshot leaves alone what is set aside for completions. The log in between is why it can be made at all:
+// if submissions and snapshots stopped at the same point, a disk that baton filled would stay full.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "engine/engine.h"
+#include "log/format.h"
 
 namespace baton::engine {
 
 struct DiskRoom {
   std::uint64_t free_bytes = 0;
   std::uint64_t segment_bytes = 0;
-  std::uint64_t batch_bytes_max = 0;  // with padding
-  std::uint64_t left_in_segment = 0;  // of the one being written
-  bool successor_ready = true;        // the next segment's file is there, or can be made
+  std::uint64_t batch_bytes_max = 0;   // with padding
+  std::uint64_t left_in_segment = 0;   // of the one being written
+  bool successor_ready = true;         // the next segment's file is there, or can be made
+  std::uint64_t snapshot_every = 0;    // bytes of log between two snapshots
+  std::uint64_t snapshot_to_come = 0;  // bytes the next one will take, or the one being written still takes
 };
 
+// The rest of the current segment, its successor, and one more.
+constexpr std::uint64_t set_aside_for_completions(std::uint64_t segment_bytes) { return 3 * segment_bytes; }
+
+// Whoever makes snapshots rarely, or by hand, does not wait for one with the disk held free.
+inline constexpr std::uint64_t kSegmentsUntilSnapshotMax = 4;
+
 inline Admission admission_for(const DiskRoom& room) {
-  const std::uint64_t reserve = 3 * room.segment_bytes;
-  // The log goes to a new segment where a largest batch might not fit, and one may be filling already.
-  const std::uint64_t margin = std::max(room.segment_bytes / 8, 2 * room.batch_bytes_max);
+  const std::uint64_t reserve =
+      set_aside_for_completions(room.segment_bytes) +
+      std::min(room.snapshot_every, kSegmentsUntilSnapshotMax * room.segment_bytes) + room.snapshot_to_come;
+  const std::uint64_t margin = log::end_margin(room.segment_bytes, room.batch_bytes_max);
   if (!room.successor_ready && room.left_in_segment < margin) return Admission::closed;
   if (!room.successor_ready || room.free_bytes < reserve) return Admission::no_submissions;
   return Admission::open;

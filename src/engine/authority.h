@@ -54,7 +54,9 @@ class Authority {
   const Engine& engine() const { return *engine_; }  // for the driving thread
 
   const RecoverySummary& recovery() const { return recovery_; }
-  std::uint64_t flushes() const { return log_ ? log_->flushes() : 0; }
+  std::uint64_t flushes() const { return log_ ? log_->stats().flushes.load() : 0; }
+  const log::FlushStats& flush_stats() const { return log_->stats(); }
+  core::Lsn durable() const { return log_->durable(); }
 
  private:
   struct Asked {

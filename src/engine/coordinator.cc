@@ -14,6 +14,10 @@ std::unexpected<Error> gone() {
                  "the coordinator has stopped; whether the request was recorded is for a restart to tell");
 }
 
+std::unexpected<Error> not_taken() {
+  return failure(Errc::closed, "the coordinator has stopped, and the request was not taken");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Coordinator>> Coordinator::open(const std::string& directory,
@@ -33,10 +37,13 @@ void Coordinator::ask(core::Request request, std::function<void(engine::Answer)>
 template <class Reply>
 Result<Reply> Coordinator::call(core::Request request) {
   std::optional<engine::Answer> answer;
+  bool taken = false;
   engine::await([&](std::shared_ptr<void> ticket) {
-    ask(std::move(request),
+    taken = loop_->authority().ask(
+        std::move(request),
         [&answer, ticket = std::move(ticket)](engine::Answer given) { answer = std::move(given); });
   });
+  if (!taken) return not_taken();
   if (!answer) return gone();
   if constexpr (std::same_as<Reply, engine::Answer>) {
     return std::move(*answer);
@@ -127,14 +134,14 @@ Status Coordinator::inspect(const std::function<void(const core::State&)>& look)
 Status Coordinator::inspect_engine(const std::function<void(engine::Engine&)>& look) {
   bool looked = false;
   engine::await([&](std::shared_ptr<void> ticket) {
-    loop_->authority().run(
+    (void)loop_->authority().run(
         [&look](engine::Engine& engine) {
           look(engine);
           return true;
         },
         [&looked, ticket = std::move(ticket)] { looked = true; });
   });
-  if (!looked) return gone();
+  if (!looked) return failure(Errc::closed, "the coordinator has stopped");
   return {};
 }
 
@@ -148,6 +155,15 @@ Result<core::TaskView> Coordinator::get(const std::string& ns, const TaskRef& ta
 }
 
 Result<core::TaskPage> Coordinator::list(core::ListTasks query) {
+  if (!core::is_name(query.ns)) {
+    return failure(Errc::invalid_request, "the namespace must be 1 to 128 graphic ASCII characters");
+  }
+  if (!query.queue.empty() && !core::is_name(query.queue)) {
+    return failure(Errc::invalid_request, "the queue must be empty or 1 to 128 graphic ASCII characters");
+  }
+  if (query.count_max < 1 || query.count_max > core::kListTasksMax) {
+    return failure(Errc::invalid_request, "a page is 1 to 1000 tasks");
+  }
   core::TaskPage page;
   if (auto done = inspect([&](const core::State& state) { page = core::list(state, query); }); !done) {
     return std::unexpected(done.error());
@@ -155,12 +171,12 @@ Result<core::TaskPage> Coordinator::list(core::ListTasks query) {
   return page;
 }
 
-Result<std::vector<core::QueueView>> Coordinator::queues(const std::string& ns) {
-  std::vector<core::QueueView> found;
-  if (auto done = inspect([&](const core::State& state) { found = core::queues(state, ns); }); !done) {
+Result<core::QueuePage> Coordinator::queues(core::ListQueues query) {
+  core::QueuePage page;
+  if (auto done = inspect([&](const core::State& state) { page = core::queues(state, query); }); !done) {
     return std::unexpected(done.error());
   }
-  return found;
+  return page;
 }
 
 Result<Bytes> Coordinator::read(const core::BlobRef& blob) { return loop_->authority().read(blob); }

@@ -81,7 +81,7 @@ class Coordinator {
 
   Result<core::TaskView> get(const std::string& ns, const TaskRef& task);  // Errc::not_found
   Result<core::TaskPage> list(core::ListTasks query);
-  Result<std::vector<core::QueueView>> queues(const std::string& ns);
+  Result<core::QueuePage> queues(core::ListQueues query);
   // The bytes a view or a grant refers to. Errc::corrupt if they are not what was written.
   Result<Bytes> read(const core::BlobRef& blob);
 
@@ -92,7 +92,8 @@ class Coordinator {
   // Runs `look` on the coordinator's thread and returns when all it saw is durable.
   Status inspect(const std::function<void(const core::State&)>& look);
 
-  // Makes a snapshot now and removes what is no longer needed, as happens by itself every so often.
+  // Makes a snapshot up to the end of the newest sealed segment, and removes what is no longer needed, as
+  // happens by itself every so often. Does nothing if no segment was sealed since the last one.
   Status make_snapshot();
   const RecoverySummary& recovery() const;
   std::uint64_t flushes() const;  // since the start

@@ -86,6 +86,7 @@ TEST(Coordinator, RefusesADirectoryThatIsInUse) {
   const auto second = Coordinator::open(data.path(), small_log());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, Errc::locked);
+  EXPECT_NE(second.error().message.find("already open in this process"), std::string::npos);
   ASSERT_TRUE(first->close());
   EXPECT_TRUE(Coordinator::open(data.path(), small_log()));
 }
@@ -97,6 +98,7 @@ TEST(Coordinator, AnswersClosedAfterItWasClosed) {
   const auto late = coordinator->submit({.ns = "n", .queue = "q"});
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Errc::closed);
+  EXPECT_NE(late.error().message.find("was not taken"), std::string::npos) << late.error().message;
   EXPECT_EQ(coordinator->make_snapshot().error().code, Errc::closed);
 }
 
@@ -168,8 +170,8 @@ TEST(Coordinator, ServesManyCallersAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(completed, kThreads * kTasks);
-  const auto queues = coordinator->queues("n");
-  EXPECT_EQ(queues->front().counts[static_cast<std::size_t>(core::TaskState::completed)],
+  const auto queues = coordinator->queues({.ns = "n"});
+  EXPECT_EQ(queues->queues.front().counts[static_cast<std::size_t>(core::TaskState::completed)],
             static_cast<std::uint64_t>(kThreads * kTasks));
   EXPECT_TRUE(coordinator->close());
 }
@@ -207,6 +209,25 @@ TEST(Coordinator, ListsTasksPageByPage) {
     from = page->next;
   } while (from != 0);
   EXPECT_EQ(seen, 25u);
+  EXPECT_TRUE(coordinator->close());
+}
+
+// X3
+TEST(Coordinator, RefusesAPageOfNoOrTooManyTasks) {
+  const TemporaryDirectory data;
+  auto coordinator = opened(data.path());
+  for (const core::ListTasks& fine : {core::ListTasks{.ns = "n", .count_max = 1},
+                                      core::ListTasks{.ns = "n", .count_max = core::kListTasksMax}}) {
+    EXPECT_TRUE(coordinator->list(fine));
+  }
+  for (const core::ListTasks& odd :
+       {core::ListTasks{.ns = "n", .count_max = 0},
+        core::ListTasks{.ns = "n", .count_max = core::kListTasksMax + 1}, core::ListTasks{.ns = ""},
+        core::ListTasks{.ns = "two words"}, core::ListTasks{.ns = "n", .queue = "two words"}}) {
+    const auto page = coordinator->list(odd);
+    ASSERT_FALSE(page);
+    EXPECT_EQ(page.error().code, Errc::invalid_request);
+  }
   EXPECT_TRUE(coordinator->close());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <ctime>
 #include <ranges>
 
 #include "core/event_codec.h"
@@ -12,16 +13,26 @@ namespace {
 
 using namespace core;
 
+// In UTC, as in ISO 8601.
+std::string utc_text(Instant at) {
+  const std::int64_t ms = ((at.ms % 1000) + 1000) % 1000;
+  const std::time_t whole = (at.ms - ms) / 1000;
+  std::tm parts{};
+  if (gmtime_r(&whole, &parts) == nullptr) return std::to_string(at.ms) + "ms";
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, ms);
+}
+
 class Fields {
  public:
   void number(std::string_view name, std::uint64_t value) {
-    all_.push_back({name, std::to_string(value), true});
+    all_.push_back({name, std::to_string(value), std::to_string(value)});
   }
   void text(std::string_view name, std::string_view value) {
-    if (!value.empty()) all_.push_back({name, std::string(value), false});
+    if (!value.empty()) all_.push_back({name, std::string(value), json_string(value)});
   }
   void instant(std::string_view name, Instant value) {
-    if (value != Instant{}) all_.push_back({name, std::to_string(value.ms), true});
+    if (value != Instant{}) all_.push_back({name, utc_text(value), std::to_string(value.ms)});
   }
   void bytes(std::string_view name, const BlobView& blob) {
     if (!blob.bytes.empty()) number(name, blob.bytes.size());
@@ -38,8 +49,9 @@ void tell(Fields& out, const TaskCreated& e) {
   out.instant("eligible_at", e.eligible_at);
   if (e.retry_of != TaskId{}) out.text("retry_of", to_text(e.retry_of));
   if (e.retry != RetryPolicy{}) {
-    out.text("retry", fmt::format("{}x,{}ms*{}%<={}ms~{}%", e.retry.max_failures, e.retry.base.ms,
-                                  e.retry.factor_percent, e.retry.max.ms, e.retry.jitter_percent));
+    out.text("retry",
+             fmt::format("max_failures:{},base:{}ms,factor:{}%,max:{}ms,jitter:{}%", e.retry.max_failures,
+                         e.retry.base.ms, e.retry.factor_percent, e.retry.max.ms, e.retry.jitter_percent));
   }
   if (e.max_attempts != kDefaultMaxAttempts) out.number("max_attempts", e.max_attempts);
   if (e.max_hold.ms != 0) out.number("max_hold_ms", static_cast<std::uint64_t>(e.max_hold.ms));
@@ -87,10 +99,9 @@ void tell(Fields& out, const SnapshotTaken& e) {
 }
 void tell(Fields&, const Sealed&) {}
 
-std::string clock_text(Instant at) {
-  const std::int64_t day_ms = ((at.ms % 86'400'000) + 86'400'000) % 86'400'000;
-  return fmt::format("{:02}:{:02}:{:02}.{:03}", day_ms / 3'600'000, day_ms / 60'000 % 60, day_ms / 1000 % 60,
-                     day_ms % 1000);
+// Clients know a task by its id; every later entry names it by its lsn.
+std::string id_of(const Event& event, const Stamp& stamp) {
+  return std::holds_alternative<TaskCreated>(event) ? to_text(TaskId{stamp.epoch, stamp.lsn}) : "";
 }
 
 }  // namespace
@@ -103,7 +114,8 @@ std::vector<Field> fields_of(const Event& event) {
 
 std::string describe(const Event& event, const Stamp& stamp) {
   std::string line =
-      fmt::format("{:>8}  {}  {:<14}", stamp.lsn, clock_text(stamp.time), core::name_of(type_of(event)));
+      fmt::format("{:>8}  {}  {:<14}", stamp.lsn, utc_text(stamp.time), core::name_of(type_of(event)));
+  if (const std::string id = id_of(event, stamp); !id.empty()) line += " id=" + id;
   for (const Field& field : fields_of(event)) line += fmt::format(" {}={}", field.name, field.value);
   return line;
 }
@@ -126,8 +138,9 @@ std::string json_string(std::string_view text) {
 std::string describe_json(const Event& event, const Stamp& stamp) {
   std::string line = fmt::format(R"({{"lsn":{},"epoch":{},"time_ms":{},"type":"{}")", stamp.lsn, stamp.epoch,
                                  stamp.time.ms, core::name_of(type_of(event)));
+  if (const std::string id = id_of(event, stamp); !id.empty()) line += R"(,"id":)" + json_string(id);
   for (const Field& field : fields_of(event)) {
-    line += fmt::format(",\"{}\":{}", field.name, field.is_number ? field.value : json_string(field.value));
+    line += fmt::format(",\"{}\":{}", field.name, field.json);
   }
   return line + '}';
 }

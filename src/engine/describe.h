@@ -13,13 +13,14 @@ namespace baton::engine {
 
 struct Field {
   std::string_view name;
-  std::string value;
-  bool is_number = false;
+  std::string value;  // for people
+  std::string json;   // for programs
 };
 
 std::vector<Field> fields_of(const core::Event& event);
 
-// "     42  12:30:01.250  LeaseGranted    task=41 worker=w1 attempt=1 …". Payloads are shown by size alone.
+// "      42  2026-11-15T12:30:01.250Z  LeaseGranted   task=41 worker=w1 attempt=1 …". Payloads are shown by
+// size alone. docs/log-format.md explains a line.
 std::string describe(const core::Event& event, const core::Stamp& stamp);
 // The same as one line of JSON.
 std::string describe_json(const core::Event& event, const core::Stamp& stamp);

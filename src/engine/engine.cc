@@ -111,7 +111,7 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
 // The bytes are in the log and out of the state; the cache has the only other copy.
 void Engine::keep_bytes(core::Request& request, core::Lsn lsn) {
   auto* submit = std::get_if<core::SubmitTask>(&request);
-  if (submit != nullptr && !submit->payload.bytes.empty()) cache_.keep(lsn, std::move(submit->payload.bytes));
+  if (submit != nullptr && !submit->payload.bytes().empty()) cache_.keep(lsn, submit->payload.take());
 }
 
 void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {

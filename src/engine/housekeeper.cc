@@ -1,9 +1,12 @@
 #include "engine/housekeeper.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/mutant.h"
+#include "engine/admission.h"
 #include "engine/recovery.h"
 #include "engine/snapshot.h"
 #include "log/replay.h"
@@ -15,6 +18,15 @@ constexpr std::uint64_t kMovedBytesPerRound = std::uint64_t{64} << 20;  // copie
 constexpr std::size_t kSnapshotsKept = 2;
 
 }  // namespace
+
+Housekeeper::Housekeeper(log::Disk& disk, log::Segments& segments, const log::Uuid& uuid,
+                         core::Lsn last_snapshot, HousekeeperOptions options)
+    : disk_(disk), segments_(segments), uuid_(uuid), last_snapshot_(last_snapshot), options_(options) {
+  if (last_snapshot == 0) return;
+  // An estimate of what is to come: without it a snapshot that grows too large is noticed a little later.
+  newest_bytes_ = snapshot_bytes(disk_, last_snapshot).value_or(0);
+  snapshot_to_come_ = newest_bytes_;
+}
 
 core::Lsn Housekeeper::newest_sealed() const {
   const auto segments = segments_.list();
@@ -30,9 +42,37 @@ bool Housekeeper::is_due() const {
   return sealed >= options_.snapshot_every_bytes;
 }
 
+Status Housekeeper::check_room(std::uint64_t needed) const {
+  const auto free = disk_.free_bytes();
+  if (!free) return std::unexpected(free.error());
+  const std::uint64_t set_aside = set_aside_for_completions(segments_.list().back().bytes);
+  if (*free >= needed + set_aside) return {};
+  return failure(Errc::no_space,
+                 fmt::format("it needs {} bytes or more besides {} that are set aside, and {} are free; free "
+                             "some space on the disk of the data directory, for without snapshots the log "
+                             "grows",
+                             needed, set_aside, *free));
+}
+
+// While it is written, what is to come becomes less as what is free does.
+Result<std::uint64_t> Housekeeper::write(const core::State& state) {
+  const std::uint64_t expected = snapshot_to_come_;
+  std::uint64_t reached = 0;
+  auto written = write_snapshot(disk_, uuid_, state, [&](std::uint64_t so_far, std::uint64_t next) {
+    reached = so_far + next;
+    snapshot_to_come_ = expected - std::min(expected, reached);
+    return check_room(next);  // the state may have grown since the last one, or somebody else fills the disk
+  });
+  // After a failure it is known to be at least as large as it got.
+  snapshot_to_come_ = written ? 0 : std::max(expected, reached);
+  return written;
+}
+
 Result<SnapshotMade> Housekeeper::make_snapshot() {
   const core::Lsn target = newest_sealed();
   if (target <= last_snapshot_) return SnapshotMade{};
+  // Before the replay, which would be for nothing.
+  if (auto room = check_room(snapshot_to_come_); !room) return std::unexpected(room.error());
   std::vector<std::string> notes;
   auto state = load_newest_snapshot(disk_, uuid_, notes);
   if (!state) return std::unexpected(state.error());
@@ -48,7 +88,9 @@ Result<SnapshotMade> Housekeeper::make_snapshot() {
       if (segment.last <= target) (void)segments_.remove(segment.first);
     }
   }
-  if (auto done = write_snapshot(disk_, uuid_, *state); !done) return std::unexpected(done.error());
+  auto written = write(*state);
+  if (!written) return std::unexpected(written.error());
+  newest_bytes_ = *written;
   last_snapshot_ = target;
   find_living(*state);
   return SnapshotMade{target, state->digest};
@@ -87,19 +129,23 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
   }
 }
 
+Status Housekeeper::remove_old_snapshots(std::vector<core::Lsn>& snapshots) {
+  if (snapshots.size() <= kSnapshotsKept) return {};
+  while (snapshots.size() > kSnapshotsKept) {
+    if (auto removed = remove_snapshot(disk_, snapshots.front()); !removed) return removed;
+    snapshots.erase(snapshots.begin());
+  }
+  // Before any segment goes: a power cut must not bring back a snapshot without the segments that follow it.
+  return disk_.sync_directory("snap");
+}
+
 Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
   auto snapshots = list_snapshots(disk_);
   if (!snapshots) return std::unexpected(snapshots.error());
-  const bool too_many = snapshots->size() > kSnapshotsKept;
-  while (snapshots->size() > kSnapshotsKept) {
-    if (auto removed = remove_snapshot(disk_, snapshots->front()); !removed)
-      return std::unexpected(removed.error());
-    snapshots->erase(snapshots->begin());
-  }
-  // Before any segment goes: a power cut must not bring back a snapshot without the segments that follow it.
-  if (too_many) {
-    if (auto synced = disk_.sync_directory("snap"); !synced) return std::unexpected(synced.error());
-  }
+  const Status removed_old = remove_old_snapshots(*snapshots);
+  // Only now is room for one more asked for: the new snapshot stands where the oldest one stood.
+  snapshot_to_come_ = newest_bytes_;
+  if (!removed_old) return std::unexpected(removed_old.error());
   std::vector<core::MoveBlob> moves;
   std::uint64_t moved_bytes = 0;
   if (snapshots->size() < kSnapshotsKept) return moves;
@@ -116,7 +162,7 @@ Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
       auto bytes = segments_.read(move.from.lsn, move.from.offset, move.from.length);
       if (!bytes) return std::unexpected(bytes.error());
       move.blob = core::Blob(std::move(*bytes));
-      if (move.blob.hash != move.from.hash) {
+      if (move.blob.hash() != move.from.hash) {
         return failure(Errc::corrupt,
                        "a payload in the log is damaged; run `baton log verify` and restore from a backup");
       }

@@ -4,7 +4,7 @@
 // checks the loop's. A segment goes only when two snapshots cover it and nothing live points into it; one
 // that is nearly dead has its last living blobs copied to the head of the log first.
 //
-// Thread: runs on one thread at a time, beside the loop; is_due() may be asked by any.
+// Thread: runs on one thread at a time, beside the loop; what is const may be asked by any.
 #pragma once
 
 #include <atomic>
@@ -31,12 +31,15 @@ struct SnapshotMade {
 class Housekeeper {
  public:
   Housekeeper(log::Disk& disk, log::Segments& segments, const log::Uuid& uuid, core::Lsn last_snapshot,
-              HousekeeperOptions options)
-      : disk_(disk), segments_(segments), uuid_(uuid), last_snapshot_(last_snapshot), options_(options) {}
+              HousekeeperOptions options);
 
   // Whether enough log has been sealed since the last snapshot.
   bool is_due() const;
+  std::uint64_t snapshot_every() const { return options_.snapshot_every_bytes; }
+  // Bytes that the next snapshot will need on the disk, as far as the last one tells.
+  std::uint64_t snapshot_to_come() const { return snapshot_to_come_; }
   // Replays to the end of the newest sealed segment and writes the state there. Nothing to do: lsn 0.
+  // Errc::no_space rather than to use what is set aside for completions.
   Result<SnapshotMade> make_snapshot();
   // To be called once the snapshot's SnapshotTaken is durable. What it returns is to be asked of the engine:
   // blobs that keep nearly dead segments alive.
@@ -48,6 +51,9 @@ class Housekeeper {
     std::vector<core::MoveBlob> blobs;  // without their bytes
   };
   core::Lsn newest_sealed() const;
+  Status check_room(std::uint64_t needed) const;
+  Result<std::uint64_t> write(const core::State& state);
+  Status remove_old_snapshots(std::vector<core::Lsn>& snapshots);
   void find_living(const core::State& state);
   void note(const core::BlobRef& blob, core::MoveBlob mover);
 
@@ -56,6 +62,8 @@ class Housekeeper {
   const log::Uuid uuid_;
   std::atomic<core::Lsn> last_snapshot_;
   const HousekeeperOptions options_;
+  std::uint64_t newest_bytes_ = 0;  // length of the newest snapshot's file
+  std::atomic<std::uint64_t> snapshot_to_come_ = 0;
   std::vector<std::pair<log::SegmentInfo, Living>> living_;  // as of the last snapshot made
 };
 

@@ -44,8 +44,9 @@ std::unexpected<Error> damaged(core::Lsn lsn, std::string_view what) {
   return failure(Errc::corrupt, fmt::format("{}: {}", snapshot_path(lsn), what));
 }
 
-Status write_content(log::File& file, const log::Uuid& uuid, const core::State& state) {
-  if (auto done = file.write(0, header_of(uuid, state)); !done) return done;
+Result<std::uint64_t> write_content(log::File& file, const log::Uuid& uuid, const core::State& state,
+                                    const MayGoOn& may_go_on) {
+  if (auto done = file.write(0, header_of(uuid, state)); !done) return std::unexpected(done.error());
   std::uint64_t offset = kHeaderBytes;
   core::StateWriter writer(state);
   Bytes piece;
@@ -55,10 +56,15 @@ Status write_content(log::File& file, const log::Uuid& uuid, const core::State& 
     const ByteView content = ByteView(piece).subspan(8);
     store(piece.data(), static_cast<std::uint32_t>(content.size()));
     store(piece.data() + 4, piece_crc(number, content));
-    if (auto done = file.write(offset, piece); !done) return done;
+    if (may_go_on) {
+      if (auto may = may_go_on(offset, piece.size()); !may) return std::unexpected(may.error());
+    }
+    if (auto done = file.write(offset, piece); !done) return std::unexpected(done.error());
     offset += piece.size();
-    if (!more) return file.sync();
+    if (!more) break;
   }
+  if (auto done = file.sync(); !done) return std::unexpected(done.error());
+  return offset;
 }
 
 Status check_header(ByteView bytes, const log::Uuid& uuid, core::Lsn lsn) {
@@ -81,21 +87,29 @@ Status check_header(ByteView bytes, const log::Uuid& uuid, core::Lsn lsn) {
 
 std::string snapshot_path(core::Lsn lsn) { return fmt::format("snap/{:016x}.snap", lsn); }
 
-Status write_snapshot(log::Disk& disk, const log::Uuid& uuid, const core::State& state) {
-  if (auto made = disk.make_directory("snap"); !made) return made;
+Result<std::uint64_t> write_snapshot(log::Disk& disk, const log::Uuid& uuid, const core::State& state,
+                                     const MayGoOn& may_go_on) {
+  if (auto made = disk.make_directory("snap"); !made) return std::unexpected(made.error());
   if (auto removed = disk.remove(kUnfinished); !removed && removed.error().code != Errc::not_found)
-    return removed;
+    return std::unexpected(removed.error());
   auto file = disk.create(kUnfinished, 0);
   if (!file) return std::unexpected(file.error());
-  Status done = write_content(**file, uuid, state);
-  if (!done) {
+  auto written = write_content(**file, uuid, state, may_go_on);
+  if (!written) {
     (void)disk.remove(kUnfinished);  // it may be what filled the disk
-    return done;
+    return written;
   }
-  done = disk.rename(kUnfinished, snapshot_path(state.last));
+  Status done = disk.rename(kUnfinished, snapshot_path(state.last));
   if (done) done = disk.sync_directory("snap");
   if (done) done = disk.sync_directory("");
-  return done;
+  if (!done) return std::unexpected(done.error());
+  return written;
+}
+
+Result<std::uint64_t> snapshot_bytes(log::Disk& disk, core::Lsn lsn) {
+  auto file = disk.open(snapshot_path(lsn));
+  if (!file) return std::unexpected(file.error());
+  return (*file)->size();
 }
 
 Result<core::State> read_snapshot(log::Disk& disk, const log::Uuid& uuid, core::Lsn lsn) {

@@ -4,6 +4,7 @@
 //   snap/<lsn, 16 hex digits>.snap   [ header, 64 ][ length, crc, piece ] … [ 0, crc ]
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/state.h"
@@ -12,8 +13,15 @@
 
 namespace baton::engine {
 
-// Appears under its name only when all of it is on the medium.
-Status write_snapshot(log::Disk& disk, const log::Uuid& uuid, const core::State& state);
+// Asked before each piece: so many bytes were written, so many would follow. An error ends the writing, and
+// nothing is left.
+using MayGoOn = std::function<Status(std::uint64_t written, std::uint64_t next)>;
+
+// Appears under its name only when all of it is on the medium. Gives the length of the file.
+Result<std::uint64_t> write_snapshot(log::Disk& disk, const log::Uuid& uuid, const core::State& state,
+                                     const MayGoOn& may_go_on = {});
+// Length of a snapshot's file.
+Result<std::uint64_t> snapshot_bytes(log::Disk& disk, core::Lsn lsn);
 Result<core::State> read_snapshot(log::Disk& disk, const log::Uuid& uuid, core::Lsn lsn);
 Result<std::vector<core::Lsn>> list_snapshots(log::Disk& disk);  // oldest first
 Status remove_snapshot(log::Disk& disk, core::Lsn lsn);

@@ -44,7 +44,9 @@ bool Turns::end() {
                                       .segment_bytes = around_.log_options.segment_bytes,
                                       .batch_bytes_max = log::batch_extent_max(around_.log_options),
                                       .left_in_segment = headroom.left_in_segment,
-                                      .successor_ready = headroom.can_rotate}));
+                                      .successor_ready = headroom.can_rotate,
+                                      .snapshot_every = around_.housekeeper.snapshot_every(),
+                                      .snapshot_to_come = around_.housekeeper.snapshot_to_come()}));
   if (!due) return false;
   disk_checked_ = now;
   look_at_wall_clock();

@@ -1,10 +1,21 @@
 #include "log/file_log.h"
 
+#include <time.h>
+
 #include <utility>
 
 #include "base/check.h"
 
 namespace baton::log {
+namespace {
+
+std::uint64_t now_us() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
+}  // namespace
 
 FileLog::FileLog(std::unique_ptr<LogWriter> writer, std::function<void()> wake)
     : writer_(std::move(writer)), wake_(std::move(wake)), durable_(writer_->durable()) {
@@ -25,9 +36,13 @@ void FileLog::stop_threads() {
   if (preparer_.joinable()) preparer_.join();
 }
 
+// The end of a segment is not used before it is known whether there will be another one: on a full disk that
+// is where those who are still let in end.
 bool FileLog::has_room() const {
   const std::lock_guard lock(mutex_);
-  return writer_->has_room();
+  const Successor& successor = writer_->successor();
+  const bool known = successor.ready() || successor.last_attempt_failed() || !writer_->is_near_end();
+  return known && writer_->has_room();
 }
 
 Place FileLog::append(std::uint16_t type, Instant time, ByteView body) {
@@ -73,11 +88,12 @@ void FileLog::run_flusher() {
 void FileLog::flush_all(std::unique_lock<std::mutex>& lock) {
   while (auto flush = error_ || stopping_ ? std::nullopt : writer_->begin_flush()) {
     lock.unlock();
+    const std::uint64_t began = now_us();
     const Status done = writer_->perform(*flush);
+    stats_.count(now_us() - began, flush->last - durable(), flush->bytes.size());
     lock.lock();
     if (done) {
       durable_.store(flush->last, std::memory_order_release);
-      flushes_.fetch_add(1, std::memory_order_relaxed);
       writer_->finish(std::move(*flush));
     } else {
       error_ = done.error();  // the first and last: no flush follows a failed one
@@ -100,6 +116,7 @@ void FileLog::run_preparer() {
     prepare_wanted_ = false;
     lock.unlock();
     (void)writer_->successor().prepare();  // remembered there, and tried again after the next flush
+    if (wake_) wake_();
     lock.lock();
   }
 }

@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "log/flush_stats.h"
 #include "log/log.h"
 #include "log/writer.h"
 
@@ -39,7 +40,7 @@ class FileLog final : public Log {
   // Settles and records the clean end. Nothing may be appended afterwards.
   Status close();
 
-  std::uint64_t flushes() const { return flushes_.load(std::memory_order_relaxed); }
+  const FlushStats& stats() const { return stats_; }
   std::uint32_t epoch() const { return writer_->epoch(); }
   Segments& segments() { return writer_->segments(); }  // may be read from any thread
 
@@ -52,7 +53,7 @@ class FileLog final : public Log {
   std::unique_ptr<LogWriter> writer_;
   std::function<void()> wake_;
   std::atomic<Lsn> durable_;
-  std::atomic<std::uint64_t> flushes_ = 0;
+  FlushStats stats_;
 
   mutable std::mutex mutex_;  // guards the writer's appending side and everything below
   std::condition_variable flusher_wakes_;

@@ -46,6 +46,11 @@ struct Options {
 };
 std::size_t record_bytes_max(const Options& options);    // the body of one record
 std::uint64_t batch_extent_max(const Options& options);  // the largest batch, padded
+// The log goes to a new segment where a largest batch might not fit, and one may be filling already. So this
+// much before the end of a segment there should be another, or nothing more be let in.
+constexpr std::uint64_t end_margin(std::uint64_t segment_bytes, std::uint64_t batch_extent) {
+  return segment_bytes / 8 > 2 * batch_extent ? segment_bytes / 8 : 2 * batch_extent;
+}
 bool is_reasonable(const Options& options);
 
 // Where a segment's predecessor ends. It turns "as far as it can be read" into "exactly up to here".

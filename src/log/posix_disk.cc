@@ -94,6 +94,9 @@ Status PosixDisk::take_lock() {
     if (errno != EWOULDBLOCK) return std::unexpected(system_error(errno, "lock", path));
     char pid[32] = {};
     const ssize_t got = ::pread(lock_, pid, sizeof pid - 1, 0);
+    if (got > 0 && pid == std::to_string(::getpid())) {
+      return failure(Errc::locked, fmt::format("{} is already open in this process", directory_));
+    }
     return failure(Errc::locked, fmt::format("{} is in use by another process{}{}; stop it first", directory_,
                                              got > 0 ? ", probably " : "", got > 0 ? pid : ""));
   }

@@ -33,17 +33,27 @@ void Segments::extend_newest(Lsn last) {
 }
 
 Status Segments::remove(Lsn first) {
-  const std::lock_guard lock(mutex_);
-  const auto found = segments_.find(first);
-  if (found == segments_.end())
-    return failure(Errc::not_found, fmt::format("there is no segment {}", segment_path(first)));
-  if (std::next(found) == segments_.end()) {
-    return failure(Errc::wrong_state, fmt::format("{} is the newest segment and stays", segment_path(first)));
+  SegmentInfo leaving;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = segments_.find(first);
+    if (found == segments_.end())
+      return failure(Errc::not_found, fmt::format("there is no segment {}", segment_path(first)));
+    if (std::next(found) == segments_.end()) {
+      return failure(Errc::wrong_state,
+                     fmt::format("{} is the newest segment and stays", segment_path(first)));
+    }
+    leaving = found->second;
+    segments_.erase(found);
+    open_.erase(first);  // before the file is unlinked: closing it afterwards would do the long work in here
   }
-  if (auto removed = disk_.remove(segment_path(first)); !removed) return removed;
-  segments_.erase(found);
-  open_.erase(first);
-  return {};
+  // On the disk nothing happens but this, so a crash in between leaves what a lost unlink leaves.
+  auto removed = disk_.remove(segment_path(first));
+  if (!removed) {
+    const std::lock_guard lock(mutex_);
+    segments_.emplace(first, leaving);  // so that it is tried again
+  }
+  return removed;
 }
 
 Result<std::shared_ptr<File>> Segments::file_with(Lsn lsn) {

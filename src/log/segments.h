@@ -1,6 +1,6 @@
 // The segments on disk, and the way back to the bytes of a record that lies in one of them.
 //
-// Used from two threads: the loop adds and removes, a reader fetches payloads.
+// Used from several threads: a flush adds, the housekeeper removes, readers fetch payloads.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ class Segments {
   std::vector<SegmentInfo> list() const;  // oldest first; the last one is being written
   void add(const SegmentInfo& segment);
   void extend_newest(Lsn last);
-  // The newest segment stays: it says where the log ends.
+  // The newest segment stays: it says where the log ends. Nobody waits for the file to go, which may take
+  // long.
   Status remove(Lsn first);
 
   // Reads `length` bytes at `offset` of the segment that holds `lsn`, all or nothing. The record has to be

@@ -48,6 +48,10 @@ class LogWriter {
   Place append(std::uint16_t type, Instant time, ByteView body);
   // What the segment being written can still take; 0 before the first one.
   std::uint64_t left_in_segment() const { return options_.segment_bytes - next_offset_; }
+  bool is_near_end() const {
+    const std::uint64_t left = left_in_segment();
+    return left > 0 && left < end_margin(options_.segment_bytes, batch_extent_max(options_));
+  }
   Lsn last() const { return last_; }
   Lsn durable() const { return durable_; }
   std::uint32_t epoch() const { return epoch_; }

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+#include <thread>
+
 #include "log/recovery.h"
 #include "tests/sim/sim_disk.h"
 
@@ -164,6 +167,46 @@ TEST(Segments, KeepTheNewestAndForgetARemovedOne) {
   ASSERT_TRUE(writer->segments().remove(segments[0].first));
   EXPECT_EQ(writer->segments().list().size(), 2u);
   EXPECT_EQ(writer->segments().read(first.lsn, first.offset, 7).error().code, Errc::not_found);
+}
+
+// Rotations and readers need the list, and removing a large file takes tens of milliseconds.
+TEST(Segments, HoldNobodyUpWhileAFileIsRemoved) {
+  SimDisk disk;
+  auto writer = writer_on(disk);
+  while (writer->segments().list().size() < 3) {
+    writer->append(1, Instant{0}, bytes_of("payload"));
+    ASSERT_TRUE(flush(*writer));
+  }
+  std::promise<std::size_t> seen;
+  std::thread other;
+  bool held_up = false;
+  disk.before_operation = [&] {
+    other = std::thread([&] { seen.set_value(writer->segments().list().size()); });
+    held_up = seen.get_future().wait_for(std::chrono::seconds(5)) != std::future_status::ready;
+  };
+  EXPECT_TRUE(writer->segments().remove(writer->segments().list().front().first));
+  disk.before_operation = {};
+  ASSERT_TRUE(other.joinable());
+  other.join();
+  EXPECT_FALSE(held_up);
+  EXPECT_EQ(writer->segments().list().size(), 2u);
+}
+
+TEST(Segments, StayWhenTheirFileCannotBeRemoved) {
+  SimDisk disk;
+  auto writer = writer_on(disk);
+  Place first;
+  while (writer->segments().list().size() < 2) {
+    const Place place = writer->append(1, Instant{0}, bytes_of("payload"));
+    if (first.lsn == 0) first = place;
+    ASSERT_TRUE(flush(*writer));
+  }
+  const auto segments = writer->segments().list();
+  disk.fail_operation(disk.operations() + 1);
+  EXPECT_FALSE(writer->segments().remove(segments[0].first));
+  EXPECT_EQ(writer->segments().list(), segments);
+  EXPECT_EQ(text_of(writer->segments().read(first.lsn, first.offset, 7).value()), "payload");
+  EXPECT_TRUE(writer->segments().remove(segments[0].first));
 }
 
 TEST(Segments, ReopenTheirFilesWhenThereAreMoreThanAreKeptOpen) {

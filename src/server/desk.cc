@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/event_codec.h"
 #include "core/prospect.h"
 
 namespace baton::server {
 
 Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher) {
   Operation& accepted = *operation.release();
+  accepted.desk_ = this;
   accepted.finisher_ = &finisher;
   accepted.outstanding_ = 1;  // so that it is not finished before it has asked for everything
   accepted.begin(*this);
@@ -31,9 +33,12 @@ void Desk::settle(Operation& operation) {
 
 void Desk::ask(Operation& operation, std::size_t index, core::Request request) {
   ++operation.outstanding_;
-  const auto done = [this, index, at = &operation](engine::Answer answer) {
-    at->answered(*this, index, std::move(answer));
-    settle(*at);
+  // Two words, so that it needs no memory of its own.
+  const auto done = [index, at = &operation](engine::Answer answer) {
+    Desk& desk = *at->desk_;
+    if (!answer.reply) ++desk.counters.rejections[word(answer.reply.error().code)];
+    at->answered(desk, index, std::move(answer));
+    desk.settle(*at);
   };
   authority_.ask(std::move(request), done);
 }
@@ -82,6 +87,7 @@ void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) 
 }
 
 void Desk::recorded(const core::Event& event) {
+  ++counters.entries[core::name_of(core::type_of(event))];
   if (!waiters_.anyone_waits()) return;
   if (const auto* created = std::get_if<core::TaskCreated>(&event)) {
     waiters_.task_came(created->ns, created->queue);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/authority.h"
+#include "server/counters.h"
 #include "server/operation.h"
 #include "server/reader.h"
 #include "server/waiters.h"
@@ -16,6 +17,8 @@ namespace baton::server {
 class Desk {
  public:
   Desk(engine::Authority& authority, Reader& reader) : authority_(authority), reader_(reader) {}
+
+  Counters counters;
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);

@@ -46,6 +46,7 @@ class Operation {
 
  private:
   friend class Desk;
+  Desk* desk_ = nullptr;
   Finisher* finisher_ = nullptr;  // none once it is gone
   std::size_t outstanding_ = 0;
 };

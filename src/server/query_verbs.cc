@@ -17,6 +17,8 @@ constexpr Parameter kWait[] = {
 constexpr Parameter kTasks[] = {
     {"queue", Kind::text, Place::option, "Of this queue only"},
     {"state", Kind::text, Place::option, "waiting, leased, completed, failed or dead"},
+    {"worker", Kind::text, Place::option, "Leased by this worker only"},
+    {"older_than_ms", Kind::number, Place::option, "In their state for longer than this only"},
     {"count", Kind::number, Place::option, "Tasks on a page at most; 100 if not given"},
     {"cursor", Kind::number, Place::option, "Where to go on, as the page before said"}};
 
@@ -104,10 +106,11 @@ class TaskOperation final : public Operation {
 
 class ListOperation final : public Operation {
  public:
-  explicit ListOperation(core::ListTasks query) : query_(std::move(query)) {}
+  ListOperation(core::ListTasks query, std::optional<Duration> age) : query_(std::move(query)), age_(age) {}
 
   void begin(Desk& desk) override { desk.look(*this); }
   void look(engine::Engine& engine) override {
+    if (age_) query_.older_than = engine.now() - *age_;
     page_ = core::list(engine.state(), query_);
     lsn_ = engine.state().last;
   }
@@ -122,6 +125,7 @@ class ListOperation final : public Operation {
 
  private:
   core::ListTasks query_;
+  const std::optional<Duration> age_;
   core::TaskPage page_;
   core::Lsn lsn_ = 0;
 };
@@ -144,7 +148,11 @@ std::optional<core::TaskState> parse_state(std::string_view text) {
 }
 
 std::unique_ptr<Operation> tasks(const std::string& ns, Arguments& arguments) {
-  core::ListTasks query{.ns = ns, .queue = std::string(arguments.text("queue"))};
+  core::ListTasks query{.ns = ns,
+                        .queue = std::string(arguments.text("queue")),
+                        .worker = std::string(arguments.text("worker"))};
+  std::optional<Duration> age;
+  if (arguments.has("older_than_ms")) age = arguments.duration("older_than_ms", {});
   if (arguments.has("state")) {
     query.state = parse_state(arguments.text("state"));
     if (!query.state)
@@ -152,14 +160,15 @@ std::unique_ptr<Operation> tasks(const std::string& ns, Arguments& arguments) {
   }
   query.from = arguments.number("cursor", 0, INT64_MAX);
   query.count_max = arguments.number("count", 100, core::kListTasksMax);
-  return std::make_unique<ListOperation>(std::move(query));
+  return std::make_unique<ListOperation>(std::move(query), age);
 }
 
 constexpr Verb kVerbs[] = {
     {"get", Permission::query, kGet, get,
-     "A task, its payload, and its result or the reason of its last failure"},
-    {"wait", Permission::query, kWait, wait, "As GET, once the task has ended or the time is over"},
-    {"tasks", Permission::query, kTasks, tasks, "A page of tasks, in the order in which they were submitted"},
+     "A task, its payload, and its result or the reason of its last failure", "Task"},
+    {"wait", Permission::query, kWait, wait, "As GET, once the task has ended or the time is over", "Task"},
+    {"tasks", Permission::query, kTasks, tasks, "A page of tasks, in the order in which they were submitted",
+     "Tasks"},
 };
 
 }  // namespace

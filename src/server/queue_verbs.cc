@@ -10,6 +10,9 @@ namespace {
 
 constexpr Parameter kQueue{"queue", Kind::text, Place::position, "Queue"};
 constexpr Parameter kOneQueue[] = {kQueue};
+constexpr Parameter kQueues[] = {
+    {"count", Kind::number, Place::option, "Queues on a page at most; 1000 if not given"},
+    {"cursor", Kind::text, Place::option, "Where to go on, as the page before said"}};
 constexpr Parameter kPurge[] = {kQueue,
                                 {"count", Kind::number, Place::option, "Tasks at most; 1024 if not given"}};
 constexpr Parameter kHeartbeat[] = {{"worker", Kind::text, Place::position, "Name of the worker"},
@@ -18,19 +21,19 @@ constexpr Parameter kHeartbeat[] = {{"worker", Kind::text, Place::position, "Nam
 
 class QueuesOperation final : public Operation {
  public:
-  explicit QueuesOperation(std::string ns) : ns_(std::move(ns)) {}
+  explicit QueuesOperation(core::ListQueues query) : query_(std::move(query)) {}
 
   void begin(Desk& desk) override { desk.look(*this); }
   void look(engine::Engine& engine) override {
-    queues_ = core::queues(engine.state(), ns_);
+    page_ = core::queues(engine.state(), query_);
     lsn_ = engine.state().last;
   }
   void write(ReplyWriter& reply) override {
-    reply.map(2);
+    reply.map(3);
     reply.member("lsn", lsn_);
     reply.name("queues");
-    reply.list(queues_.size());
-    for (const core::QueueView& queue : queues_) {
+    reply.list(page_.queues.size());
+    for (const core::QueueView& queue : page_.queues) {
       reply.map(3 + core::kTaskStates);
       reply.member("queue", queue.name);
       reply.name("paused");
@@ -39,11 +42,12 @@ class QueuesOperation final : public Operation {
       for (std::size_t state = 0; state < core::kTaskStates; ++state)
         reply.member(core::name_of(static_cast<core::TaskState>(state)), queue.counts[state]);
     }
+    reply.member("cursor", page_.next);
   }
 
  private:
-  const std::string ns_;
-  std::vector<core::QueueView> queues_;
+  const core::ListQueues query_;
+  core::QueuePage page_;
   core::Lsn lsn_ = 0;
 };
 
@@ -77,8 +81,11 @@ class HeartbeatOperation final : public Operation {
   core::Lsn lsn_ = 0;
 };
 
-std::unique_ptr<Operation> queues(const std::string& ns, Arguments&) {
-  return std::make_unique<QueuesOperation>(ns);
+std::unique_ptr<Operation> queues(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<QueuesOperation>(
+      core::ListQueues{.ns = ns,
+                       .after = std::string(arguments.text("cursor")),
+                       .count_max = arguments.number("count", core::kListQueuesMax, core::kListQueuesMax)});
 }
 
 std::unique_ptr<Operation> heartbeat(const std::string& ns, Arguments& arguments) {
@@ -103,11 +110,13 @@ std::unique_ptr<Operation> purge(const std::string& ns, Arguments& arguments) {
 }
 
 constexpr Verb kVerbs[] = {
-    {"queues", Permission::query, {}, queues, "The queues, with how many tasks are in which state"},
-    {"heartbeat", Permission::work, kHeartbeat, heartbeat, "A worker's word about itself"},
-    {"pause", Permission::admin, kOneQueue, pause, "No task of this queue is leased any more"},
-    {"resume", Permission::admin, kOneQueue, resume, "Tasks of this queue are leased again"},
-    {"purge", Permission::admin, kPurge, purge, "Forgets finished tasks of a queue now, oldest first"},
+    {"queues", Permission::query, kQueues, queues,
+     "A page of queues by name, with how many tasks are in which state", "Queues"},
+    {"heartbeat", Permission::work, kHeartbeat, heartbeat, "A worker's word about itself", "Heard"},
+    {"pause", Permission::admin, kOneQueue, pause, "No task of this queue is leased any more", "Committed"},
+    {"resume", Permission::admin, kOneQueue, resume, "Tasks of this queue are leased again", "Committed"},
+    {"purge", Permission::admin, kPurge, purge, "Forgets finished tasks of a queue now, oldest first",
+     "Purged"},
 };
 
 }  // namespace

@@ -25,15 +25,32 @@ bool RespSession::wants_more() const {
   return !closing_ && !blocked_ && slots_.size() < kUnderWayMax && output_.size() < kOutputBytesMax;
 }
 
+// Whole commands are read where they lie; only the beginning of one that is not whole is kept.
 void RespSession::receive(std::string_view bytes) {
-  input_ += bytes;
-  run_commands();
+  if (input_.empty()) {
+    input_ = bytes.substr(run_commands(bytes));
+  } else {
+    input_ += bytes;
+    resume();
+  }
 }
 
-void RespSession::run_commands() {
-  if (std::exchange(running_, true)) return;  // a command that finishes at once leads here again
+void RespSession::resume() {
+  if (input_.empty() || running_) return;
+  const std::size_t done = run_commands(input_);
+  if (done == input_.size()) {
+    std::string().swap(input_);  // an idle connection costs little
+  } else {
+    input_.erase(0, done);
+  }
+}
+
+// Returns how many bytes of `input` are done with.
+std::size_t RespSession::run_commands(std::string_view input) {
+  running_ = true;
+  std::size_t done = 0;
   while (wants_more()) {
-    const auto found = parser_.parse(std::string_view(input_).substr(begun_));
+    const auto found = parser_.parse(input.substr(done));
     if (found == wire::RespParser::Found::nothing) break;
     if (found == wire::RespParser::Found::broken) {
       std::string text;
@@ -43,16 +60,10 @@ void RespSession::run_commands() {
       break;
     }
     if (!parser_.arguments().empty()) run(parser_.arguments());
-    begun_ += parser_.consumed();
-  }
-  if (begun_ == input_.size()) {
-    input_.clear();
-    begun_ = 0;
-    if (input_.capacity() > 4096) input_.shrink_to_fit();  // an idle connection costs little
-  } else if (begun_ > input_.size() / 2) {
-    input_.erase(0, std::exchange(begun_, 0));
+    done += parser_.consumed();
   }
   running_ = false;
+  return done;
 }
 
 void RespSession::run(const std::vector<std::string_view>& words) {
@@ -65,6 +76,7 @@ void RespSession::run(const std::vector<std::string_view>& words) {
                   fmt::format("there is no command '{:.40}'; COMMAND lists them", words[0]));
     return put(std::move(text));
   }
+  if (!may(*verb, reply)) return put(std::move(text));
   if (auto read = arguments_.read(verb->parameters, std::span(words).subspan(1)); !read) {
     reply.error(word(read.error().code), read.error().message);
     return put(std::move(text));
@@ -74,9 +86,36 @@ void RespSession::run(const std::vector<std::string_view>& words) {
     reply.error(word(arguments_.complaint()->code), arguments_.complaint()->message);
     return put(std::move(text));
   }
+  ++desk_.counters.commands[verb->name];
   blocked_ = operation->is_blocking();
   slots_.push_back({.operation = operation.get()});
   desk_.accept(std::move(operation), *this);
+}
+
+bool RespSession::may(const Verb& verb, wire::RespWriter& reply) const {
+  if (!principal_) {
+    reply.error("NOAUTH", "say who you are first: AUTH token, or AUTH name token");
+  } else if (!principal_->may(verb.permission, ns_)) {
+    reply.error("NOPERM", fmt::format("'{}' may not {} in namespace '{}'", principal_->name(),
+                                      name_of(verb.permission), ns_));
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool RespSession::authenticate(std::span<const std::string_view> name_and_token, wire::RespWriter& reply) {
+  if (!access_.needs_token()) return true;
+  // Redis clients that have only a token send it alone, or under the name "default".
+  std::string_view name = name_and_token.size() > 1 ? name_and_token[0] : "";
+  if (name == "default") name = "";
+  if (auto found = access_.find(name, name_and_token.back())) {
+    principal_ = std::move(found);
+    return true;
+  }
+  ++desk_.counters.rejections["WRONGPASS"];
+  reply.error("WRONGPASS", "no such name and token");
+  return false;
 }
 
 // Commands about the connection itself, and what ordinary Redis clients expect of a server.
@@ -87,6 +126,12 @@ bool RespSession::run_own(const std::vector<std::string_view>& words, std::strin
     words.size() > 1 ? reply.bulk(words[1]) : reply.simple("PONG");
   } else if (same_word(name, "hello")) {
     hello(words, text);
+  } else if (same_word(name, "auth")) {
+    if (words.size() != 2 && words.size() != 3) {
+      reply.error("INVALID_REQUEST", "AUTH needs a token, or a name and a token");
+    } else if (authenticate(std::span(words).subspan(1), reply)) {
+      reply.simple("OK");
+    }
   } else if (same_word(name, "quit")) {
     reply.simple("OK");
     closing_ = true;
@@ -112,6 +157,16 @@ void RespSession::hello(const std::vector<std::string_view>& words, std::string&
   if (words.size() > 1 && known) version_ = words[1] == "3" ? 3 : 2;
   wire::RespWriter reply(text, version_);
   if (!known) return reply.error("NOPROTO", "this server speaks RESP 2 and 3");
+  for (std::size_t at = 2; at < words.size();) {
+    if (same_word(words[at], "auth") && words.size() - at > 2) {
+      if (!authenticate(std::span(words).subspan(at + 1, 2), reply)) return;
+      at += 3;
+    } else if (same_word(words[at], "setname") && words.size() - at > 1) {
+      at += 2;
+    } else {
+      return reply.error("INVALID_REQUEST", "HELLO [version [AUTH name token] [SETNAME name]]");
+    }
+  }
   reply.map(3);
   reply.bulk("server");
   reply.bulk("baton");

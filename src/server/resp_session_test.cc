@@ -162,6 +162,59 @@ TEST(RespSession, NamespacesDoNotSeeEachOther) {
   EXPECT_THAT(client.ask({"LEASE", "w", "q"}), HasSubstr("tasks *0"));
 }
 
+// X4
+TEST(RespSession, ServesThoseItKnowsAndAsFarAsTheyMay) {
+  const NewToken ci = make_token();
+  Backstage stage;
+  stage.access = Access::read("ci " + ci.hash + " default=submit").value();
+  Client client(stage);
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH "));
+  EXPECT_THAT(client.ask({"QUEUES"}), StartsWith("-NOAUTH "));
+  EXPECT_EQ(client.ask({"PING"}), "+PONG ");
+  EXPECT_THAT(client.ask({"AUTH", "wrong"}), StartsWith("-WRONGPASS "));
+  EXPECT_THAT(client.ask({"AUTH", "ops", ci.token}), StartsWith("-WRONGPASS "));
+  EXPECT_THAT(client.ask({"HELLO", "2", "AUTH", "ci", "wrong"}), StartsWith("-WRONGPASS "));
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH "));
+  EXPECT_EQ(client.ask({"AUTH", "ci", ci.token}), "+OK ");
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
+  EXPECT_THAT(client.ask({"LEASE", "w", "q"}),
+              StartsWith("-NOPERM 'ci' may not work in namespace 'default'"));
+  client.ask({"USE", "other"});
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), StartsWith("-NOPERM "));
+  Client second(stage);
+  EXPECT_THAT(second.ask({"HELLO", "2", "AUTH", "default", ci.token}), HasSubstr("baton"));
+  EXPECT_THAT(second.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
+}
+
+TEST(RespSession, ListsTasksByWorkerAndAge) {
+  Backstage stage;
+  Client client(stage);
+  for (const char* worker : {"v", "w"}) {
+    client.ask({"SUBMIT", "q", worker});
+    client.ask({"LEASE", worker, "q"});
+  }
+  client.ask({"SUBMIT", "q", "nobody's"});
+  EXPECT_THAT(client.ask({"TASKS"}), HasSubstr("tasks *3"));
+  const std::string held = client.ask({"TASKS", "WORKER", "w"});
+  EXPECT_THAT(held, HasSubstr("tasks *1"));
+  EXPECT_EQ(member(held, "worker"), "w");
+  EXPECT_THAT(client.ask({"TASKS", "OLDER_THAN_MS", "3600000"}), HasSubstr("tasks *0"));
+}
+
+TEST(RespSession, ListsQueuesPageByPage) {
+  Backstage stage;
+  Client client(stage);
+  for (const char* queue : {"c", "a", "b"}) client.ask({"SUBMIT", queue, "x"});
+  const std::string first = client.ask({"QUEUES", "COUNT", "2"});
+  EXPECT_THAT(first, HasSubstr("queues *2"));
+  EXPECT_EQ(member(first, "queue"), "a");
+  EXPECT_EQ(member(first, "cursor"), "b");
+  const std::string second = client.ask({"QUEUES", "COUNT", "2", "CURSOR", "b"});
+  EXPECT_THAT(second, HasSubstr("queues *1"));
+  EXPECT_EQ(member(second, "queue"), "c");
+  EXPECT_EQ(member(second, "cursor"), "");
+}
+
 // X3
 TEST(RespSession, RefusesBadInputAndStaysInStep) {
   Backstage stage;
@@ -186,6 +239,7 @@ TEST(RespSession, RefusesBadInputAndStaysInStep) {
       {{"COMPLETE", "1-2", "1-2-3"}, "-NOT_FOUND "},
       {{"GET", "key:"}, "-INVALID_REQUEST a task is named by"},
       {{"TASKS", "STATE", "sleeping"}, "-INVALID_REQUEST state must be"},
+      {{"QUEUES", "COUNT", "1001"}, "-INVALID_REQUEST count must be"},
       {{"USE", ""}, "-INVALID_REQUEST USE needs a namespace"},
   };
   for (const auto& [words, reply] : cases) EXPECT_THAT(client.ask(words), StartsWith(reply)) << words[0];

@@ -16,7 +16,11 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "engine/authority.h"
+#include "server/access.h"
 #include "server/desk.h"
+#include "server/http_session.h"
+#include "server/metrics.h"
+#include "server/openapi.h"
 #include "server/reader.h"
 #include "server/resp_session.h"
 
@@ -29,11 +33,28 @@ using ErrorCode = boost::system::error_code;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
+// Whoever can reach a port may use it, unless a token or a certificate is asked for.
+Status check_exposure(const ServerOptions& options) {
+  if (!options.tokens.empty() || (options.tls && !options.tls->client_ca.empty())) return {};
+  for (const Address* address : {&options.listen, options.http ? &*options.http : &options.listen}) {
+    ErrorCode error;
+    const auto host = asio::ip::make_address(address->host, error);
+    if (!error && !host.is_loopback())
+      return failure(
+          Errc::permission_denied,
+          fmt::format("{}:{} can be reached from other machines, so give --tokens FILE (see `baton "
+                      "token`) or --tls-client-ca FILE, or listen on 127.0.0.1",
+                      address->host, address->port));
+  }
+  return {};
+}
+
 }  // namespace
 
 class Server::Sockets {
  public:
-  explicit Sockets(ServerOptions options) : options_(std::move(options)), acceptor_(io_), signals_(io_) {}
+  explicit Sockets(ServerOptions options)
+      : options_(std::move(options)), acceptor_(io_), http_acceptor_(io_), signals_(io_) {}
   ~Sockets() {
     connections_.clear();
     reader_.reset();
@@ -45,36 +66,50 @@ class Server::Sockets {
     asio::post(io_, [this] { begin_stop(); });
   }
   const Address& address() const { return options_.listen; }
+  const std::optional<Address>& http_address() const { return options_.http; }
   const RecoverySummary& recovery() const { return authority_->recovery(); }
 
  private:
   struct Connection {
-    Connection(tcp::socket opened, Desk& desk, std::function<void()> changed)
-        : socket(std::move(opened)), session(desk, {}, std::move(changed)) {}
+    Connection(tcp::socket opened, std::unique_ptr<Session> begun, std::uint64_t& alike)
+        : socket(std::move(opened)), session(std::move(begun)), open(alike) {
+      ++open;
+    }
+    ~Connection() { --open; }
 
     tcp::socket socket;
-    RespSession session;
-    bool reading = false;  // waits to be readable
-    bool writing = false;  // waits to be writable
-    bool touched = false;  // is in touched_
-    bool ended = false;    // the other side will send no more
+    std::unique_ptr<Session> session;
+    std::unique_ptr<TlsFilter> tls;  // none: the session's bytes go as they are
+    Instant stuck_since;             // when it last got on
+    std::uint64_t& open;             // connections of this kind
+    bool reading = false;            // waits to be readable
+    bool writing = false;            // waits to be writable
+    bool touched = false;            // is in touched_
+    bool ended = false;              // the other side will send no more
   };
   using Id = std::uint64_t;
 
-  Status listen();
-  void accept();
+  static Status listen(tcp::acceptor& acceptor, Address& address);
+  void accept(tcp::acceptor& acceptor);
   void begin_stop();
+  void wait_for_signal();
   void touch(Id id);
   void wait_to_read(Id id, Connection& connection);
   void read(Id id);
+  Status take(Connection& connection, std::string_view bytes);
+  std::string& outgoing(Connection& connection);
   void write_touched();
+  void close_stuck();
+  Status read_secrets();
   void write(Id id);
   void close(Id id);
-  void turn();
+  std::optional<Page> page(std::string_view path) const;
 
   ServerOptions options_;
   asio::io_context io_{1};
   tcp::acceptor acceptor_;
+  tcp::acceptor http_acceptor_;
+  Pages pages_ = [this](std::string_view path) { return page(path); };
   asio::signal_set signals_;
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
@@ -83,10 +118,35 @@ class Server::Sockets {
   std::unordered_map<Id, std::unique_ptr<Connection>> connections_;
   std::vector<Id> touched_;  // their output or their appetite may have changed
   std::vector<char> buffer_ = std::vector<char>(kReadBytes);
+  Access access_ = Access::open_to_all();
+  std::unique_ptr<TlsContext> tls_;
+  Instant stuck_checked_;
   bool stopping_ = false;
 };
 
+Status Server::Sockets::read_secrets() {
+  std::unique_ptr<TlsContext> tls;
+  Access access = Access::open_to_all();
+  if (options_.tls) {
+    auto loaded = TlsContext::load(*options_.tls);
+    if (!loaded) return std::unexpected(loaded.error());
+    tls = std::move(*loaded);
+  }
+  if (!options_.tokens.empty()) {
+    auto read = Access::read_file(options_.tokens);
+    if (!read) return std::unexpected(read.error());
+    access = std::move(*read);
+  }
+  tls_ = std::move(tls);
+  access_ = std::move(access);
+  return {};
+}
+
 Status Server::Sockets::open() {
+  if (!options_.coordinator.on_note)
+    options_.coordinator.on_note = [](const std::string& note) { fmt::print(stderr, "baton: {}\n", note); };
+  if (auto safe = check_exposure(options_); !safe) return safe;
+  if (auto read = read_secrets(); !read) return read;
   options_.coordinator.engine.observer = [this](const core::Event& event, const core::Stamp&) {
     if (desk_) desk_->recorded(event);
   };
@@ -98,36 +158,53 @@ Status Server::Sockets::open() {
       std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority_->read(blob); },
                                [this](std::function<void()> done) { asio::post(io_, std::move(done)); });
   desk_ = std::make_unique<Desk>(*authority_, *reader_);
-  return listen();
+  if (auto listens = listen(acceptor_, options_.listen); !listens) return listens;
+  return options_.http ? listen(http_acceptor_, *options_.http) : Status{};
 }
 
-Status Server::Sockets::listen() {
-  const std::string name = fmt::format("{}:{}", options_.listen.host, options_.listen.port);
+Status Server::Sockets::listen(tcp::acceptor& acceptor, Address& address) {
+  const std::string name = fmt::format("{}:{}", address.host, address.port);
   ErrorCode error;
-  const auto host = asio::ip::make_address(options_.listen.host, error);
+  const auto host = asio::ip::make_address(address.host, error);
   if (error)
     return failure(Errc::invalid_request, name + ": not an address; give a number such as 127.0.0.1");
-  const tcp::endpoint endpoint(host, options_.listen.port);
-  acceptor_.open(endpoint.protocol(), error);
-  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor_.bind(endpoint, error);
-  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+  const tcp::endpoint endpoint(host, address.port);
+  acceptor.open(endpoint.protocol(), error);
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
   if (error) return failure(Errc::io_failed, fmt::format("cannot listen on {}: {}", name, error.message()));
-  options_.listen.port = acceptor_.local_endpoint().port();
+  address.port = acceptor.local_endpoint().port();
   return {};
 }
 
-void Server::Sockets::accept() {
-  acceptor_.async_accept([this](ErrorCode error, tcp::socket socket) {
-    if (error) return;
+void Server::Sockets::accept(tcp::acceptor& acceptor) {
+  acceptor.async_accept([this, &acceptor](ErrorCode error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (error || connections_.size() >= options_.limits.connections_max) {
+      ++desk_->counters.connections_refused;
+      return accept(acceptor);
+    }
     ErrorCode ignored;
     socket.non_blocking(true, ignored);
     socket.set_option(tcp::no_delay(true), ignored);
     const Id id = ++last_id_;
-    auto connection = std::make_unique<Connection>(std::move(socket), *desk_, [this, id] { touch(id); });
+    const auto changed = [this, id] { touch(id); };
+    std::unique_ptr<Session> session;
+    if (&acceptor == &acceptor_) {
+      session = std::make_unique<RespSession>(*desk_, access_, wire::RespLimits{}, changed);
+    } else {
+      session = std::make_unique<HttpSession>(*desk_, access_, HttpLimits{}, pages_, changed);
+    }
+    auto& open =
+        &acceptor == &acceptor_ ? desk_->counters.connections_resp : desk_->counters.connections_http;
+    auto connection = std::make_unique<Connection>(std::move(socket), std::move(session), open);
+    ++desk_->counters.connections_total;
+    if (tls_) connection->tls = tls_->begin();
+    connection->stuck_since = desk_->now();
     wait_to_read(id, *connection);
     connections_.emplace(id, std::move(connection));
-    accept();
+    accept(acceptor);
   });
 }
 
@@ -153,10 +230,49 @@ void Server::Sockets::read(Id id) {
   const std::size_t count = connection.socket.read_some(asio::buffer(buffer_), error);
   if (error && error != asio::error::would_block) {
     connection.ended = true;
-  } else if (count > 0) {
-    connection.session.receive({buffer_.data(), count});
+  } else if (count > 0 && !take(connection, {buffer_.data(), count})) {
+    connection.ended = true;
   }
   touch(id);
+}
+
+Status Server::Sockets::take(Connection& connection, std::string_view bytes) {
+  if (!connection.tls) {
+    connection.session->receive(bytes);
+    return {};
+  }
+  const bool was_ready = connection.tls->is_ready();
+  std::string plain;
+  const Status taken = connection.tls->receive(bytes, plain);
+  if (!was_ready && connection.tls->is_ready()) {
+    if (const std::string name = connection.tls->client_name(); !name.empty())
+      connection.session->certified(name);
+  }
+  if (!plain.empty()) connection.session->receive(plain);
+  return taken;
+}
+
+std::string& Server::Sockets::outgoing(Connection& connection) {
+  std::string& plain = connection.session->output();
+  if (!connection.tls) return plain;
+  connection.tls->send(plain);
+  return connection.tls->output();
+}
+
+void Server::Sockets::close_stuck() {
+  if (desk_->now() - stuck_checked_ < seconds(1)) return;
+  stuck_checked_ = desk_->now();
+  std::vector<Id> stuck;
+  for (const auto& [id, connection] : connections_) {
+    const bool shakes_hands = connection->tls && !connection->tls->is_ready();
+    const bool stands = connection->writing || connection->session->is_halfway() || shakes_hands;
+    if (!stands) {
+      connection->stuck_since = stuck_checked_;
+    } else if (stuck_checked_ - connection->stuck_since > options_.limits.stuck_max) {
+      stuck.push_back(id);
+    }
+  }
+  for (const Id id : stuck) close(id);
 }
 
 void Server::Sockets::write_touched() {
@@ -168,13 +284,14 @@ void Server::Sockets::write(Id id) {
   if (found == connections_.end()) return;
   Connection& connection = *found->second;
   connection.touched = false;
-  RespSession& session = connection.session;
+  Session& session = *connection.session;
   session.resume();
-  std::string& output = session.output();
+  std::string& output = outgoing(connection);
   if (!output.empty() && !connection.writing) {
     ErrorCode error;
     const std::size_t count = connection.socket.write_some(asio::buffer(output), error);
     output.erase(0, count);
+    if (count > 0) connection.stuck_since = desk_->now();
     if (error && error != asio::error::would_block) return close(id);
     if (!output.empty()) {
       connection.writing = true;
@@ -197,20 +314,42 @@ void Server::Sockets::begin_stop() {
   if (std::exchange(stopping_, true)) _exit(130);
   ErrorCode ignored;
   acceptor_.close(ignored);
+  http_acceptor_.close(ignored);
   authority_->stop();
-  signals_.async_wait([](ErrorCode error, int) {
-    if (!error) _exit(130);
+}
+
+std::optional<Page> Server::Sockets::page(std::string_view path) const {
+  if (path == "/metrics")
+    return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters)};
+  if (path == "/v1/openapi.json") return Page{"application/json", openapi_json()};
+  if (path == "/healthz") return Page{.type = "text/plain", .content = "alive\n", .open_to_all = true};
+  if (path == "/readyz")
+    return Page{.type = "text/plain",
+                .content = stopping_ ? "stopping\n" : "ready\n",
+                .status = stopping_ ? 503u : 200u,
+                .open_to_all = true};
+  return {};
+}
+
+void Server::Sockets::wait_for_signal() {
+  signals_.async_wait([this](ErrorCode error, int number) {
+    if (error) return;
+    if (number != SIGHUP) {
+      begin_stop();
+    } else if (auto read = read_secrets(); !read) {
+      options_.coordinator.on_note("SIGHUP: the tokens and certificates stay as they were: " +
+                                   read.error().message);
+    }
+    wait_for_signal();
   });
 }
 
 Status Server::Sockets::run() {
   ErrorCode ignored;
-  signals_.add(SIGINT, ignored);
-  signals_.add(SIGTERM, ignored);
-  signals_.async_wait([this](ErrorCode error, int) {
-    if (!error) begin_stop();
-  });
-  accept();
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number, ignored);
+  wait_for_signal();
+  accept(acceptor_);
+  if (options_.http) accept(http_acceptor_);
   for (;;) {
     const Duration wait = std::min(authority_->wait(), desk_->wait());
     const std::size_t events = io_.run_one_for(std::chrono::milliseconds(wait.ms));
@@ -218,6 +357,7 @@ Status Server::Sockets::run() {
     if (!authority_->turn(events == 0 && wait > Duration{})) break;
     desk_->tick();
     write_touched();
+    close_stuck();
   }
   write_touched();
   desk_.reset();
@@ -234,6 +374,7 @@ Result<std::unique_ptr<Server>> Server::open(ServerOptions options) {
 }
 
 const Address& Server::address() const { return sockets_->address(); }
+const std::optional<Address>& Server::http_address() const { return sockets_->http_address(); }
 const RecoverySummary& Server::recovery() const { return sockets_->recovery(); }
 Status Server::run() { return sockets_->run(); }
 void Server::stop() { sockets_->stop(); }

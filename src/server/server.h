@@ -7,9 +7,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "engine/options.h"
+#include "server/tls.h"
 
 namespace baton::server {
 
@@ -18,10 +20,19 @@ struct Address {
   std::uint16_t port = 0;  // 0: any that is free
 };
 
+struct ServerLimits {
+  std::size_t connections_max = 16'000;
+  Duration stuck_max = seconds(30);  // a command half sent, or a reply half read, for this long
+};
+
 struct ServerOptions {
   std::string directory;
   CoordinatorOptions coordinator;
-  Address listen;
+  std::string tokens;           // file, see access.h; empty: everyone who can connect may do everything
+  std::optional<TlsFiles> tls;  // for both protocols
+  ServerLimits limits;
+  Address listen;  // for the Redis protocol
+  std::optional<Address> http;
 };
 
 class Server {
@@ -33,10 +44,12 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   const Address& address() const;  // with the port it got
+  const std::optional<Address>& http_address() const;
   const RecoverySummary& recovery() const;
   // Serves until SIGINT or SIGTERM, or until stop(); a second signal ends the process at once.
   Status run();
   void stop();  // from any thread
+  // Tokens and certificates are read again on SIGHUP; what cannot be read leaves the old ones in place.
 
  private:
   class Sockets;

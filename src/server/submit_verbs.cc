@@ -88,13 +88,13 @@ std::unique_ptr<Operation> requeue(const std::string& ns, Arguments& arguments) 
 }
 
 constexpr Verb kVerbs[] = {
-    {"submit", Permission::submit, kSubmit, submit, "Hands in a task"},
+    {"submit", Permission::submit, kSubmit, submit, "Hands in a task", "Submitted"},
     {"submitmany", Permission::submit, kSubmitMany, submit_many,
-     "Hands in many tasks of one queue; each has an outcome of its own"},
+     "Hands in many tasks of one queue; each has an outcome of its own", "ManySubmitted"},
     {"cancel", Permission::submit, kCancel, cancel,
-     "Ends a task that is no longer wanted; whoever holds it learns at the next contact"},
+     "Ends a task that is no longer wanted; whoever holds it learns at the next contact", "Committed"},
     {"requeue", Permission::submit, kRequeue, requeue,
-     "Hands in a failed or dead task once more, as a new task that names the old one"},
+     "Hands in a failed or dead task once more, as a new task that names the old one", "Submitted"},
 };
 
 }  // namespace

@@ -8,13 +8,11 @@
 #include <span>
 #include <string_view>
 
+#include "server/access.h"
 #include "server/arguments.h"
 #include "server/operation.h"
 
 namespace baton::server {
-
-// What a principal may be allowed to do in a namespace.
-enum class Permission : std::uint8_t { none, submit, work, query, admin };
 
 struct Verb {
   std::string_view name;  // in lower case
@@ -23,6 +21,7 @@ struct Verb {
   // A complaint of the arguments means that the operation is not used.
   std::unique_ptr<Operation> (*make)(const std::string& ns, Arguments& arguments);
   std::string_view about;
+  std::string_view reply;  // what the HTTP document calls it
 };
 
 // Parameters of one verb, and those it shares with others.

@@ -113,16 +113,17 @@ std::unique_ptr<Operation> release(const std::string& ns, Arguments& arguments) 
 }
 
 constexpr Verb kVerbs[] = {
-    {"lease", Permission::work, kLeaseVerb, lease, "Takes tasks, for a limited time"},
-    {"extend", Permission::work, kExtend, extend, "Keeps a task for longer"},
+    {"lease", Permission::work, kLeaseVerb, lease, "Takes tasks, for a limited time", "Leased"},
+    {"extend", Permission::work, kExtend, extend, "Keeps a task for longer", "Extended"},
     {"extendmany", Permission::work, kExtendMany, extend_many,
-     "Keeps many tasks for longer; each has an outcome of its own"},
-    {"complete", Permission::work, kComplete, complete, "The work is done"},
+     "Keeps many tasks for longer; each has an outcome of its own", "ManyExtended"},
+    {"complete", Permission::work, kComplete, complete, "The work is done", "Committed"},
     {"next", Permission::work, kNext, next,
      "The work is done, and another task is wanted: complete and lease in one. A refused completion does not "
-     "stop the lease"},
-    {"fail", Permission::work, kFail, fail, "The work could not be done"},
-    {"release", Permission::work, kRelease, release, "Gives a task back unharmed"},
+     "stop the lease",
+     "Leased"},
+    {"fail", Permission::work, kFail, fail, "The work could not be done", "Committed"},
+    {"release", Permission::work, kRelease, release, "Gives a task back unharmed", "Committed"},
 };
 
 }  // namespace

@@ -49,11 +49,15 @@ void report(Coordinator& coordinator) {
     count += page->tasks.size();
     query.from = page->next;
   } while (query.from != 0);
-  const auto queues = coordinator.queues(kNamespace);
-  BATON_CHECK(queues.has_value());
-  for (const core::QueueView& queue : *queues) {
-    if (queue.paused) say("Q {}", queue.name);
-  }
+  core::ListQueues queues{.ns = kNamespace};
+  do {
+    const auto page = coordinator.queues(queues);
+    BATON_CHECK(page.has_value());
+    for (const core::QueueView& queue : page->queues) {
+      if (queue.paused) say("Q {}", queue.name);
+    }
+    queues.after = page->next;
+  } while (!queues.after.empty());
   say("R {} {} {} {}", clock_ms(), count, coordinator.recovery().replayed, coordinator.recovery().snapshot);
 }
 

@@ -140,6 +140,10 @@ std::optional<std::string> ReferenceModel::compare_queues(const State& state) co
   for (const auto& name : paused_) tallies[name];
   if (state.queues.used() != tallies.size() || state.queue_names.size() != tallies.size())
     return "the number of queues is wrong";
+  const auto has_name = [](const Queue* queue, const auto& tally) {
+    return std::pair(queue->ns, queue->name) == tally.first;
+  };
+  if (!std::ranges::equal(state.queues_by_name, tallies, has_name)) return "the order of the queues is wrong";
 
   std::size_t lanes = 0;
   for (const auto& [name, tally] : tallies) {

@@ -40,7 +40,7 @@ Outcome late(const ModelTask& task, const Past* past, bool said_the_same) {
 }
 
 bool is_same(const BlobRef& note, const Blob& blob) {
-  return note.length == blob.bytes.size() && (note.length == 0 || note.hash == blob.hash);
+  return note.length == blob.bytes().size() && (note.length == 0 || note.hash == blob.hash());
 }
 
 }  // namespace
@@ -140,7 +140,7 @@ std::optional<Errc> ReferenceModel::no_room(std::string_view ns, std::string_vie
 Outcome ReferenceModel::wanted(const SubmitTask& request, const Moment& at) const {
   if (!is_name(request.ns) || !is_name(request.queue)) return refused(Errc::invalid_request);
   if (!request.key.empty() && !is_name(request.key)) return refused(Errc::invalid_request);
-  const std::size_t size = request.payload.bytes.size();
+  const std::size_t size = request.payload.bytes().size();
   if (size > at.rules.payload_bytes_max || size > kPayloadBytesHardMax) return refused(Errc::too_large);
   if (request.priority > kPriorityMax || !is_between(request.delay, {}, kDelayMax) ||
       !is_sane(request.retry) || !is_between(request.max_attempts, 1, kAttemptsMax) ||
@@ -168,7 +168,7 @@ Outcome ReferenceModel::wanted(const SubmitTask& request, const Moment& at) cons
                               .retry = request.retry,
                               .max_attempts = request.max_attempts,
                               .max_hold = request.max_hold,
-                              .payload = {request.payload.bytes, request.payload.hash}},
+                              .payload = {request.payload.bytes(), request.payload.hash()}},
                   Submitted{.task = {at.epoch, at.lsn}});
 }
 
@@ -267,7 +267,7 @@ Outcome ReferenceModel::wanted(const ExtendLeases& request, const Moment& at) co
 }
 
 Outcome ReferenceModel::wanted(const CompleteTask& request, const Moment& at) const {
-  const std::size_t size = request.result.bytes.size();
+  const std::size_t size = request.result.bytes().size();
   if (size > at.rules.payload_bytes_max || size > kPayloadBytesHardMax) return refused(Errc::too_large);
   const ModelTask* task = find(request.ns, request.task);
   if (task == nullptr) return refused(Errc::not_found);
@@ -278,12 +278,12 @@ Outcome ReferenceModel::wanted(const CompleteTask& request, const Moment& at) co
   }
   return recorded(TaskCompleted{.task = task->id.lsn,
                                 .lease = task->hold->lease,
-                                .result = {request.result.bytes, request.result.hash}},
+                                .result = {request.result.bytes(), request.result.hash()}},
                   Committed{.outcome = Ended::completed});
 }
 
 Outcome ReferenceModel::wanted(const FailTask& request, const Moment& at) const {
-  if (request.reason.bytes.size() > kReasonBytesMax) return refused(Errc::too_large);
+  if (request.reason.bytes().size() > kReasonBytesMax) return refused(Errc::too_large);
   if (!is_between(request.delay, {}, kDelayMax)) return refused(Errc::invalid_request);
   const ModelTask* task = find(request.ns, request.task);
   if (task == nullptr) return refused(Errc::not_found);
@@ -309,7 +309,7 @@ Outcome ReferenceModel::wanted(const FailTask& request, const Moment& at) const 
                              .outcome = outcome,
                              .failures = failures,
                              .retry_at = retry_at,
-                             .reason = {request.reason.bytes, request.reason.hash}},
+                             .reason = {request.reason.bytes(), request.reason.hash()}},
                   Committed{.outcome = outcome, .retry_at = retry_at});
 }
 
@@ -330,7 +330,7 @@ Outcome ReferenceModel::wanted(const ReleaseTask& request, const Moment& at) con
 
 Outcome ReferenceModel::wanted(const CancelTask& request, const Moment&) const {
   if (!request.actor.empty() && !is_name(request.actor)) return refused(Errc::invalid_request);
-  if (request.note.bytes.size() > kReasonBytesMax) return refused(Errc::too_large);
+  if (request.note.bytes().size() > kReasonBytesMax) return refused(Errc::too_large);
   const ModelTask* task = find(request.ns, request.task);
   if (task == nullptr) return refused(Errc::not_found);
   if (task->state == TaskState::dead && task->why == DeadReason::cancelled) return answered(Accepted{});
@@ -338,7 +338,7 @@ Outcome ReferenceModel::wanted(const CancelTask& request, const Moment&) const {
   return recorded(TaskDead{.task = task->id.lsn,
                            .why = DeadReason::cancelled,
                            .actor = request.actor,
-                           .note = {request.note.bytes, request.note.hash}},
+                           .note = {request.note.bytes(), request.note.hash()}},
                   Accepted{});
 }
 
@@ -414,7 +414,7 @@ Outcome ReferenceModel::wanted(const MoveBlob& request, const Moment&) const {
   return recorded(BlobMoved{.task = task.id.lsn,
                             .part = request.part,
                             .lease = request.lease,
-                            .blob = {request.blob.bytes, request.blob.hash}},
+                            .blob = {request.blob.bytes(), request.blob.hash()}},
                   Accepted{});
 }
 

@@ -229,7 +229,7 @@ MoveBlob RandomRequests::move(const ReferenceModel& model) {
     asked.from = past.note;
   }
   for (const std::string_view text : {"one", "two"}) {
-    if (Blob(text).hash == asked.from.hash) asked.blob = Blob(text);
+    if (Blob(text).hash() == asked.from.hash) asked.blob = Blob(text);
   }
   if (random_.one_in(10)) asked.from.offset ^= 1;
   if (random_.one_in(10)) asked.blob = Blob("other");

@@ -2,6 +2,8 @@
 // means that a check has lost its teeth.
 #include <gtest/gtest.h>
 
+#include <ostream>
+
 #include "base/mutant.h"
 #include "tests/sim/crash_check.h"
 #include "tests/sim/damage_check.h"
@@ -14,6 +16,7 @@ struct Fault {
   const char* name;
   std::optional<std::string> (*check)();
 };
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
 
 std::optional<std::string> power_cuts() { return check_power_cuts({.operations_max = 3}).violation; }
 std::optional<std::string> failures() { return check_failures({.operations_max = 3}).violation; }

@@ -41,7 +41,7 @@ void Promises::check(const SubmitTask& request, const engine::Answer& answer, co
   const SeenTask* task = history.task(told.task.lsn);
   const bool recorded = task != nullptr && task->id == told.task && task->ns == request.ns &&
                         task->queue == request.queue && task->key == request.key &&
-                        task->payload_hash == request.payload.hash;
+                        task->payload_hash == request.payload.hash();
   demand(recorded && told.task.lsn <= answer.lsn, "I18",
          "a submission was answered with task {}, which the log does not have so", told.task.lsn);
 }
@@ -76,12 +76,12 @@ void Promises::check(const ExtendLease& request, const engine::Answer& answer, c
 }
 
 void Promises::check(const CompleteTask& request, const engine::Answer& answer, const History& history) {
-  check_ending(request.lease, 'c', request.result.hash, answer, history);
+  check_ending(request.lease, 'c', request.result.hash(), answer, history);
 }
 
 void Promises::check(const FailTask& request, const engine::Answer& answer, const History& history) {
   // A final failure says something else than one that may be retried.
-  check_ending(request.lease, 'f', request.reason.hash * 2 + request.final, answer, history);
+  check_ending(request.lease, 'f', request.reason.hash() * 2 + request.final, answer, history);
 }
 
 void Promises::check(const ReleaseTask& request, const engine::Answer& answer, const History& history) {

@@ -1,6 +1,7 @@
 // sim: runs baton's coordinator in a simulated world.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
@@ -32,26 +33,75 @@ constexpr int kSkipped = 77;
 constexpr std::uint64_t kAllFaultsFrom = 200;
 constexpr std::uint64_t kAllCellsFrom = 2000;
 
+constexpr int kUsage = 64;
+
+enum class Takes : std::uint8_t { nothing, number, file };
+const std::map<std::string, Takes> kOptions = {
+    {"--seeds", Takes::number},       {"--first", Takes::number},   {"--jobs", Takes::number},
+    {"--seed", Takes::number},        {"--save", Takes::file},      {"--replay", Takes::file},
+    {"--trace", Takes::nothing},      {"--canary", Takes::nothing}, {"--long", Takes::nothing},
+    {"--trace-hash", Takes::nothing}, {"--help", Takes::nothing}};
+// These mean something only together with another one.
+constexpr std::pair<const char*, const char*> kBelongsTo[] = {
+    {"--first", "--seeds"}, {"--jobs", "--seeds"}, {"--trace-hash", "--seeds"}, {"--save", "--seed"}};
+
 struct Arguments {
-  std::map<std::string, std::string> values;
-  bool has(const std::string& name) const { return values.contains(name); }
+  std::map<std::string, std::uint64_t> numbers;
+  std::map<std::string, std::string> files;  // and what takes nothing
+
+  bool has(const std::string& name) const { return numbers.contains(name) || files.contains(name); }
   std::uint64_t number(const std::string& name, std::uint64_t otherwise) const {
-    const auto found = values.find(name);
-    if (found == values.end()) return otherwise;
-    std::uint64_t number = otherwise;
-    std::from_chars(found->second.data(), found->second.data() + found->second.size(), number);
-    return number;
+    const auto found = numbers.find(name);
+    return found == numbers.end() ? otherwise : found->second;
   }
 };
 
-Arguments parse(int argc, char** argv) {
+// A run that does something else than was asked for would be taken for a proof: anything odd is refused.
+Result<Arguments> parse(int argc, char** argv) {
   Arguments arguments;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    const bool has_value = i + 1 < argc && std::strncmp(argv[i + 1], "--", 2) != 0;
-    arguments.values[name] = has_value ? argv[++i] : "";
+    const auto option = kOptions.find(name);
+    if (option == kOptions.end())
+      return failure(Errc::invalid_request, fmt::format("there is no option '{}'", name));
+    if (arguments.has(name)) return failure(Errc::invalid_request, name + " may be given only once");
+    if (option->second == Takes::nothing) {
+      arguments.files[name];
+      continue;
+    }
+    if (i + 1 == argc) return failure(Errc::invalid_request, name + " needs a value");
+    const std::string value = argv[++i];
+    if (option->second == Takes::file) {
+      arguments.files[name] = value;
+      continue;
+    }
+    const char* end = value.data() + value.size();
+    if (const auto read = std::from_chars(value.data(), end, arguments.numbers[name]);
+        read.ec != std::errc{} || read.ptr != end) {
+      return failure(Errc::invalid_request, fmt::format("{}: '{}' is not a number", name, value));
+    }
+  }
+  for (const auto& [option, other] : kBelongsTo) {
+    if (arguments.has(option) && !arguments.has(other))
+      return failure(Errc::invalid_request, fmt::format("{} goes with {}", option, other));
+  }
+  for (const char* option : {"--seeds", "--jobs"}) {
+    if (arguments.number(option, 1) == 0)
+      return failure(Errc::invalid_request, fmt::format("{}: 0 shows nothing", option));
   }
   return arguments;
+}
+
+int complain(const std::string& what) {
+  fmt::print(stderr, "sim: {}\n", what);
+  return kUsage;
+}
+
+bool write_file(const std::string& path, const std::string& text) {
+  std::ofstream out(path);
+  out << text;
+  out.close();
+  return !out.fail();
 }
 
 void print_failure(const Scenario& scenario, const Violation& violation) {
@@ -83,11 +133,16 @@ int shrink_and_tell(std::uint64_t seed) {
   std::string name = once.violation->id;
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   const std::string path = fmt::format("sim-{}-{}.scn", name.substr(0, 40), seed);
-  std::ofstream(path) << "# " << once.violation->id << ": " << once.violation->what << "\n"
-                      << to_text(small.scenario);
+  const bool stored = write_file(
+      path, fmt::format("# {}: {}\n{}", once.violation->id, once.violation->what, to_text(small.scenario)));
   print_failure(small.scenario, *once.violation);
-  fmt::print("{} of {} items are left after {} runs; stored as {}; sim --replay {} --trace shows it again\n",
-             small.scenario.items.size(), scenario.items.size(), small.runs, path, path);
+  fmt::print("{} of {} items are left after {} runs; ", small.scenario.items.size(), scenario.items.size(),
+             small.runs);
+  if (stored) {
+    fmt::print("stored as {}; sim --replay {} --trace shows it again\n", path, path);
+  } else {
+    fmt::print("it could not be stored as {}: {}\n", path, std::strerror(errno));
+  }
   return 1;
 }
 
@@ -127,26 +182,31 @@ int run_many(const Arguments& arguments) {
 }
 
 int main(int argc, char** argv) {
-  const Arguments arguments = parse(argc, argv);
+  const auto parsed = parse(argc, argv);
+  if (!parsed) return complain(parsed.error().message + "; sim --help tells how it is used");
+  const Arguments& arguments = *parsed;
+  if (arguments.has("--help")) return fmt::print("{}", kHelp), 0;
   if (arguments.has("--long") && std::getenv("BATON_LONG") == nullptr) return kSkipped;
   if (arguments.has("--canary")) return canary_sings() ? 0 : 1;
   if (arguments.has("--replay")) {
-    std::ifstream in(arguments.values.at("--replay"));
-    auto scenario = parse_scenario(std::string(std::istreambuf_iterator<char>(in), {}));
-    if (!in.is_open() || !scenario) {
-      fmt::print(stderr, "sim: {}\n", scenario ? "cannot open the scenario" : scenario.error().message);
-      return 2;
-    }
+    const std::string& path = arguments.files.at("--replay");
+    std::ifstream in(path);
+    if (!in) return complain(fmt::format("cannot open {}: {}", path, std::strerror(errno)));
+    const std::string text(std::istreambuf_iterator<char>(in), {});
+    if (text.empty()) return complain(fmt::format("{}: there is no scenario in it", path));
+    auto scenario = parse_scenario(text);
+    if (!scenario) return complain(fmt::format("{}: {}", path, scenario.error().message));
     return run_one(*scenario, arguments);
   }
   if (arguments.has("--seed")) {
     const Scenario scenario = scenario_for(arguments.number("--seed", 0));
-    if (arguments.has("--save")) std::ofstream(arguments.values.at("--save")) << to_text(scenario);
+    if (arguments.has("--save") && !write_file(arguments.files.at("--save"), to_text(scenario))) {
+      return complain(fmt::format("cannot write {}: {}", arguments.files.at("--save"), std::strerror(errno)));
+    }
     return run_one(scenario, arguments);
   }
   if (arguments.has("--seeds")) return run_many(arguments);
-  fmt::print("{}", kHelp);
-  return 2;
+  return complain("one of --seeds, --seed, --replay and --canary is needed; sim --help tells how it is used");
 }
 
 }  // namespace

@@ -228,7 +228,7 @@ Decision decide(const State& state, const ExtendLeases& request, const Moment& a
 }
 
 Decision decide(const State& state, const CompleteTask& request, const Moment& at) {
-  if (request.result.bytes.size() > std::min(at.rules.payload_bytes_max, kPayloadBytesHardMax)) {
+  if (request.result.bytes().size() > std::min(at.rules.payload_bytes_max, kPayloadBytesHardMax)) {
     return Reject{Errc::too_large, "the result is over the limit"};
   }
   const Spoken spoken = spoken_of(state, request.ns, request.task);
@@ -238,18 +238,18 @@ Decision decide(const State& state, const CompleteTask& request, const Moment& a
   if (mutant(Mutant::m9_complete_without_lease_check) && task.lease != 0) now = {&state.leases[task.lease]};
   if (now.held == nullptr) {
     const bool same = now.ended != nullptr && now.ended->how == Ended::completed &&
-                      now.ended->note.hash == request.result.hash &&
-                      now.ended->note.length == request.result.bytes.size();
+                      now.ended->note.hash == request.result.hash() &&
+                      now.ended->note.length == request.result.bytes().size();
     return answer_late(task, now.ended, same);
   }
-  return Append{
-      TaskCompleted{
-          .task = task.lsn, .lease = now.held->lsn, .result = {request.result.bytes, request.result.hash}},
-      Committed{.outcome = Ended::completed}};
+  return Append{TaskCompleted{.task = task.lsn,
+                              .lease = now.held->lsn,
+                              .result = {request.result.bytes(), request.result.hash()}},
+                Committed{.outcome = Ended::completed}};
 }
 
 Decision decide(const State& state, const FailTask& request, const Moment& at) {
-  if (request.reason.bytes.size() > kReasonBytesMax)
+  if (request.reason.bytes().size() > kReasonBytesMax)
     return Reject{Errc::too_large, "the reason is over 4096 bytes"};
   if (request.delay < Duration{} || request.delay > kDelayMax) {
     return Reject{Errc::invalid_request, "the delay must be 0 to 366 days"};
@@ -262,7 +262,8 @@ Decision decide(const State& state, const FailTask& request, const Moment& at) {
     const bool same =
         now.ended != nullptr &&
         (now.ended->how == Ended::failed || (now.ended->how == Ended::retried && !request.final)) &&
-        now.ended->note.hash == request.reason.hash && now.ended->note.length == request.reason.bytes.size();
+        now.ended->note.hash == request.reason.hash() &&
+        now.ended->note.length == request.reason.bytes().size();
     return answer_late(task, now.ended, same);
   }
   const TaskOptions& options = options_of(state, task);
@@ -278,7 +279,7 @@ Decision decide(const State& state, const FailTask& request, const Moment& at) {
                            .outcome = outcome,
                            .failures = failures,
                            .retry_at = retry_at,
-                           .reason = {request.reason.bytes, request.reason.hash}},
+                           .reason = {request.reason.bytes(), request.reason.hash()}},
                 Committed{.outcome = outcome, .retry_at = retry_at}};
 }
 

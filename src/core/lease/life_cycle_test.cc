@@ -226,7 +226,7 @@ TEST(Completion, EndsTheTaskAndKeepsItsResult) {
   EXPECT_EQ(task.lease, 0u);
   const Ending& ending = authority.state().endings[task.endings];
   EXPECT_EQ(ending.note.length, 9u);
-  EXPECT_EQ(ending.note.hash, Blob("forty-two").hash);
+  EXPECT_EQ(ending.note.hash, Blob("forty-two").hash());
   // The result is the last part of the record's body.
   const Stamp& stamp = authority.log().back().stamp;
   EXPECT_EQ(ending.note.lsn, stamp.lsn);

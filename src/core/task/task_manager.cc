@@ -14,8 +14,8 @@ std::uint64_t content_of(const SubmitTask& request) {
   Bytes bytes;
   ByteWriter out(bytes);
   out.text(request.queue);
-  out.varint(request.payload.bytes.size());
-  out.fixed(request.payload.hash);
+  out.varint(request.payload.bytes().size());
+  out.fixed(request.payload.hash());
   out.fixed(request.priority);
   out.zigzag(request.delay.ms);
   out.text(request.requires_capabilities.joined());
@@ -54,7 +54,7 @@ std::optional<Reject> refuse(const SubmitTask& request, const Rules& rules) {
   if (!request.key.empty() && !is_name(request.key)) {
     return Reject{Errc::invalid_request, "the key must be 1 to 128 graphic ASCII characters"};
   }
-  if (request.payload.bytes.size() > std::min(rules.payload_bytes_max, kPayloadBytesHardMax)) {
+  if (request.payload.bytes().size() > std::min(rules.payload_bytes_max, kPayloadBytesHardMax)) {
     return Reject{Errc::too_large, "the payload is over the limit"};
   }
   if (request.priority > kPriorityMax) return Reject{Errc::invalid_request, "the priority must be 0 to 9"};
@@ -131,7 +131,7 @@ Decision decide(const State& state, const SubmitTask& request, const Moment& at)
                             .retry = request.retry,
                             .max_attempts = request.max_attempts,
                             .max_hold = request.max_hold,
-                            .payload = {request.payload.bytes, request.payload.hash}},
+                            .payload = {request.payload.bytes(), request.payload.hash()}},
                 Submitted{.task = {at.epoch, at.lsn}}};
 }
 
@@ -139,7 +139,7 @@ Decision decide(const State& state, const CancelTask& request, const Moment&) {
   if (!request.actor.empty() && !is_name(request.actor)) {
     return Reject{Errc::invalid_request, "the actor must be 1 to 128 graphic ASCII characters"};
   }
-  if (request.note.bytes.size() > kReasonBytesMax)
+  if (request.note.bytes().size() > kReasonBytesMax)
     return Reject{Errc::too_large, "the note is over 4096 bytes"};
   const Slot slot = find_task(state, request.ns, request.task);
   if (slot == 0) return Reject{Errc::not_found, "no such task"};
@@ -149,7 +149,7 @@ Decision decide(const State& state, const CancelTask& request, const Moment&) {
   return Append{TaskDead{.task = task.lsn,
                          .why = DeadReason::cancelled,
                          .actor = request.actor,
-                         .note = {request.note.bytes, request.note.hash}},
+                         .note = {request.note.bytes(), request.note.hash()}},
                 Accepted{}};
 }
 
@@ -234,7 +234,7 @@ Decision decide(const State& state, const PurgeQueue& request, const Moment&) {
 
 Decision decide(const State& state, const MoveBlob& request, const Moment& at) {
   // Kept where it is: the log's records may have been larger once.
-  if (request.blob.bytes.size() > at.rules.payload_bytes_max) {
+  if (request.blob.bytes().size() > at.rules.payload_bytes_max) {
     return Reject{Errc::too_large, "the bytes no longer fit an entry"};
   }
   const Slot slot = state.ids.find(request.task.lsn);
@@ -246,12 +246,12 @@ Decision decide(const State& state, const MoveBlob& request, const Moment& at) {
   }
   if (kept == nullptr || *kept != request.from)
     return Reject{Errc::not_found, "the bytes are no longer needed there"};
-  if (request.blob.hash != kept->hash || request.blob.bytes.size() != kept->length)
+  if (request.blob.hash() != kept->hash || request.blob.bytes().size() != kept->length)
     return Reject{Errc::corrupt, "the bytes are not the ones that were kept"};
   return Append{BlobMoved{.task = task.lsn,
                           .part = request.part,
                           .lease = request.lease,
-                          .blob = {request.blob.bytes, request.blob.hash}},
+                          .blob = {request.blob.bytes(), request.blob.hash()}},
                 Accepted{}};
 }
 

@@ -15,7 +15,7 @@ TEST(Submit, LeavesAWaitingTaskWithNoAttempt) {
   EXPECT_EQ(task.attempt, 0u);
   EXPECT_EQ(task.lease, 0u);
   EXPECT_EQ(task.created_at, kStart);
-  EXPECT_EQ(task.payload.hash, Blob("payload").hash);
+  EXPECT_EQ(task.payload.hash, Blob("payload").hash());
   EXPECT_EQ(task.payload.length, 7u);
   EXPECT_EQ(task.payload.offset + 7, authority.log().back().stamp.body_end);
   EXPECT_EQ(authority.queue("n", "q").count(TaskState::waiting), 1u);
@@ -123,7 +123,7 @@ TEST(Cancel, EndsAWaitingOrLeasedTaskAsDead) {
     EXPECT_EQ(authority.task(task).dead_reason, DeadReason::cancelled);
     EXPECT_EQ(authority.task(task).lease, 0u);
     EXPECT_EQ(authority.state().leases.used(), 0u);
-    EXPECT_EQ(authority.state().endings[authority.task(task).endings].note.hash, Blob("why").hash);
+    EXPECT_EQ(authority.state().endings[authority.task(task).endings].note.hash, Blob("why").hash());
     EXPECT_TRUE(authority.ask(a_worker(), kStart).is<Nothing>());
     EXPECT_FALSE(authority.ask(cancel(task), kStart).appended);
   }

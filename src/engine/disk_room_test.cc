@@ -1,0 +1,159 @@
+// What is set aside on the disk: for completions, and for the snapshot without which the log only grows.
+#include <gtest/gtest.h>
+
+#include "engine/admission.h"
+#include "engine/housekeeper.h"
+#include "engine/snapshot.h"
+#include "tests/life.h"
+
+namespace baton::engine::testing {
+namespace {
+
+constexpr std::uint64_t kSegment = kSmallLog.segment_bytes;
+
+TEST(DiskRoom, IsSetAsideForCompletionsTheLogUntilASnapshotAndTheSnapshot) {
+  DiskRoom room{.segment_bytes = kSegment, .snapshot_every = kSegment, .snapshot_to_come = 12'345};
+  room.free_bytes = 3 * kSegment + kSegment + 12'345;
+  EXPECT_EQ(admission_for(room), Admission::open);
+  --room.free_bytes;
+  EXPECT_EQ(admission_for(room), Admission::no_submissions);
+}
+
+TEST(DiskRoom, IsNotHeldFreeForSnapshotsThatAreHardlyEverMade) {
+  const DiskRoom room{
+      .free_bytes = 7 * kSegment, .segment_bytes = kSegment, .snapshot_every = std::uint64_t{1} << 60};
+  EXPECT_EQ(admission_for(room), Admission::open);
+}
+
+// One life in which tasks are submitted, with a housekeeper beside it.
+struct House {
+  House(sim::SimDisk& on, HandClock& clock)
+      : disk(on),
+        life(disk, clock),
+        housekeeper(disk, life.log().writer().segments(), life.log().writer().uuid(), newest(disk), {}) {}
+
+  static core::Lsn newest(sim::SimDisk& on) {
+    const auto snapshots = list_snapshots(on).value();
+    return snapshots.empty() ? 0 : snapshots.back();
+  }
+  void fill_a_segment() {
+    const std::size_t before = life.log().writer().segments().list().size();
+    while (life.log().writer().segments().list().size() == before) {
+      life.expect<core::Submitted>(a_task(std::string(3000, 'x')));
+    }
+  }
+  void fill_the_state(int queues) {
+    const std::string wide(120, 'w');
+    for (int i = 0; i < queues; ++i) {
+      auto task = a_task();
+      task.ns = wide, task.queue = wide + std::to_string(i), task.key = task.queue;
+      life.expect<core::Submitted>(task);
+    }
+    fill_a_segment();
+  }
+  void leave_free(std::uint64_t bytes) { disk.set_capacity(disk.used_bytes() + bytes); }
+  Result<SnapshotMade> snapshot_and_clean_up() {
+    auto made = housekeeper.make_snapshot();
+    if (made && made->lsn != 0) {
+      EXPECT_TRUE(life.engine().record_snapshot(made->lsn, made->digest));
+      life.flush();
+      EXPECT_TRUE(housekeeper.clean_up());
+    }
+    return made;
+  }
+
+  sim::SimDisk& disk;
+  Life life;
+  Housekeeper housekeeper;
+};
+
+// X3
+TEST(Snapshot, IsNotBegunWhereItWouldUseWhatIsSetAsideForCompletions) {
+  sim::SimDisk disk;
+  HandClock clock;
+  House house(disk, clock);
+  house.fill_a_segment();
+  house.leave_free(3 * kSegment - 1);
+  const auto operations = disk.operations();
+  const auto refused = house.housekeeper.make_snapshot();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Errc::no_space);
+  EXPECT_NE(refused.error().message.find("free some space"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(disk.operations(), operations);  // it changed nothing
+
+  house.leave_free(3 * kSegment + 4096);
+  EXPECT_TRUE(house.snapshot_and_clean_up());
+}
+
+// X3: the last snapshot tells what the next one will take, after a restart too.
+TEST(Snapshot, IsExpectedToBeAsLargeAsTheLastOne) {
+  sim::SimDisk disk;
+  HandClock clock;
+  std::uint64_t size = 0;
+  {
+    House house(disk, clock);
+    EXPECT_EQ(house.housekeeper.snapshot_to_come(), 0u);
+    house.fill_a_segment();
+    const auto made = house.snapshot_and_clean_up();
+    ASSERT_TRUE(made);
+    size = disk.content(snapshot_path(made->lsn)).size();
+    EXPECT_EQ(house.housekeeper.snapshot_to_come(), size);
+  }
+  House house(disk, clock);
+  EXPECT_EQ(house.housekeeper.snapshot_to_come(), size);
+  house.fill_a_segment();
+  house.leave_free(3 * kSegment + size - 1);
+  EXPECT_EQ(house.housekeeper.make_snapshot().error().code, Errc::no_space);
+}
+
+// A state that outgrew the last snapshot by far must not fill the disk: the writing stops at what is set
+// aside, leaves nothing behind, and the next attempt knows better.
+TEST(Snapshot, StopsBeforeItUsesWhatIsSetAsideWhenItGrowsBeyondExpectation) {
+  sim::SimDisk disk;
+  HandClock clock;
+  House house(disk, clock);
+  house.fill_the_state(12'000);
+  house.leave_free(3 * kSegment + (2 << 20));
+  std::uint64_t least = UINT64_MAX;
+  disk.before_operation = [&] { least = std::min(least, disk.free_bytes().value()); };
+  EXPECT_EQ(house.housekeeper.make_snapshot().error().code, Errc::no_space);
+  disk.before_operation = {};
+  EXPECT_GE(least, 3 * kSegment);
+  EXPECT_LT(least, 3 * kSegment + (1 << 20));  // it was begun
+  EXPECT_EQ(disk.free_bytes(), 3 * kSegment + (2 << 20));
+  EXPECT_GT(house.housekeeper.snapshot_to_come(), std::uint64_t{1} << 20);
+
+  const auto operations = disk.operations();
+  EXPECT_EQ(house.housekeeper.make_snapshot().error().code, Errc::no_space);
+  EXPECT_EQ(disk.operations(), operations);
+  house.leave_free(100 << 20);
+  EXPECT_TRUE(house.snapshot_and_clean_up());
+}
+
+// While it is written, what is free becomes less, and what is asked for with it: submissions that were let in
+// before are let in all the time.
+TEST(Snapshot, DoesNotShutSubmissionsOutWhileItIsMade) {
+  sim::SimDisk disk;
+  HandClock clock;
+  House house(disk, clock);
+  house.fill_the_state(200);
+  ASSERT_TRUE(house.snapshot_and_clean_up());
+  const std::uint64_t expected = house.housekeeper.snapshot_to_come();
+  house.fill_a_segment();
+  const auto admission = [&] {
+    return admission_for({.free_bytes = disk.free_bytes().value(),
+                          .segment_bytes = kSegment,
+                          .snapshot_to_come = house.housekeeper.snapshot_to_come()});
+  };
+  constexpr std::uint64_t kGrowth = 4096;  // of one snapshot over the one before
+  house.leave_free(3 * kSegment + expected + kGrowth);
+  ASSERT_GT(expected, 2 * kGrowth);
+  ASSERT_EQ(admission(), Admission::open);
+  disk.before_operation = [&] { EXPECT_EQ(admission(), Admission::open); };
+  ASSERT_TRUE(house.housekeeper.make_snapshot());
+  disk.before_operation = {};
+  EXPECT_EQ(admission(), Admission::open);
+}
+
+}  // namespace
+}  // namespace baton::engine::testing

@@ -1,0 +1,214 @@
+// The bytes of a snapshot, pinned: a small state with every kind of thing in it.
+#include "engine/snapshot.h"
+
+#include <filesystem>
+#include <set>
+
+#include "core/apply.h"
+#include "core/digest.h"
+#include "core/query.h"
+#include "tests/golden.h"
+#include "tests/sim/sim_disk.h"
+
+namespace baton::engine {
+namespace {
+
+using namespace core;
+
+constexpr Instant kStart{1'700'000'000'000};
+constexpr const char* kCurrent = "snapshot-v1.0.hex";
+
+log::Uuid some_uuid() {
+  log::Uuid uuid;
+  for (std::size_t index = 0; index < 16; ++index) uuid.bytes[index] = static_cast<std::byte>(0xa0 + index);
+  return uuid;
+}
+
+BlobView blob(std::string_view text) { return {bytes_of(text), content_hash(bytes_of(text))}; }
+
+// Writes a history down, an entry a second.
+class History {
+ public:
+  Lsn operator()(const Event& event) {
+    if (std::holds_alternative<EpochStarted>(event)) ++epoch_;
+    const Lsn lsn = state_.last + 1;
+    apply(state_, event, {.lsn = lsn, .epoch = epoch_, .time = now(), .body_end = 10'000});
+    kinds_.insert(event.index());
+    return lsn;
+  }
+  Instant now() const { return kStart + seconds(static_cast<std::int64_t>(state_.last)); }
+
+  Lsn create(TaskCreated task = {}) {
+    if (task.ns.empty()) task.ns = "mail";
+    if (task.queue.empty()) task.queue = "letters";
+    if (task.eligible_at == Instant{}) task.eligible_at = now();
+    if (task.max_attempts == 0) task.max_attempts = kDefaultMaxAttempts;
+    return (*this)(task);
+  }
+  Lsn grant(Lsn task, std::uint32_t attempt = 1, Duration ttl = minutes(10)) {
+    return (*this)(LeaseGranted{.task = task, .attempt = attempt, .expiry = now() + ttl, .worker = "alice"});
+  }
+
+  State& state() { return state_; }
+  std::size_t kinds() const { return kinds_.size(); }
+
+ private:
+  State state_;
+  Epoch epoch_ = 6;
+  std::set<std::size_t> kinds_;
+};
+
+void waiting_tasks(History& history) {
+  history.create({.payload = blob("waits")});
+  history.create({.queue = "parcels", .capabilities = "stamps van", .priority = 9});
+  history.create({.ns = "other", .queue = "letters", .eligible_at = history.now() + days(1)});
+  history.create({.key = "greet-alice",
+                  .content = 0x0123456789abcdef,
+                  .retry = {.max_failures = 3,
+                            .base = milliseconds(250),
+                            .factor_percent = 150,
+                            .max = minutes(1),
+                            .jitter_percent = 0},
+                  .max_attempts = 7,
+                  .max_hold = hours(2),
+                  .payload = blob("under a key")});
+}
+
+void attempts(History& history) {
+  const Lsn held = history.create({.payload = blob("held")});
+  const Lsn lease = history.grant(held);
+  history(LeaseExtended{.task = held, .lease = lease, .expiry = history.now() + minutes(11)});
+  history(LeasesExtended{{{.task = held, .lease = lease, .expiry = history.now() + minutes(12)}}});
+
+  const Lsn lost = history.create();
+  const Lsn lapsed = history.grant(lost, 1, milliseconds(1));
+  history(LeaseExpired{.task = lost, .lease = lapsed});
+  history(TaskCancelled{.task = lost, .lease = lapsed});
+  history(TaskFailed{.task = lost,
+                     .lease = history.grant(lost, 2),
+                     .outcome = Ended::retried,
+                     .failures = 1,
+                     .retry_at = history.now() + hours(1),
+                     .reason = blob("no stamp")});
+
+  const Lsn given_back = history.create();
+  const Lsn tried = history.grant(given_back);
+  history(
+      TaskFailed{.task = given_back, .lease = tried, .outcome = Ended::released, .retry_at = history.now()});
+}
+
+void ends(History& history) {
+  const Lsn done = history.create({.payload = blob("done")});
+  const Lsn by = history.grant(done);
+  history(TaskCompleted{.task = done, .lease = by, .result = blob("sent")});
+  history(BlobMoved{.task = done, .part = BlobPart::payload, .blob = blob("done")});
+  history(BlobMoved{.task = done, .part = BlobPart::note, .lease = by, .blob = blob("sent")});
+
+  const Lsn failed = history.create({.payload = blob("fails")});
+  const Lsn last = history.grant(failed);
+  history(TaskFailed{.task = failed, .lease = last, .failures = 1, .reason = blob("no address")});
+  history.create({.retry_of = {history.state().epoch, failed},
+                  .payload_of_old = history.state().tasks[history.state().ids.find(failed)].payload});
+
+  const Lsn cancelled = history.create();
+  history.grant(cancelled);
+  history(TaskDead{.task = cancelled, .actor = "bob", .note = blob("not wanted")});
+  const Lsn worn_out = history.create({.max_attempts = 1});
+  history(LeaseExpired{.task = worn_out, .lease = history.grant(worn_out, 1, milliseconds(1))});
+  history(TaskDead{.task = worn_out, .why = DeadReason::attempts_exhausted});
+
+  const Lsn forgotten = history.create();
+  history(TaskDead{.task = forgotten});
+  history(TasksPurged{{forgotten}});
+}
+
+History everything() {
+  History history;
+  history(EpochStarted{.key = {1, 2}});
+  waiting_tasks(history);
+  attempts(history);
+  history(Sealed{});
+  history(EpochStarted{.key = {1, 2}});
+  ends(history);
+  history(QueuePaused{.ns = "mail", .queue = "parcels"});
+  history(QueuePaused{.ns = "other", .queue = "empty"});
+  history(QueuePaused{.ns = "other", .queue = "gone"});
+  history(QueueResumed{.ns = "other", .queue = "gone"});
+  history(SnapshotTaken{.lsn = 3, .digest = 4});
+  history(StateDigest{.digest = history.state().digest});
+  return history;
+}
+
+// So that nobody adds a kind of entry, a state or an ending and forgets it here.
+TEST(GoldenSnapshot, HasEveryKindOfThingInIt) {
+  History history = everything();
+  EXPECT_EQ(history.kinds(), std::variant_size_v<Event>);
+  const State& state = history.state();
+  std::set<TaskState> states;
+  std::set<DeadReason> deaths;
+  std::set<Ended> endings;
+  for (Slot slot = state.ids.first_from(0); slot != 0;
+       slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
+    const Task& task = state.tasks[slot];
+    states.insert(task.state);
+    deaths.insert(task.dead_reason);
+    for (Slot at = task.endings; at != 0; at = state.endings[at].next) endings.insert(state.endings[at].how);
+  }
+  EXPECT_EQ(states.size(), kTaskStates);
+  EXPECT_EQ(deaths.size(), static_cast<std::size_t>(DeadReason::attempts_exhausted) + 1);
+  EXPECT_EQ(endings.size(), static_cast<std::size_t>(Ended::dead) + 1);
+}
+
+TEST(GoldenSnapshot, HasTheSameBytesAsEver) {
+  History history = everything();
+  sim::SimDisk disk;
+  const auto written = write_snapshot(disk, some_uuid(), history.state());
+  ASSERT_TRUE(written) << written.error().message;
+  const Bytes bytes = disk.content(snapshot_path(history.state().last));
+  EXPECT_EQ(*written, bytes.size());
+  expect_golden(kCurrent, bytes);
+}
+
+// All that can be asked about a state.
+std::string described(const State& state) {
+  std::string text = fmt::format("{} {} {} {:x}\n", state.last, state.epoch, state.time.ms, state.digest);
+  for (const char* ns : {"mail", "other"}) {
+    for (const QueueView& queue : queues(state, {.ns = ns}).queues) {
+      text += fmt::format("{} {} {} {} {}\n", ns, queue.name, queue.paused, fmt::join(queue.counts, " "),
+                          queue.delayed);
+    }
+    for (const TaskView& task : list(state, {.ns = ns, .count_max = kListTasksMax}).tasks) {
+      text +=
+          fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}+{} {}+{}\n", task.id.lsn,
+                      task.queue, task.key, name_of(task.state), name_of(task.dead_reason), task.priority,
+                      task.attempt, task.failures, task.created_at.ms, task.since.ms, task.worker,
+                      task.lease_expiry.ms, task.lease_epoch, task.lease, task.retry_of.lsn,
+                      task.capabilities, task.payload.lsn, task.payload.hash, task.note.lsn, task.note.hash);
+    }
+  }
+  return text;
+}
+
+// Whatever version wrote it: every file that ever was in the folder stays there.
+TEST(GoldenSnapshot, OfEveryVersionCanBeRead) {
+  History history = everything();
+  std::size_t found = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_path(""))) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("snapshot-")) continue;
+    SCOPED_TRACE(name);
+    ++found;
+    sim::SimDisk disk;
+    ASSERT_TRUE(disk.make_directory("snap"));
+    disk.set_content(snapshot_path(history.state().last), from_hex_dump(golden(name)));
+    const auto state = read_snapshot(disk, some_uuid(), history.state().last);
+    ASSERT_TRUE(state) << state.error().message;
+    EXPECT_EQ(described(*state), described(history.state()));
+    EXPECT_EQ(full_digest(*state), state->digest);
+  }
+  EXPECT_GE(found, 1u);
+  EXPECT_TRUE(std::filesystem::exists(golden_path("snapshot-v1.0.hex")));
+}
+
+}  // namespace
+}  // namespace baton::engine

@@ -1,0 +1,36 @@
+// How long flushes took and how much they carried, for operators. Written by the flusher, read by anyone.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace baton::log {
+
+struct FlushStats {
+  // Upper bounds of the buckets, in microseconds; one more bucket has no bound.
+  static constexpr std::array<std::uint32_t, 14> kBoundsUs{50,      100,     250,       500,       1'000,
+                                                           2'500,   5'000,   10'000,    25'000,    50'000,
+                                                           100'000, 250'000, 1'000'000, 10'000'000};
+
+  void count(std::uint64_t took_us, std::uint64_t records, std::uint64_t bytes) {
+    std::size_t bucket = 0;
+    while (bucket < kBoundsUs.size() && took_us > kBoundsUs[bucket]) ++bucket;
+    add(buckets[bucket], 1), add(flushes, 1), add(total_us, took_us);
+    add(total_records, records), add(total_bytes, bytes);
+  }
+
+  std::array<std::atomic<std::uint64_t>, kBoundsUs.size() + 1> buckets{};
+  std::atomic<std::uint64_t> flushes = 0;
+  std::atomic<std::uint64_t> total_us = 0;
+  std::atomic<std::uint64_t> total_records = 0;
+  std::atomic<std::uint64_t> total_bytes = 0;
+
+ private:
+  static void add(std::atomic<std::uint64_t>& to, std::uint64_t count) {
+    to.fetch_add(count, std::memory_order_relaxed);
+  }
+};
+
+}  // namespace baton::log

@@ -1,0 +1,160 @@
+#include "server/access.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "base/check.h"
+#include "core/names.h"
+
+namespace baton::server {
+namespace {
+
+constexpr Permission kAll[] = {Permission::submit, Permission::work, Permission::query, Permission::admin};
+constexpr std::string_view kEverywhere = "*";
+
+using Hash = std::array<std::uint8_t, 32>;
+
+Hash hash_of(std::string_view token) {
+  Hash hash;
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
+  return hash;
+}
+
+std::string hex(const Hash& bytes) {
+  std::string text;
+  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+bool parse_hex(std::string_view text, Hash& hash) {
+  if (text.size() != 2 * hash.size()) return false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::string_view digits = "0123456789abcdef";
+    const std::size_t digit = digits.find(text[at]);
+    if (digit == std::string_view::npos) return false;
+    hash[at / 2] = static_cast<std::uint8_t>(hash[at / 2] << 4 | digit);
+  }
+  return true;
+}
+
+unsigned bit(Permission permission) { return 1u << static_cast<unsigned>(permission); }
+
+// "submit,query" or "all"; 0 if it makes no sense.
+unsigned parse_permissions(std::string_view text) {
+  unsigned bits = 0;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::string_view word = text.substr(0, end);
+    unsigned found = 0;
+    for (const Permission permission : kAll)
+      if (word == name_of(permission) || word == "all") found |= bit(permission);
+    if (found == 0) return 0;
+    bits |= found;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return bits;
+}
+
+}  // namespace
+
+std::string_view name_of(Permission permission) {
+  switch (permission) {
+    case Permission::submit: return "submit";
+    case Permission::work: return "work";
+    case Permission::query: return "query";
+    case Permission::admin: return "admin";
+  }
+  BATON_CHECK(false && "unknown permission");
+}
+
+bool Principal::may(Permission permission, std::string_view ns) const {
+  for (const std::string_view scope : {ns, kEverywhere}) {
+    const auto found = allowed_.find(scope);
+    if (found != allowed_.end() && (found->second & bit(permission)) != 0) return true;
+  }
+  return false;
+}
+
+Access Access::open_to_all() {
+  auto everyone = std::make_shared<Principal>();
+  everyone->name_ = "everyone";
+  everyone->allowed_[std::string(kEverywhere)] = parse_permissions("all");
+  Access access;
+  access.everyone_ = std::move(everyone);
+  return access;
+}
+
+Result<Access> Access::read(std::string_view text) {
+  Access access;
+  std::istringstream lines{std::string(text)};
+  std::string line;
+  for (std::size_t number = 1; std::getline(lines, line); ++number) {
+    const auto wrong = [&](std::string_view what) {
+      return failure(Errc::invalid_request, fmt::format("line {}: {}", number, what));
+    };
+    std::istringstream words(line.substr(0, line.find('#')));
+    auto principal = std::make_shared<Principal>();
+    std::string hash;
+    if (!(words >> principal->name_)) continue;
+    if (!core::is_name(principal->name_)) return wrong("a name is 1 to 128 graphic ASCII characters");
+    if (!(words >> hash) || !parse_hex(hash, principal->token_hash_))
+      return wrong(
+          "behind the name comes the SHA-256 of the token, 64 hexadecimal digits; `baton token` makes one");
+    for (std::string grant; words >> grant;) {
+      const std::size_t equals = std::min(grant.find('='), grant.size());
+      const std::string ns = grant.substr(0, equals);
+      const unsigned bits =
+          equals < grant.size() ? parse_permissions(std::string_view(grant).substr(equals + 1)) : 0;
+      if (!core::is_name(ns) || bits == 0)
+        return wrong("'" + grant + "' is not NAMESPACE=submit,work,query,admin or NAMESPACE=all");
+      principal->allowed_[ns] |= bits;
+    }
+    if (principal->allowed_.empty())
+      return wrong("nothing is allowed to this name; add, for example, default=work");
+    access.principals_.push_back(std::move(principal));
+  }
+  if (access.principals_.empty()) return failure(Errc::invalid_request, "it names nobody");
+  return access;
+}
+
+Result<Access> Access::read_file(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return failure(Errc::not_found, path + ": cannot be read; check the path and who may read it");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  auto access = read(text);
+  if (!access) return failure(access.error().code, path + ": " + access.error().message);
+  return access;
+}
+
+PrincipalRef Access::find(std::string_view name, std::string_view token) const {
+  const Hash hash = hash_of(token);
+  PrincipalRef found;
+  for (const auto& principal : principals_) {
+    const bool right = CRYPTO_memcmp(hash.data(), principal->token_hash_.data(), hash.size()) == 0;
+    if (right && (name.empty() || name == principal->name_)) found = principal;
+  }
+  return found;
+}
+
+PrincipalRef Access::find_certified(std::string_view name) const {
+  for (const auto& principal : principals_) {
+    if (principal->name_ == name) return principal;
+  }
+  return {};
+}
+
+NewToken make_token() {
+  Hash random;
+  BATON_CHECK(RAND_bytes(random.data(), random.size()) == 1);
+  NewToken made{.token = "baton_" + hex(random), .hash = {}};
+  made.hash = hex(hash_of(made.token));
+  return made;
+}
+
+}  // namespace baton::server

@@ -1,0 +1,166 @@
+#include "server/http_session.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+
+#include "server/json_arguments.h"
+#include "server/json_reply.h"
+#include "server/verb.h"
+
+namespace baton::server {
+namespace {
+
+namespace http = boost::beast::http;
+
+constexpr std::string_view kJson = "application/json";
+
+std::string_view plain(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
+unsigned status_of(Errc code) {
+  switch (code) {
+    case Errc::invalid_request: return 400;
+    case Errc::too_large: return 413;
+    case Errc::not_found: return 404;
+    case Errc::exhausted: return 503;
+    case Errc::conflict:
+    case Errc::wrong_state:
+    case Errc::lease_lost:
+    case Errc::lease_unknown:
+    case Errc::hold_exceeded: return 409;
+    default: return 500;
+  }
+}
+
+}  // namespace
+
+struct HttpSession::Parser {
+  explicit Parser(const HttpLimits& limits) {
+    parser.eager(true);
+    parser.header_limit(limits.header_bytes_max);
+    parser.body_limit(limits.body_bytes_max);
+  }
+  http::request_parser<http::string_body> parser;
+};
+
+HttpSession::HttpSession(Desk& desk, const Access& access, const HttpLimits& limits, const Pages& pages,
+                         std::function<void()> changed)
+    : desk_(desk), access_(access), limits_(limits), pages_(pages), changed_(std::move(changed)) {}
+
+HttpSession::~HttpSession() {
+  if (operation_ != nullptr) desk_.abandon(*operation_);
+}
+
+void HttpSession::receive(std::string_view bytes) {
+  input_ += bytes;
+  run_requests();
+}
+
+void HttpSession::resume() { run_requests(); }
+
+void HttpSession::run_requests() {
+  if (beginning_) return;
+  while (wants_more() && !input_.empty()) {
+    if (!parser_) parser_ = std::make_unique<Parser>(limits_);
+    boost::beast::error_code error;
+    const std::size_t used = parser_->parser.put(boost::asio::buffer(input_), error);
+    input_.erase(0, used);
+    if (error == http::error::need_more) return;
+    if (error) {
+      const bool too_large = error == http::error::body_limit || error == http::error::header_limit;
+      keep_alive_ = false;
+      return refuse(too_large ? 413 : 400, too_large ? "TOO_LARGE" : "PROTOCOL_ERROR", error.message());
+    }
+    if (!parser_->parser.is_done()) return;
+    handle();
+    if (operation_ == nullptr) parser_.reset();
+  }
+}
+
+void HttpSession::handle() {
+  const auto& request = parser_->parser.get();
+  keep_alive_ = request.keep_alive();
+  const std::string_view target = plain(request.target());
+  const std::size_t question = std::min(target.find('?'), target.size());
+  const std::string_view path = target.substr(0, question);
+  const std::string_view query = target.substr(std::min(question + 1, target.size()));
+  const bool is_get = request.method() == http::verb::get;
+
+  constexpr std::string_view kPrefix = "/v1/";
+  const Verb* verb = path.starts_with(kPrefix) ? find_verb(path.substr(kPrefix.size())) : nullptr;
+  const PrincipalRef principal = principal_of(plain(request[http::field::authorization]));
+  if (verb == nullptr) {
+    if (auto page = is_get ? pages_(path) : std::nullopt) {
+      if (!principal && !page->open_to_all) return refuse_stranger();
+      return answer(page->status, page->type, page->content);
+    }
+    return refuse(404, "NOT_FOUND", "there is nothing here; /v1/openapi.json lists what there is");
+  }
+  if (!principal) return refuse_stranger();
+  if (!is_get && request.method() != http::verb::post)
+    return refuse(405, "INVALID_REQUEST", "use POST, or GET for questions");
+  if (is_get && verb->permission != Permission::query)
+    return refuse(405, "INVALID_REQUEST", "this changes something: use POST");
+
+  JsonArguments read;
+  const Status good =
+      is_get ? read.read_query(verb->parameters, query) : read.read_object(verb->parameters, request.body());
+  if (!good) return refuse(status_of(good.error().code), word(good.error().code), good.error().message);
+  if (!principal->may(verb->permission, read.ns()))
+    return refuse(403, "NOPERM",
+                  fmt::format("'{}' may not {} in namespace '{}'", principal->name(),
+                              name_of(verb->permission), read.ns()));
+  auto operation = verb->make(read.ns(), read.arguments());
+  if (const auto& complaint = read.arguments().complaint())
+    return refuse(status_of(complaint->code), word(complaint->code), complaint->message);
+  ++desk_.counters.commands[verb->name];
+  operation_ = operation.get();
+  beginning_ = true;
+  desk_.accept(std::move(operation), *this);
+  beginning_ = false;
+}
+
+PrincipalRef HttpSession::principal_of(std::string_view authorization) const {
+  constexpr std::string_view kBearer = "Bearer ";
+  if (!access_.needs_token()) return access_.everyone();
+  if (!authorization.starts_with(kBearer)) return certified_;
+  return access_.find("", authorization.substr(kBearer.size()));
+}
+
+void HttpSession::refuse_stranger() {
+  refuse(401, "NOAUTH", "give a token that is known here, as Authorization: Bearer TOKEN");
+}
+
+void HttpSession::finished(Operation& operation) {
+  const std::unique_ptr<Operation> ends_here(&operation);
+  operation_ = nullptr;
+  JsonReply reply;
+  operation.write(reply);
+  answer(reply.failed() ? status_of(*reply.failed()) : 200, kJson, reply.json());
+  parser_.reset();
+  if (!beginning_) changed_();
+}
+
+void HttpSession::refuse(unsigned status, std::string_view code, std::string_view message) {
+  JsonReply reply;
+  reply.map(1);
+  reply.name("error");
+  reply.map(2);
+  reply.member("code", code);
+  reply.member("message", message);
+  answer(status, kJson, reply.json());
+}
+
+void HttpSession::answer(unsigned status, std::string_view type, std::string_view body) {
+  fmt::format_to(std::back_inserter(output_),
+                 "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}", status,
+                 plain(http::obsolete_reason(http::int_to_status(status))), type, body.size(),
+                 status == 503 ? "Retry-After: 1\r\n" : "", keep_alive_ ? "" : "Connection: close\r\n", body);
+  closing_ = !keep_alive_;
+}
+
+}  // namespace baton::server

@@ -1,0 +1,179 @@
+#include "server/http_session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include "tests/backstage.h"
+
+namespace baton::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+const Pages kNoPages = [](std::string_view path) -> std::optional<Page> {
+  if (path == "/page") return Page{"text/plain", "content"};
+  return {};
+};
+
+class Browser {
+ public:
+  explicit Browser(Backstage& stage, const HttpLimits& limits = {})
+      : stage_(stage), session(stage.desk(), stage.access, limits, kNoPages, [] {}) {}
+
+  void send(const std::string& text) { session.receive(text); }
+  std::string hear() {
+    stage_.drive_until([&] {
+      session.resume();
+      return session.is_idle();
+    });
+    return std::exchange(session.output(), {});
+  }
+  std::string get(const std::string& target) {
+    send(fmt::format("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", target));
+    return hear();
+  }
+  std::string post(const std::string& target, const std::string& body, const std::string& headers = "") {
+    send(fmt::format("POST {} HTTP/1.1\r\nHost: x\r\n{}Content-Length: {}\r\n\r\n{}", target, headers,
+                     body.size(), body));
+    return hear();
+  }
+
+ private:
+  Backstage& stage_;
+
+ public:
+  HttpSession session;
+};
+
+std::string json_member(const std::string& reply, const std::string& name) {
+  const std::string quoted = "\"" + name + "\":\"";
+  const std::size_t begin = reply.find(quoted) + quoted.size();
+  return reply.substr(begin, reply.find('"', begin) - begin);
+}
+
+TEST(HttpSession, TakesATaskThroughItsLife) {  // T30 T32 T36
+  Backstage stage;
+  Browser browser(stage);
+  const std::string submitted =
+      browser.post("/v1/submit", R"({"queue":"mail","payload":"hello","priority":3})");
+  EXPECT_THAT(submitted, StartsWith("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"));
+  const std::string task = json_member(submitted, "task");
+  const std::string leased = browser.post("/v1/lease", R"({"worker":"w","queue":"mail"})");
+  EXPECT_EQ(json_member(leased, "task"), task);
+  EXPECT_EQ(json_member(leased, "payload"), "hello");
+  const std::string body = fmt::format(R"({{"task":"{}","lease":"{}","result_base64":"/w=="}})", task,
+                                       json_member(leased, "lease"));
+  EXPECT_EQ(json_member(browser.post("/v1/complete", body), "status"), "COMMITTED");
+  const std::string seen = browser.get("/v1/get?task=" + task);
+  EXPECT_EQ(json_member(seen, "state"), "completed");
+  EXPECT_EQ(json_member(seen, "result_base64"), "/w==") << "bytes that are not text";
+}
+
+TEST(HttpSession, LongPollsForATask) {
+  Backstage stage;
+  Browser worker(stage);
+  Browser submitter(stage);
+  worker.send(
+      "POST /v1/lease HTTP/1.1\r\nContent-Length: 43\r\n\r\n"
+      R"({"worker":"w","queue":"q","wait_ms": 60000})");
+  submitter.post("/v1/submit", R"({"queue":"q","payload":"x"})");
+  EXPECT_THAT(worker.hear(), HasSubstr(R"("payload":"x")"));
+}
+
+TEST(HttpSession, AnswersPipelinedRequestsInOrder) {
+  Backstage stage;
+  Browser browser(stage);
+  browser.send("GET /v1/queues HTTP/1.1\r\n\r\nGET /page HTTP/1.1\r\n\r\nGET /v1/tasks HTTP/1.1\r\n\r\n");
+  std::string heard;
+  while (heard.find("\"tasks\"") == std::string::npos) heard += browser.hear();
+  EXPECT_LT(heard.find("\"queues\""), heard.find("content"));
+  EXPECT_LT(heard.find("content"), heard.find("\"tasks\""));
+}
+
+TEST(HttpSession, ClosesWhenAskedTo) {
+  Backstage stage;
+  Browser browser(stage);
+  EXPECT_THAT(browser.post("/v1/queues", "{}", "Connection: close\r\n"), HasSubstr("Connection: close\r\n"));
+  EXPECT_TRUE(browser.session.is_closing());
+}
+
+// X4
+TEST(HttpSession, ServesThoseItKnowsAndAsFarAsTheyMay) {
+  const NewToken ci = make_token();
+  Backstage stage;
+  stage.access = Access::read("ci " + ci.hash + " default=submit").value();
+  Browser browser(stage);
+  const std::string task = R"({"queue":"q","payload":"x"})";
+  const std::string bearer = "Authorization: Bearer " + ci.token + "\r\n";
+  EXPECT_THAT(browser.post("/v1/submit", task), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(browser.post("/v1/submit", task, "Authorization: Bearer wrong\r\n"),
+              StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(browser.post("/v1/submit", task, "Authorization: Basic eDp5\r\n"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(browser.get("/page"), StartsWith("HTTP/1.1 401"));
+  EXPECT_THAT(browser.post("/v1/submit", task, bearer), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(browser.post("/v1/queues", "{}", bearer), StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(browser.post("/v1/submit", R"({"queue":"q","payload":"x","namespace":"other"})", bearer),
+              StartsWith("HTTP/1.1 403"));
+}
+
+// X3
+TEST(HttpSession, RefusesBadInputAndStaysInStep) {
+  Backstage stage;
+  Browser browser(stage);
+  const std::tuple<const char*, const char*, const char*, const char*> cases[] = {
+      {"/v1/frob", "{}", "404", "there is nothing here"},
+      {"/nothing", "{}", "404", "there is nothing here"},
+      {"/v1/submit", "{", "400", "not JSON"},
+      {"/v1/submit", "[]", "400", "has to be a JSON object"},
+      {"/v1/submit", "{}", "400", "queue is missing"},
+      {"/v1/submit", R"({"queue":"q"})", "400", "payload is missing"},
+      {"/v1/submit", R"({"queue":"q","payload":"p","frob":1})", "400", "no such argument: frob"},
+      {"/v1/submit", R"({"queue":"q","payload":"p","payload_base64":"AA=="})", "400",
+       "payload is given twice"},
+      {"/v1/submit", R"({"queue":"q","payload_base64":"A"})", "400", "payload_base64 is not base64"},
+      {"/v1/submit", R"({"queue":"q","payload":7})", "400", "payload must be a string"},
+      {"/v1/submit", R"({"queue":"q","payload":"p","priority":-1})", "400",
+       "priority must be a number from 0 to 9"},
+      {"/v1/submit", R"({"queue":"q","payload":"p","priority":1.5})", "400",
+       "priority must be a whole number"},
+      {"/v1/submit", R"({"queue":"bad name","payload":"p"})", "400", "queue must be"},
+      {"/v1/submit", R"({"queue":"q","payload":"p","namespace":""})", "400", "namespace must be"},
+      {"/v1/submit", R"({"queue":"q","payload":"p","capability":[["x"]]})", "400",
+       "capability must be a string"},
+      {"/v1/fail", R"({"task":"1-2","lease":"1-2-3","final":"yes"})", "400", "final must be true or false"},
+      {"/v1/complete", R"({"task":"1-2","lease":"1-2-3"})", "404", "NOT_FOUND"},
+      {"/v1/submit", R"([[[[[[[[[[]]]]]]]]]])", "400", "not JSON"},
+  };
+  for (const auto& [target, body, status, message] : cases) {
+    const std::string reply = browser.post(target, body);
+    EXPECT_THAT(reply, StartsWith(std::string("HTTP/1.1 ") + status)) << target << body << reply;
+    EXPECT_THAT(reply, HasSubstr(message)) << target << body;
+  }
+  EXPECT_THAT(browser.get("/v1/submit?queue=q&payload=x"), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(browser.get("/v1/get?task=%zz"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(browser.get("/v1/queues"), HasSubstr("\"queues\":[]")) << "nothing was changed";
+}
+
+// X3
+TEST(HttpSession, EndsAConversationItCannotFollow) {
+  Backstage stage;
+  Browser nonsense(stage);
+  nonsense.send("\x16\x03\x01 nonsense\r\n\r\n");
+  EXPECT_THAT(nonsense.hear(), StartsWith("HTTP/1.1 400"));
+  EXPECT_TRUE(nonsense.session.is_closing());
+
+  const HttpLimits limits{.header_bytes_max = 200, .body_bytes_max = 100};
+  Browser at_the_limit(stage, limits);
+  EXPECT_THAT(at_the_limit.post("/v1/queues", "{" + std::string(98, ' ') + "}"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(at_the_limit.post("/v1/queues", "{" + std::string(99, ' ') + "}"), StartsWith("HTTP/1.1 413"));
+  EXPECT_TRUE(at_the_limit.session.is_closing());
+  Browser talkative(stage, limits);
+  EXPECT_THAT(talkative.post("/v1/queues", "{}", "X: " + std::string(200, 'x') + "\r\n"),
+              StartsWith("HTTP/1.1 413"));
+}
+
+}  // namespace
+}  // namespace baton::server

@@ -1,0 +1,160 @@
+#include "server/openapi.h"
+
+#include <boost/json.hpp>
+
+#include "server/verb.h"
+
+namespace baton::server {
+namespace {
+
+namespace json = boost::json;
+
+json::object reference(std::string_view schema) {
+  return {{"$ref", "#/components/schemas/" + std::string(schema)}};
+}
+
+json::object schema_of(const Parameter& parameter) {
+  json::object schema;
+  switch (parameter.kind) {
+    case Kind::text:
+    case Kind::bytes: schema = {{"type", "string"}}; break;
+    case Kind::number: schema = {{"type", "integer"}, {"minimum", 0}}; break;
+    case Kind::flag: schema = {{"type", "boolean"}}; break;
+  }
+  const bool list = parameter.place == Place::counted || parameter.place == Place::repeated;
+  if (list) schema = {{"type", "array"}, {"items", schema}};
+  schema["description"] = parameter.about;
+  return schema;
+}
+
+constexpr std::string_view kNamespace = "Namespace; \"default\" if not given";
+
+// Bytes may come as text or as base64, so neither is required by the schema; the server says what is missing.
+json::object body_of(const Verb& verb) {
+  json::object properties{{"namespace", {{"type", "string"}, {"description", kNamespace}}}};
+  json::array required;
+  for (const Parameter& parameter : verb.parameters) {
+    properties[parameter.name] = schema_of(parameter);
+    const bool needed = parameter.place == Place::position || parameter.place == Place::counted;
+    if (parameter.kind == Kind::bytes) {
+      json::object encoded = schema_of(parameter);
+      encoded["contentEncoding"] = "base64";
+      properties[std::string(parameter.name) + "_base64"] = std::move(encoded);
+    } else if (needed) {
+      required.emplace_back(parameter.name);
+    }
+  }
+  json::object schema{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+  if (!required.empty()) schema["required"] = std::move(required);
+  return schema;
+}
+
+json::array query_of(const Verb& verb) {
+  json::array parameters{{{"name", "namespace"},
+                          {"in", "query"},
+                          {"schema", {{"type", "string"}}},
+                          {"description", kNamespace}}};
+  for (const Parameter& parameter : verb.parameters) {
+    parameters.push_back({{"name", parameter.name},
+                          {"in", "query"},
+                          {"required", parameter.place == Place::position},
+                          {"description", parameter.about},
+                          {"schema", schema_of(parameter)}});
+  }
+  return parameters;
+}
+
+json::object content(json::object schema) {
+  return {{"content", {{"application/json", {{"schema", std::move(schema)}}}}}};
+}
+
+json::object responses_of(const Verb& verb) {
+  json::object good = content(reference(verb.reply));
+  good["description"] = "Durable";
+  json::object bad = content(reference("Refusal"));
+  bad["description"] = "Refused; nothing was changed";
+  return {{"200", std::move(good)}, {"default", std::move(bad)}};
+}
+
+json::object path_of(const Verb& verb) {
+  const std::string name(verb.name);
+  json::object body = content(body_of(verb));
+  body["required"] = true;
+  json::object path;
+  path["post"] = {{"operationId", name},
+                  {"summary", verb.about},
+                  {"requestBody", std::move(body)},
+                  {"responses", responses_of(verb)}};
+  if (verb.permission == Permission::query)
+    path["get"] = {{"operationId", name + "_get"},
+                   {"summary", verb.about},
+                   {"parameters", query_of(verb)},
+                   {"responses", responses_of(verb)}};
+  return path;
+}
+
+// What verbs reply. A test holds the real replies against these.
+constexpr std::string_view kSchemas = R"({
+  "Refusal": {"type": "object", "required": ["error"], "properties": {"error": {"type": "object",
+    "required": ["code", "message"], "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}}},
+  "Submitted": {"type": "object", "required": ["lsn", "task", "existed"], "properties": {
+    "lsn": {"type": "integer"}, "task": {"type": "string"}, "existed": {"type": "boolean"}}},
+  "ManySubmitted": {"type": "array", "items": {"anyOf": [
+    {"$ref": "#/components/schemas/Submitted"}, {"$ref": "#/components/schemas/Refusal"}]}},
+  "Committed": {"type": "object", "required": ["lsn", "status"], "properties": {"lsn": {"type": "integer"},
+    "status": {"enum": ["COMMITTED", "CANCELLED"]}, "outcome": {"type": "string"}, "retry_at": {"type": "integer"}}},
+  "Job": {"type": "object", "required": ["task", "lease", "fence", "attempt", "ttl_ms"], "properties": {
+    "task": {"type": "string"}, "lease": {"type": "string"}, "fence": {"type": "string"},
+    "attempt": {"type": "integer"}, "ttl_ms": {"type": "integer"}, "payload": {"type": "string"},
+    "payload_base64": {"type": "string"}}},
+  "Leased": {"type": "object", "required": ["lsn", "tasks"], "properties": {"lsn": {"type": "integer"},
+    "completed": {"anyOf": [{"$ref": "#/components/schemas/Committed"}, {"$ref": "#/components/schemas/Refusal"}]},
+    "tasks": {"anyOf": [{"type": "array", "items": {"$ref": "#/components/schemas/Job"}},
+      {"$ref": "#/components/schemas/Refusal"}]}}},
+  "Extended": {"type": "object", "required": ["lsn", "ttl_ms"], "properties": {
+    "lsn": {"type": "integer"}, "ttl_ms": {"type": "integer"}}},
+  "ManyExtended": {"type": "object", "required": ["lsn", "leases"], "properties": {"lsn": {"type": "integer"},
+    "leases": {"type": "array", "items": {"anyOf": [{"type": "object", "required": ["ttl_ms"],
+      "properties": {"ttl_ms": {"type": "integer"}}}, {"$ref": "#/components/schemas/Refusal"}]}}}},
+  "TaskView": {"type": "object", "required": ["task", "queue", "state", "priority", "attempt", "failures",
+    "created_at", "since"], "properties": {"task": {"type": "string"}, "queue": {"type": "string"},
+    "state": {"enum": ["waiting", "leased", "completed", "failed", "dead"]}, "priority": {"type": "integer"},
+    "attempt": {"type": "integer"}, "failures": {"type": "integer"}, "created_at": {"type": "integer"},
+    "since": {"type": "integer"}, "key": {"type": "string"}, "worker": {"type": "string"},
+    "fence": {"type": "string"}, "lease_expiry": {"type": "integer"}, "dead_reason": {"type": "string"},
+    "retry_of": {"type": "string"}, "capabilities": {"type": "string"}}},
+  "Task": {"type": "object", "required": ["lsn", "task"], "properties": {"lsn": {"type": "integer"},
+    "task": {"$ref": "#/components/schemas/TaskView"}, "payload": {"type": "string"},
+    "payload_base64": {"type": "string"}, "result": {"type": "string"}, "result_base64": {"type": "string"},
+    "reason": {"type": "string"}, "reason_base64": {"type": "string"}}},
+  "Tasks": {"type": "object", "required": ["lsn", "tasks", "cursor"], "properties": {"lsn": {"type": "integer"},
+    "tasks": {"type": "array", "items": {"$ref": "#/components/schemas/TaskView"}}, "cursor": {"type": "integer"}}},
+  "Queues": {"type": "object", "required": ["lsn", "queues", "cursor"], "properties": {"lsn": {"type": "integer"},
+    "queues": {"type": "array", "items": {"type": "object", "required": ["queue", "paused", "delayed", "waiting",
+      "leased", "completed", "failed", "dead"], "properties": {"queue": {"type": "string"},
+      "paused": {"type": "boolean"}, "delayed": {"type": "integer"}, "waiting": {"type": "integer"},
+      "leased": {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"},
+      "dead": {"type": "integer"}}}}, "cursor": {"type": "string"}}},
+  "Heard": {"type": "object", "required": ["lsn", "leases"], "properties": {
+    "lsn": {"type": "integer"}, "leases": {"type": "integer"}}},
+  "Purged": {"type": "object", "required": ["lsn", "purged"], "properties": {
+    "lsn": {"type": "integer"}, "purged": {"type": "integer"}}}
+})";
+
+}  // namespace
+
+std::string openapi_json() {
+  json::object paths;
+  for (const auto& verbs : {submit_verbs(), work_verbs(), query_verbs(), queue_verbs()}) {
+    for (const Verb& verb : verbs) paths["/v1/" + std::string(verb.name)] = path_of(verb);
+  }
+  const json::object document{
+      {"openapi", "3.1.0"},
+      {"info", {{"title", "baton"}, {"version", BATON_VERSION}}},
+      {"paths", std::move(paths)},
+      {"components", {{"schemas", json::parse(kSchemas)}}},
+  };
+  return json::serialize(document);
+}
+
+}  // namespace baton::server

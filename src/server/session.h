@@ -1,0 +1,30 @@
+// One connection's conversation, whatever its protocol: bytes in, bytes out. The socket is another's.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace baton::server {
+
+class Session {
+ public:
+  virtual ~Session() = default;
+
+  virtual void receive(std::string_view bytes) = 0;
+  virtual void resume() = 0;  // there may be room for more commands now
+  // False while it has enough to do; receive() again only when it is true.
+  virtual bool wants_more() const = 0;
+  // Nothing more will come out than what is in output() and the replies to what is under way.
+  virtual bool is_closing() const = 0;
+  virtual bool is_idle() const = 0;     // nothing is under way
+  virtual bool is_halfway() const = 0;  // part of a command has come
+  // The other side has shown a certificate with this name.
+  virtual void certified(std::string_view) {}
+
+  std::string& output() { return output_; }
+
+ protected:
+  std::string output_;
+};
+
+}  // namespace baton::server

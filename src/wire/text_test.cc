@@ -1,0 +1,45 @@
+#include "wire/text.h"
+
+#include <gtest/gtest.h>
+
+namespace baton::wire {
+namespace {
+
+TEST(Utf8, IsToldFromOtherBytes) {
+  for (const char* good :
+       {"", "plain", "gr\xC3\xBC\xC3\x9F", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF"})
+    EXPECT_TRUE(is_utf8(good)) << good;
+  for (const char* bad : {"\x80", "\xC3", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80",
+                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "a\xE2\x82", "\xE2\x28\xA1"})
+    EXPECT_FALSE(is_utf8(bad)) << bad;
+}
+
+TEST(JsonString, EscapesWhatHasTo) {
+  std::string out;
+  put_json_string(out, std::string_view("a\"b\\c\n\0\x7F\xC3\xBC", 10));
+  EXPECT_EQ(out, "\"a\\\"b\\\\c\\u000a\\u0000\\u007f\xC3\xBC\"");
+}
+
+TEST(Base64, ReadsBackEveryLengthAndByte) {
+  std::string bytes;
+  for (int length = 0; length < 600; ++length, bytes += static_cast<char>(length * 7)) {
+    std::string text;
+    put_base64(text, bytes);
+    EXPECT_EQ(from_base64(text), bytes);
+  }
+}
+
+TEST(Base64, IsThatOfTheStandard) {
+  std::string text;
+  put_base64(text, "foobar"), put_base64(text, "fooba"), put_base64(text, "foob");
+  EXPECT_EQ(text, "Zm9vYmFyZm9vYmE=Zm9vYg==");
+}
+
+TEST(Base64, RefusesWhatNobodyWrites) {
+  for (const char* bad :
+       {"A", "AA", "AAA", "A===", "AA=A", "====", "AA==AAAA", "AB==", "AAB=", "AA A", "AA\nA", "AA-_"})
+    EXPECT_FALSE(from_base64(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace baton::wire

@@ -1,0 +1,174 @@
+// What each command says, and with which exit code it ends. `baton log verify` has a test of its own, in
+// tests/crash, and command lines that make no sense have one in tests/usage.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/said.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::cli {
+namespace {
+
+constexpr int kUnreadable = 74;
+constexpr int kDamaged = 2;
+
+Said baton(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), BATON_PROGRAM);
+  return run_program(std::move(arguments));
+}
+
+bool begins(const std::string& text, std::string_view with) { return text.starts_with(with); }
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+std::size_t lines(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+}
+
+// A directory that the demo has filled, made once.
+const std::string& demo_directory() {
+  static const TemporaryDirectory temporary;
+  static const std::string data = temporary.path() + "/data";
+  static const Said said = baton({"demo", "--data", data, "--tasks", "4", "--workers", "2"});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  return data;
+}
+
+TEST(Help, IsThereForEveryCommand) {
+  const std::vector<std::vector<std::string>> commands = {
+      {},
+      {"demo"},
+      {"serve"},
+      {"log"},
+      {"log", "verify"},
+      {"log", "dump"},
+      {"log", "stat"},
+      {"log", "backup"},
+      {"log", "restore"},
+  };
+  for (std::vector<std::string> command : commands) {
+    command.emplace_back("--help");
+    const Said said = baton(command);
+    EXPECT_EQ(said.exit_code, 0) << said.errors;
+    EXPECT_TRUE(contains(said.output, "Usage: ")) << said.output;
+  }
+  EXPECT_TRUE(begins(baton({"--help"}).output, "baton coordinates work")) << baton({"--help"}).output;
+  EXPECT_EQ(baton({"--version"}).exit_code, 0);
+}
+
+TEST(LogCommands, SayThatThereIsNoLogAndLeaveNothingBehind) {
+  const TemporaryDirectory temporary;
+  const std::string nowhere = temporary.path() + "/nowhere", target = temporary.path() + "/target";
+  for (const char* command : {"verify", "dump", "stat", "backup", "restore"}) {
+    for (const std::string& directory : {nowhere, temporary.path()}) {
+      std::vector<std::string> arguments = {"log", command, directory};
+      if (command == std::string_view("backup") || command == std::string_view("restore"))
+        arguments.push_back(target);
+      const Said said = baton(arguments);
+      EXPECT_EQ(said.exit_code, kUnreadable) << command << said.errors;
+      EXPECT_TRUE(begins(said.errors, "baton: " + directory + ": NOT_FOUND: ")) << command << said.errors;
+      EXPECT_TRUE(std::filesystem::is_empty(temporary.path())) << command << " " << directory;
+      arguments.emplace_back("--json");
+      EXPECT_TRUE(begins(baton(arguments).output, R"({"error":"NOT_FOUND","message":")")) << command;
+    }
+  }
+}
+
+TEST(Demo, ShowsEveryEntryAndWhatBecameOfTheTasks) {
+  const TemporaryDirectory temporary;
+  const std::string data = temporary.path() + "/data";
+  const Said said = baton({"demo", "--data", data, "--tasks", "3", "--workers", "1"});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_TRUE(begins(said.output, "Opened " + data + ": 0 entries replayed")) << said.output;
+  EXPECT_TRUE(contains(said.output, "TaskCreated")) << said.output;
+  EXPECT_TRUE(contains(said.output, "tasks completed, each once: 3.")) << said.output;
+}
+
+TEST(Demo, SaysWhyItCannotOpenItsDirectory) {
+  const TemporaryDirectory temporary;
+  const Said said = baton({"demo", "--data", temporary.path() + "/no/such/place"});
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_TRUE(begins(said.errors, "baton: NOT_FOUND: ")) << said.errors;
+}
+
+TEST(LogDump, PrintsEachEntryOnALine) {
+  const Said all = baton({"log", "dump", demo_directory()});
+  EXPECT_EQ(all.exit_code, 0) << all.errors;
+  EXPECT_GE(lines(all.output), 4u * 3);
+  EXPECT_TRUE(contains(all.output, "EpochStarted")) << all.output;
+  EXPECT_TRUE(contains(all.output, "TaskCompleted")) << all.output;
+
+  const Said some = baton({"log", "dump", demo_directory(), "--from", "2", "--to", "4"});
+  EXPECT_EQ(some.exit_code, 0) << some.errors;
+  EXPECT_EQ(lines(some.output), 3u) << some.output;
+  EXPECT_TRUE(contains(all.output, some.output)) << some.output;
+
+  const Said json = baton({"log", "dump", demo_directory(), "--json"});
+  EXPECT_EQ(lines(json.output), lines(all.output));
+  EXPECT_TRUE(begins(json.output, "{\"")) << json.output;
+}
+
+TEST(LogStat, CountsEntriesByKind) {
+  const Said said = baton({"log", "stat", demo_directory()});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_TRUE(begins(said.output, "1 segments of 8388608 bytes, 0 snapshots, entries 1 to ")) << said.output;
+  EXPECT_TRUE(contains(said.output, "\nTaskCreated                 4 ")) << said.output;
+  EXPECT_TRUE(contains(said.output, "\nTaskCompleted               4 ")) << said.output;
+  const Said json = baton({"log", "stat", demo_directory(), "--json"});
+  EXPECT_TRUE(begins(json.output, R"({"segments":1,"bytes":8388608,"snapshots":0,"first_lsn":1,)"))
+      << json.output;
+  EXPECT_TRUE(contains(json.output, R"("TaskCreated":{"records":4,)")) << json.output;
+}
+
+TEST(LogBackup, MakesACopyThatRestoresToTheSameLog) {
+  const TemporaryDirectory temporary;
+  const std::string backup = temporary.path() + "/backup", restored = temporary.path() + "/restored";
+  const Said made = baton({"log", "backup", demo_directory(), backup});
+  EXPECT_EQ(made.exit_code, 0) << made.errors;
+  EXPECT_TRUE(begins(made.output, "backed up to " + backup + ": 1 segments and 0 snapshots, up to entry "))
+      << made.output;
+  const Said back = baton({"log", "restore", backup, restored});
+  EXPECT_EQ(back.exit_code, 0) << back.errors;
+  EXPECT_TRUE(begins(back.output, "restored to " + restored + ": 1 segments")) << back.output;
+  EXPECT_EQ(baton({"log", "dump", restored}).output, baton({"log", "dump", demo_directory()}).output);
+  EXPECT_EQ(baton({"demo", "--data", restored, "--tasks", "1"}).exit_code, 0);  // it goes on from there
+}
+
+TEST(LogBackup, TouchesNoDirectoryThatHoldsALog) {
+  const TemporaryDirectory temporary;
+  const std::string backup = temporary.path() + "/backup";
+  ASSERT_EQ(baton({"log", "backup", demo_directory(), backup}).exit_code, 0);
+  const std::string before = baton({"log", "dump", backup}).output;
+  for (const char* command : {"backup", "restore"}) {
+    const Said again = baton({"log", command, demo_directory(), backup});
+    EXPECT_NE(again.exit_code, 0) << again.output;
+    EXPECT_TRUE(begins(again.errors, "baton: ")) << again.errors;
+    EXPECT_TRUE(contains(again.errors, backup)) << again.errors;  // it is the target that is in the way
+  }
+  EXPECT_EQ(baton({"log", "dump", backup}).output, before);
+}
+
+TEST(LogCommands, SayWhatIsDamaged) {
+  const TemporaryDirectory temporary;
+  const std::string data = temporary.path() + "/data", target = temporary.path() + "/target";
+  ASSERT_EQ(baton({"log", "backup", demo_directory(), data}).exit_code, 0);
+  {
+    std::fstream segment(data + "/wal/0000000000000001.seg", std::ios::in | std::ios::out | std::ios::binary);
+    segment.seekp(4096 + 100);
+    segment.put('\xff');
+  }
+  for (const char* command : {"dump", "stat", "backup", "restore"}) {
+    std::vector<std::string> arguments = {"log", command, data};
+    if (command == std::string_view("backup") || command == std::string_view("restore"))
+      arguments.push_back(target);
+    const Said said = baton(arguments);
+    EXPECT_EQ(said.exit_code, kDamaged) << command << said.errors;
+    EXPECT_TRUE(begins(said.errors, "baton: " + data + ": ")) << command << said.errors;
+    EXPECT_TRUE(contains(said.errors, "wal/0000000000000001.seg, offset 4096")) << command << said.errors;
+    EXPECT_FALSE(std::filesystem::exists(target + "/CONTROL")) << command;
+  }
+}
+
+}  // namespace
+}  // namespace baton::cli
