@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "tests/crash/child.h"
@@ -18,16 +20,21 @@ namespace baton {
 
 class Served {
  public:
-  // `program` is the path of `baton`.
-  explicit Served(std::string program) : program_(std::move(program)) { start(); }
+  // `program` is the path of `baton`; `options` come behind those that say where.
+  explicit Served(std::string program, std::vector<std::string> options = {})
+      : program_(std::move(program)), options_(std::move(options)) {
+    start();
+  }
 
   std::uint16_t port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
   void kill() { child_.reset(); }  // as if by kill -9
   void start() {                   // on what the last one left behind, on another port
-    child_ = std::make_unique<crash::Child>(crash::ChildOptions{
-        .command = {program_, "serve", "--data", data_.path() + "/data", "--listen", "127.0.0.1:0"}});
+    std::vector<std::string> command = {program_,   "serve",       "--data", data_.path() + "/data",
+                                        "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"};
+    command.insert(command.end(), options_.begin(), options_.end());
+    child_ = std::make_unique<crash::Child>(crash::ChildOptions{.command = std::move(command)});
     port_ = 0;
     child_->listen(crash::after_ms(30'000), [&](const std::string& line) {
       constexpr std::string_view kServes = "serves RESP on ";
@@ -43,6 +50,7 @@ class Served {
 
  private:
   const std::string program_;
+  const std::vector<std::string> options_;
   const TemporaryDirectory data_;
   std::unique_ptr<crash::Child> child_;
   std::uint16_t port_ = 0;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <fstream>
 #include <list>
 #include <map>
 #include <mutex>
@@ -556,6 +557,31 @@ TEST(Client, SaysWhoItIsBeforeAnythingElse) {
   const std::lock_guard lock(mutex);
   EXPECT_EQ(heard,
             (std::vector<Words>{{"AUTH", "alice", "secret"}, {"HELLO", "3"}, {"USE", "mail"}, {"QUEUES"}}));
+}
+
+// The server's own idea of who may come in.
+TEST(Client, IsLetInWithItsToken) {
+  const auto made =
+      crash::run({.command = {BATON_PROGRAM, "token", "alice", "--allow", "mail=submit,query"}});
+  ASSERT_EQ(made.lines.size(), 1u) << made.errors;
+  const std::size_t at = made.errors.find("baton_");
+  ASSERT_NE(at, std::string::npos);
+  const TemporaryDirectory place;
+  std::ofstream(place.path() + "/tokens") << made.lines[0] << "\n";
+  const Served server(BATON_PROGRAM, {"--tokens", place.path() + "/tokens"});
+
+  ClientOptions options = to(server.address());
+  options.ns = "mail";
+  Client stranger(options);
+  EXPECT_EQ(stranger.queues().error().code, Errc::permission_denied);
+  options.user = "alice";
+  options.token = "baton_wrong";
+  Client wrong(options);
+  EXPECT_EQ(wrong.queues().error().code, Errc::permission_denied);
+  options.token = made.errors.substr(at, made.errors.find_first_of(" \r\n", at) - at);
+  Client alice(options);
+  EXPECT_TRUE(alice.submit({.queue = "q", .payload = "x"}));
+  EXPECT_EQ(alice.lease({.worker = "w", .queues = {"q"}}).error().code, Errc::permission_denied);
 }
 
 // A wrong token stays wrong: nobody waits for his deadline to learn it.
