@@ -150,12 +150,18 @@ Plan<TaskPage> plan_tasks(const TaskQuery& query) {
   Command command("TASKS");
   command.option_if(!query.queue.empty(), "QUEUE", query.queue)
       .option_if(!query.state.empty(), "STATE", query.state)
+      .option_if(!query.worker.empty(), "WORKER", query.worker)
+      .option_if(query.older_than > Duration{}, "OLDER_THAN_MS", query.older_than)
       .option("COUNT", query.count)
       .option("CURSOR", query.cursor);
   return {std::move(command), Safety::query, decode_page};
 }
 
-Plan<std::vector<QueueView>> plan_queues() { return {Command("QUEUES"), Safety::query, decode_queues}; }
+Plan<QueuePage> plan_queues(const QueueQuery& query) {
+  Command command("QUEUES");
+  command.option("COUNT", query.count).option_if(!query.cursor.empty(), "CURSOR", query.cursor);
+  return {std::move(command), Safety::query, decode_queues};
+}
 
 Plan<std::uint64_t> plan_heartbeat(const Heartbeat& heartbeat) {
   Command command("HEARTBEAT");
@@ -363,8 +369,8 @@ Result<Task> Client::wait(const std::string& task, Duration wait, Duration deadl
 Result<TaskPage> Client::tasks(const TaskQuery& query, Duration deadline) {
   return calls_->ask(plan_tasks(query), deadline);
 }
-Result<std::vector<QueueView>> Client::queues(Duration deadline) {
-  return calls_->ask(plan_queues(), deadline);
+Result<QueuePage> Client::queues(const QueueQuery& query, Duration deadline) {
+  return calls_->ask(plan_queues(query), deadline);
 }
 Result<std::uint64_t> Client::heartbeat(const Heartbeat& heartbeat, Duration deadline) {
   return calls_->ask(plan_heartbeat(heartbeat), deadline);
@@ -427,8 +433,8 @@ void Client::wait(const std::string& task, Duration wait, Callback<Task> done, D
 void Client::tasks(const TaskQuery& query, Callback<TaskPage> done, Duration deadline) {
   calls_->start(plan_tasks(query), std::move(done), deadline);
 }
-void Client::queues(Callback<std::vector<QueueView>> done, Duration deadline) {
-  calls_->start(plan_queues(), std::move(done), deadline);
+void Client::queues(const QueueQuery& query, Callback<QueuePage> done, Duration deadline) {
+  calls_->start(plan_queues(query), std::move(done), deadline);
 }
 void Client::heartbeat(const Heartbeat& heartbeat, Callback<std::uint64_t> done, Duration deadline) {
   calls_->start(plan_heartbeat(heartbeat), std::move(done), deadline);

@@ -77,7 +77,7 @@ class Client {
   Result<Task> get(const std::string& task, Duration deadline = {});
   Result<Task> wait(const std::string& task, Duration wait, Duration deadline = {});  // for its end
   Result<TaskPage> tasks(const TaskQuery& query, Duration deadline = {});
-  Result<std::vector<QueueView>> queues(Duration deadline = {});
+  Result<QueuePage> queues(const QueueQuery& query = {}, Duration deadline = {});
   Result<std::uint64_t> heartbeat(const Heartbeat& heartbeat, Duration deadline = {});  // leases it holds
   Status pause(const std::string& queue, Duration deadline = {});
   Status resume(const std::string& queue, Duration deadline = {});
@@ -102,7 +102,7 @@ class Client {
   void get(const std::string& task, Callback<Task> done, Duration deadline = {});
   void wait(const std::string& task, Duration wait, Callback<Task> done, Duration deadline = {});
   void tasks(const TaskQuery& query, Callback<TaskPage> done, Duration deadline = {});
-  void queues(Callback<std::vector<QueueView>> done, Duration deadline = {});
+  void queues(const QueueQuery& query, Callback<QueuePage> done, Duration deadline = {});
   void heartbeat(const Heartbeat& heartbeat, Callback<std::uint64_t> done, Duration deadline = {});
   void pause(const std::string& queue, Callback<void> done, Duration deadline = {});
   void resume(const std::string& queue, Callback<void> done, Duration deadline = {});

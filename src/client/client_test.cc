@@ -139,11 +139,11 @@ TEST(Client, HasEveryVerb) {
   EXPECT_EQ(*client.heartbeat({.worker = "w", .capacity = 2, .capabilities = {"gpu"}}), 0u);
   EXPECT_TRUE(client.pause("q"));
   auto queues = client.queues();
-  ASSERT_EQ(queues->size(), 1u);
-  EXPECT_TRUE(queues->front().paused);
-  EXPECT_EQ(queues->front().completed, 1u);
-  EXPECT_EQ(queues->front().failed, 1u);
-  EXPECT_EQ(queues->front().dead, 1u);
+  ASSERT_EQ(queues->queues.size(), 1u);
+  EXPECT_TRUE(queues->queues.front().paused);
+  EXPECT_EQ(queues->queues.front().completed, 1u);
+  EXPECT_EQ(queues->queues.front().failed, 1u);
+  EXPECT_EQ(queues->queues.front().dead, 1u);
   EXPECT_TRUE(client.resume("q"));
 
   auto page = client.tasks({.queue = "q", .count = 2});
@@ -152,11 +152,16 @@ TEST(Client, HasEveryVerb) {
   EXPECT_EQ(page->tasks.size(), 2u);
   EXPECT_EQ(page->cursor, 0u);
   EXPECT_EQ(client.tasks({.queue = "q", .state = "failed"})->tasks.size(), 1u);
+  EXPECT_TRUE(client.tasks({.worker = "nobody"})->tasks.empty());
+  EXPECT_TRUE(client.tasks({.older_than = hours(1)})->tasks.empty());
   EXPECT_EQ(*client.purge("q", 2), 2u);
 
   const auto picky = client.submit(
       {.queue = "picky", .options = {.priority = 9, .delay = milliseconds(1), .capabilities = {"gpu"}}});
   ASSERT_TRUE(picky) << picky.error().message;
+  const auto first = client.queues({.count = 1});
+  ASSERT_EQ(first->queues.size(), 1u);
+  EXPECT_EQ(client.queues({.cursor = first->cursor})->queues.at(0).queue, "q");
   EXPECT_TRUE(client.lease({.worker = "x", .queues = {"picky"}})->empty());
   EXPECT_EQ(client.lease({.worker = "x", .queues = {"picky"}, .wait = seconds(20), .capabilities = {"gpu"}})
                 ->size(),
@@ -204,7 +209,7 @@ TEST(Client, TakesThousandsOfCallsFromManyThreads) {
   }
   EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"", kThreads * kEach}}));
   EXPECT_EQ(tasks.size(), static_cast<std::size_t>(kThreads * kEach));
-  EXPECT_EQ(network.client.queues()->at(0).waiting, static_cast<std::uint64_t>(kThreads * kEach));
+  EXPECT_EQ(network.client.queues()->queues.at(0).waiting, static_cast<std::uint64_t>(kThreads * kEach));
   EXPECT_EQ(network.proxy.connections(), 1u);
 }
 
@@ -321,13 +326,13 @@ TEST(Client, SaysThatAnOutcomeIsUnknown) {
   network.proxy.set({.holds_replies = true});
   Tally tally;
   network.client.submit({.queue = "q", .payload = "x"}, tally.expects<Submitted>());
-  ASSERT_TRUE(eventually([&] { return network.direct.queues()->size() == 1; }));
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.size() == 1; }));
   network.client.lease({.worker = "w", .queues = {"q"}}, tally.expects<std::vector<Leased>>());
-  ASSERT_TRUE(eventually([&] { return network.direct.queues()->at(0).leased == 1; }));
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).leased == 1; }));
   network.client.purge("q", 1, tally.expects<std::uint64_t>());
   network.client.submit_many({.queue = "q", .payloads = {"x"}},
                              tally.expects<std::vector<Result<Submitted>>>());
-  ASSERT_TRUE(eventually([&] { return network.direct.queues()->at(0).waiting == 1; }));
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).waiting == 1; }));
   network.proxy.reset();
   network.proxy.set({});
   EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"OUTCOME_UNKNOWN", 4}}));
@@ -365,7 +370,7 @@ TEST(Client, RepeatsWhatMayBeRepeated) {
   EXPECT_EQ(came.size() == 1 ? came.at("") : came.at("") + came.at("LEASE_LOST"), 5);
   EXPECT_TRUE(existed);
   EXPECT_EQ(outcome, "completed");
-  EXPECT_EQ(network.direct.queues()->at(0).completed, 1u);
+  EXPECT_EQ(network.direct.queues()->queues.at(0).completed, 1u);
 }
 
 // X2: kill -9 in the middle of it, three times. What was acknowledged is there, once.
@@ -452,9 +457,9 @@ TEST(Client, GivesBackWhatItWasLentTooLate) {
   const auto leased = network.client.lease({.worker = "w", .queues = {"q"}}, milliseconds(30));
   ASSERT_FALSE(leased);
   EXPECT_EQ(leased.error().code, Errc::outcome_unknown);
-  ASSERT_TRUE(eventually([&] { return network.direct.queues()->at(0).leased == 1; }));
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).leased == 1; }));
   network.proxy.set({});
-  EXPECT_TRUE(eventually([&] { return network.direct.queues()->at(0).waiting == 1; }));
+  EXPECT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).waiting == 1; }));
 }
 
 // Half open: nothing comes, and no reset either.
@@ -467,7 +472,7 @@ TEST(Client, LeavesAConnectionThatHasFallenSilent) {
   ASSERT_TRUE(client.queues());
   network.proxy.set({.holds_requests = true, .holds_replies = true});
   Tally tally;
-  client.queues(tally.expects<std::vector<QueueView>>());
+  client.queues({}, tally.expects<QueuePage>());
   client.submit({.queue = "q", .payload = "x"}, tally.expects<Submitted>());
   client.wait("key:none", milliseconds(1), tally.expects<Task>());
   ASSERT_TRUE(eventually([&] { return network.proxy.connections() >= 4; }));  // it tries others
@@ -526,7 +531,7 @@ TEST(Client, EndsEveryCallWhenItGoes) {
     ASSERT_TRUE(client.queues());
     network.proxy.set({.holds_replies = true});
     client.submit({.queue = "q", .payload = "x"}, tally.expects<Submitted>());
-    ASSERT_TRUE(eventually([&] { return network.direct.queues()->size() == 1; }));
+    ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.size() == 1; }));
     Client nowhere(to("127.0.0.1:1"));
     nowhere.submit({.queue = "q", .payload = "x"}, tally.expects<Submitted>());
     nowhere.lease({.worker = "w", .queues = {"q"}, .wait = seconds(5)}, tally.expects<std::vector<Leased>>());
@@ -556,7 +561,8 @@ TEST(Client, SaysWhoItIsBeforeAnythingElse) {
   EXPECT_TRUE(client.queues());
   const std::lock_guard lock(mutex);
   EXPECT_EQ(heard,
-            (std::vector<Words>{{"AUTH", "alice", "secret"}, {"HELLO", "3"}, {"USE", "mail"}, {"QUEUES"}}));
+            (std::vector<Words>{
+                {"AUTH", "alice", "secret"}, {"HELLO", "3"}, {"USE", "mail"}, {"QUEUES", "COUNT", "1000"}}));
 }
 
 // The server's own idea of who may come in.

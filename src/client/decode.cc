@@ -217,23 +217,23 @@ Result<TaskPage> decode_page(const RespValue& reply) {
   return page;
 }
 
-Result<std::vector<QueueView>> decode_queues(const RespValue& reply) {
+Result<QueuePage> decode_queues(const RespValue& reply) {
   Members members(reply);
-  std::vector<QueueView> all;
+  QueuePage page{.cursor = members.text_if("cursor")};
   for (const RespValue& item : members.list("queues").items) {
     Members queue(item);
-    all.push_back({.queue = queue.text("queue"),
-                   .paused = queue.truth("paused"),
-                   .waiting = queue.number("waiting"),
-                   .delayed = queue.number("delayed"),
-                   .leased = queue.number("leased"),
-                   .completed = queue.number("completed"),
-                   .failed = queue.number("failed"),
-                   .dead = queue.number("dead")});
+    page.queues.push_back({.queue = queue.text("queue"),
+                           .paused = queue.truth("paused"),
+                           .waiting = queue.number("waiting"),
+                           .delayed = queue.number("delayed"),
+                           .leased = queue.number("leased"),
+                           .completed = queue.number("completed"),
+                           .failed = queue.number("failed"),
+                           .dead = queue.number("dead")});
     if (!queue.ok()) return puzzled();
   }
   if (!members.ok()) return puzzled();
-  return all;
+  return page;
 }
 
 Result<std::uint64_t> decode_leases(const RespValue& reply) {

@@ -112,8 +112,10 @@ struct Task {
   std::string reason;  // of the last failure
 };
 struct TaskQuery {
-  std::string queue;  // empty: all
-  std::string state;  // empty: all
+  std::string queue;    // empty: all
+  std::string state;    // empty: all
+  std::string worker;   // leased by this one; empty: all
+  Duration older_than;  // in their state for longer than this
   std::uint32_t count = 100;
   std::uint64_t cursor = 0;
 };
@@ -130,6 +132,14 @@ struct QueueView {
   std::uint64_t completed = 0;
   std::uint64_t failed = 0;
   std::uint64_t dead = 0;
+};
+struct QueueQuery {
+  std::uint32_t count = 1000;
+  std::string cursor;
+};
+struct QueuePage {
+  std::vector<QueueView> queues;
+  std::string cursor;  // of the next page; empty: this is the last
 };
 struct Heartbeat {
   std::string worker;

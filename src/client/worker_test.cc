@@ -141,7 +141,7 @@ TEST(Worker, DoesManyTasksExactlyOnce) {
   }
   const auto one = site.worker({.name = "one", .slots = 4, .handlers = {{"q", note}}});
   const auto two = site.worker({.name = "two", .slots = 4, .handlers = {{"q", note}}});
-  EXPECT_TRUE(eventually([&] { return site.client.queues()->at(0).completed == kTasks; }));
+  EXPECT_TRUE(eventually([&] { return site.client.queues()->queues.at(0).completed == kTasks; }));
   one->drain();
   two->drain();
   EXPECT_EQ(done, expected);
@@ -321,12 +321,12 @@ TEST(Worker, DrainsWhatItHasBegunAndTakesNothingMore) {
   const WorkerCounts counts = worker->counts();
   EXPECT_EQ(counts.completed, 2u);
   EXPECT_EQ(counts.begun, 2u);
-  const auto queue = site.client.queues()->at(0);
+  const auto queue = site.client.queues()->queues.at(0);
   EXPECT_EQ(queue.leased, 0u);
   EXPECT_EQ(queue.completed, counts.completed);
   EXPECT_EQ(queue.waiting + queue.completed, 10u);
   worker->drain();  // again does nothing
-  EXPECT_EQ(site.client.queues()->at(0).completed, counts.completed);
+  EXPECT_EQ(site.client.queues()->queues.at(0).completed, counts.completed);
 }
 
 // A task that comes while the worker drains is given back unharmed.
@@ -385,10 +385,10 @@ TEST(Worker, GoesOnWhenTheServerIsKilledAndComesBack) {
   }
   EXPECT_TRUE(eventually([&] {
     const auto queues = client.queues();
-    return queues && !queues->empty() && queues->at(0).completed == kTasks;
+    return queues && !queues->queues.empty() && queues->queues.at(0).completed == kTasks;
   }));
   worker->drain();
-  EXPECT_EQ(client.queues()->at(0).completed, static_cast<std::uint64_t>(kTasks));
+  EXPECT_EQ(client.queues()->queues.at(0).completed, static_cast<std::uint64_t>(kTasks));
   EXPECT_EQ(begun.size(), static_cast<std::size_t>(kTasks));
   // Each word that a completion was recorded is about another task.
   EXPECT_LE(worker->counts().completed, static_cast<std::uint64_t>(kTasks));
