@@ -53,11 +53,9 @@ class Printer {
     for (const auto& [type, code] : kColours) {
       if (line.find(type) != std::string::npos) colour = code;
     }
-    if (colour != nullptr && to_terminal_) {
-      fmt::print("\x1b[{}m{}\x1b[0m\n", colour, line);
-    } else {
-      fmt::print("{}\n", line);
-    }
+    const bool coloured = colour != nullptr && to_terminal_;
+    // Not fmt::print: an error on this thread would end the process. main() looks whether there was one.
+    std::fputs((coloured ? fmt::format("\x1b[{}m{}\x1b[0m\n", colour, line) : line + "\n").c_str(), stdout);
     std::fflush(stdout);
   }
 

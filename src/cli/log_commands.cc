@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "engine/snapshot.h"
 #include "engine/verify.h"
 #include "log/control.h"
+#include "log/held_directory.h"
 #include "log/posix_disk.h"
 #include "log/survey.h"
 
@@ -26,7 +28,10 @@ int complain(const LogOptions& options, const Error& error, int exit_code = kExi
     fmt::print("{{\"error\":{},\"message\":{}}}\n", engine::json_string(word(error.code)),
                engine::json_string(error.message));
   }
-  fmt::print(stderr, "baton: {}: {}: {}\n", options.directory, word(error.code), error.message);
+  // An error of the system names its file already.
+  const bool named = error.message.find(options.directory) != std::string::npos;
+  fmt::print(stderr, "baton: {}{}{}: {}\n", named ? "" : options.directory, named ? "" : ": ",
+             word(error.code), error.message);
   return exit_code;
 }
 
@@ -49,13 +54,55 @@ int exit_code_for(const Error& error) {
 }
 
 // For reading, and only if there is a log in it.
-Result<std::unique_ptr<log::PosixDisk>> open_log_directory(const LogOptions& options) {
-  auto disk = log::PosixDisk::open_read_only(options.directory);
+Result<std::unique_ptr<log::HeldDirectory>> open_log_directory(const LogOptions& options) {
+  auto disk = log::HeldDirectory::hold(options.directory);
   if (!disk) return disk;
   auto control = log::read_control(**disk);
   if (!control) return std::unexpected(control.error());
-  if (!*control) return failure(Errc::not_found, "there is no baton log in this directory");
+  if (!*control && !log::has_segments(**disk))
+    return failure(Errc::not_found, "there is no baton log in this directory");
   return disk;
+}
+
+std::string how_it_ends(const log::HeldDirectory& disk, const log::LogReport& log) {
+  if (disk.process()) return "in use by process " + *disk.process();
+  return log.clean ? "closed cleanly" : "not closed cleanly";
+}
+
+// Which entries were removed because snapshots cover them: those before the first that is there, and between.
+std::string removed_from(const log::LogReport& log) {
+  if (log.ranges.empty()) return {};
+  std::string text;
+  if (log.first > 1) text = fmt::format("entries before {}", log.first);
+  for (std::size_t index = 1; index < log.ranges.size(); ++index) {
+    text += fmt::format("{} {} to {}", text.empty() ? "entries" : " and", log.ranges[index - 1].last + 1,
+                        log.ranges[index].first - 1);
+  }
+  return text.empty() ? text : text + " were removed; snapshots cover them";
+}
+
+// For those who look at the entries, beside the output.
+void tell_what_was_removed(const LogOptions& options, const log::LogReport& log) {
+  const std::string removed = removed_from(log);
+  if (log.problem.kind == log::ProblemKind::none && !removed.empty())
+    fmt::print(stderr, "baton: {}: {}\n", options.directory, removed);
+}
+
+void print_verified(const engine::VerifyReport& report, const std::string& ending) {
+  const log::LogReport& log = report.log;
+  const bool whole =
+      report.finding == engine::Finding::intact || report.finding == engine::Finding::torn_tail;
+  for (const std::string& note : report.notes) fmt::print("{}\n", note);
+  if (!whole) {
+    fmt::print("readable: {}, in {} batches and {} segments, {}; {} snapshots\n", log::to_text(log.ranges),
+               log.batches, log.segments, ending, report.snapshots);
+    return;
+  }
+  fmt::print("entries {} ({} in all) in {} batches and {} segments, {}; {} snapshots\n",
+             log::to_text(log.ranges), log.records, log.batches, log.segments, ending, report.snapshots);
+  if (const std::string removed = removed_from(log); !removed.empty()) fmt::print("{}\n", removed);
+  fmt::print("{} tasks, {} payloads and results of {} bytes, digest {:016x}\n", report.tasks, report.blobs,
+             report.blob_bytes, report.digest);
 }
 
 // What is wrong with a log that was read as far as it goes.
@@ -69,7 +116,7 @@ int exit_code_for(const LogOptions& options, const log::Problem& problem) {
 }  // namespace
 
 int log_verify(const LogOptions& options) {
-  auto disk = log::PosixDisk::open_read_only(options.directory);
+  auto disk = log::HeldDirectory::hold(options.directory);
   if (!disk) return complain(options, disk.error());
   const auto report = engine::verify(**disk, options.full);
   if (!report) return complain(options, report.error());
@@ -77,19 +124,15 @@ int log_verify(const LogOptions& options) {
   if (options.json) {
     fmt::print(
         R"({{"finding":"{}","message":{},"segments":{},"batches":{},"records":{},"first_lsn":{},"last_lsn":{},)"
-        R"("clean":{},"snapshots":{},"tasks":{},"blobs":{},"blob_bytes":{},"digest":"{:016x}"}})"
+        R"("clean":{},"in_use":{},"snapshots":{},"tasks":{},"blobs":{},"blob_bytes":{},"digest":"{:016x}"}})"
         "\n",
         name_of(report->finding), engine::json_string(report->message), log.segments, log.batches,
-        log.records, log.first, log.last, log.clean, report->snapshots, report->tasks, report->blobs,
-        report->blob_bytes, report->digest);
+        log.records, log.first, log.last, log.clean, log.in_use, report->snapshots, report->tasks,
+        report->blobs, report->blob_bytes, report->digest);
   } else {
     fmt::print("{}: {}\n", options.directory, name_of(report->finding));
     if (!report->message.empty()) fmt::print("{}\n", report->message);
-    fmt::print("entries {} to {} in {} batches and {} segments, {}; {} snapshots\n", log.first, log.last,
-               log.batches, log.segments, log.clean ? "closed cleanly" : "not closed cleanly",
-               report->snapshots);
-    fmt::print("{} tasks, {} payloads and results of {} bytes, digest {:016x}\n", report->tasks,
-               report->blobs, report->blob_bytes, report->digest);
+    print_verified(*report, how_it_ends(**disk, log));
   }
   return static_cast<int>(report->finding);
 }
@@ -108,8 +151,10 @@ int log_dump(const LogOptions& options) {
     return {};
   };
   const core::Lsn needed_from = snapshots->empty() ? 1 : snapshots->front() + 1;
-  auto survey = log::survey_log(**disk, {.needed_from = needed_from, .visitor = print});
+  auto survey =
+      log::survey_log(**disk, {.needed_from = needed_from, .older = log::Older::visit, .visitor = print});
   if (!survey) return complain(options, survey.error(), exit_code_for(survey.error()));
+  tell_what_was_removed(options, survey->report);
   return exit_code_for(options, survey->report.problem);
 }
 
@@ -127,8 +172,10 @@ int log_stat(const LogOptions& options) {
     return {};
   };
   const core::Lsn needed_from = snapshots->empty() ? 1 : snapshots->front() + 1;
-  auto survey = log::survey_log(**disk, {.needed_from = needed_from, .visitor = count});
+  auto survey =
+      log::survey_log(**disk, {.needed_from = needed_from, .older = log::Older::visit, .visitor = count});
   if (!survey) return complain(options, survey.error(), exit_code_for(survey.error()));
+  tell_what_was_removed(options, survey->report);
   std::uint64_t file_bytes = 0;
   for (const auto& segment : survey->segments) file_bytes += segment.bytes;
   if (options.json) {
@@ -144,9 +191,9 @@ int log_stat(const LogOptions& options) {
     fmt::print("}}}}\n");
     return exit_code_for(options, survey->report.problem);
   }
-  fmt::print("{} segments of {} bytes, {} snapshots, entries {} to {} (epoch {:x})\n",
-             survey->segments.size(), file_bytes, snapshots->size(), survey->report.first,
-             survey->report.last, survey->report.last_epoch);
+  fmt::print("{} segments, {} bytes in all, {} snapshots, entries {} ({} in all, epoch {:x})\n",
+             survey->segments.size(), file_bytes, snapshots->size(), log::to_text(survey->report.ranges),
+             survey->report.records, survey->report.last_epoch);
   fmt::print("{:<16} {:>12} {:>14}\n", "entry", "count", "bytes");
   for (const auto& [type, sum] : types) {
     fmt::print("{:<16} {:>12} {:>14}\n", core::name_of(static_cast<core::EventType>(type)), sum.first,
@@ -158,17 +205,21 @@ int log_stat(const LogOptions& options) {
 namespace {
 
 int copy(const LogOptions& options, std::string_view what) {
-  // First, so that nothing is made where there is nothing to copy.
   auto from = open_log_directory(options);
   if (!from) return complain(options, from.error(), exit_code_for(from.error()));
-  const LogOptions about_target{.directory = options.target, .json = options.json};
+  LogOptions target = options;
+  target.directory = options.target;
+  const bool is_ours = !std::filesystem::exists(options.target);  // to be taken away if the copy fails
   auto to = log::PosixDisk::open_directory(options.target);
-  if (!to) return complain(about_target, to.error());
-  if (const auto there = log::read_control(**to); !there || *there) {
-    return complain(about_target, {Errc::conflict, "there is a log already; choose an empty directory"});
-  }
+  if (!to) return complain(target, to.error());
+  if (auto fit = engine::check_target(**to); !fit) return complain(target, fit.error());
   const auto copied = engine::copy_directory(**from, **to);
-  if (!copied) return complain(options, copied.error(), exit_code_for(copied.error()));
+  if (!copied) {
+    to->reset();
+    std::error_code ignored;  // the error at hand says more
+    if (is_ours) std::filesystem::remove_all(options.target, ignored);
+    return complain(options, copied.error(), exit_code_for(copied.error()));
+  }
   if (options.json) {
     fmt::print(R"({{"segments":{},"snapshots":{},"bytes":{},"last_lsn":{}}})"
                "\n",
@@ -199,7 +250,8 @@ void add_log_commands(CommandLine& line) {
   const std::string program = line.program();
 
   auto [verify, verified] = add("verify", "Checks every byte and replays every entry", log_verify);
-  verify.flag("--full", verified->full, "Replay from the very first entry, not from the oldest snapshot");
+  verify.flag("--full", verified->full,
+              "Replay from the very first entry, if it is still there, not from the oldest snapshot");
   verify.footer(
       "Exit codes: 0 intact, 1 a torn tail that a start would drop, 2 damaged, 3 entries contradict\n"
       "each other, 4 a segment is missing, 5 written by a newer version, 64 a wrong command line,\n"
@@ -217,12 +269,12 @@ void add_log_commands(CommandLine& line) {
 
   auto [backup, backed_up] =
       add("backup", "Copies a directory, which may be in use, to a new one", log_backup);
-  backup.argument("target", backed_up->target, "Where to; holds no log yet");
+  backup.argument("target", backed_up->target, "Where to; made if need be, holds no log yet");
   backup.footer("Example: " + program + " log backup data data-backup");
 
   auto [restore, restored] =
       add("restore", "Makes a data directory from a backup, after checking it", log_restore);
-  restore.argument("target", restored->target, "Where to; must not exist");
+  restore.argument("target", restored->target, "Where to; made if need be, holds no log yet");
   restore.footer("Example: " + program + " log restore data-backup data-new");
 }
 

@@ -1,14 +1,57 @@
 // The `baton` command: one line for each family of commands.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+
 #include "cli/command_line.h"
 #include "cli/demo.h"
 #include "cli/log_commands.h"
 #include "cli/serve.h"
 
-int main(int argc, char** argv) {
+namespace {
+
+constexpr int kExitOutput = 74;  // EX_IOERR
+
+// A look at a directory that is in use holds every segment open.
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE,
+                    &limit);  // if it is refused, a large directory says that files are too many
+}
+
+int complain_of_output(const char* why) {
+  fmt::print(stderr, "baton: the output cannot be written: {}\n", why);
+  return kExitOutput;
+}
+
+int run(int argc, char** argv) {
   using namespace baton::cli;
   CommandLine line(argc, argv);
   add_demo_command(line);
   add_serve_command(line);
   add_log_commands(line);
   return line.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  allow_many_files();
+  int exit_code = 0;
+  try {
+    exit_code = run(argc, argv);
+  } catch (const std::system_error& error) {
+    return complain_of_output(std::strerror(error.code().value()));
+  }
+  // Output that did not get there was not given, whatever there was to say.
+  errno = 0;
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return complain_of_output(errno != 0 ? std::strerror(errno) : "a write failed");
+  return exit_code;
 }

@@ -115,6 +115,9 @@ TEST(Limits, HoldForTimes) {
   EXPECT_EQ(refusal(FailTask{.ns = "n", .delay = kDelayMax}), Errc::not_found);
   EXPECT_EQ(refusal(FailTask{.ns = "n", .delay = just_over(kDelayMax)}), Errc::invalid_request);
   EXPECT_EQ(refusal(FailTask{.ns = "n", .delay = milliseconds(-1)}), Errc::invalid_request);
+  EXPECT_EQ(refusal(ReleaseTask{.ns = "n", .delay = kDelayMax}), Errc::not_found);
+  EXPECT_EQ(refusal(ReleaseTask{.ns = "n", .delay = just_over(kDelayMax)}), Errc::invalid_request);
+  EXPECT_EQ(refusal(ReleaseTask{.ns = "n", .delay = milliseconds(-1)}), Errc::invalid_request);
 }
 
 // X3, D13

@@ -148,7 +148,7 @@ class Lockstep {
 TEST(RandomRequests, GiveTheSameInTheCoreAndInTheModel) {
   model::Coverage coverage;
   Outcomes outcomes;
-  for (std::uint64_t seed = 1; seed <= 600 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 1; seed <= 1200 && !HasFailure(); ++seed) {
     Lockstep lockstep(seed);
     lockstep.run(500, coverage, outcomes);
     if (!HasFailure()) lockstep.check_replay();

@@ -112,11 +112,12 @@ struct FailTask {
   Duration delay;      // 0: as the policy says
 };
 
-// Gives the task back unharmed: it is eligible at once and no failure is counted.
+// Gives the task back unharmed: no failure is counted, and it is eligible at once or after the delay.
 struct ReleaseTask {
   std::string ns;
   TaskRef task;
   LeaseId lease;
+  Duration delay;
 };
 
 // The submitter no longer wants it. Whoever holds it learns at the next contact.

@@ -1,5 +1,6 @@
 #include "engine/authority.h"
 
+#include <fmt/format.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -68,7 +69,12 @@ Result<std::unique_ptr<Authority>> Authority::open(const std::string& directory,
   auto disk = log::PosixDisk::open_directory(directory);
   if (!disk) return std::unexpected(disk.error());
   authority->disk_ = std::move(*disk);
-  if (auto started = authority->start(); !started) return std::unexpected(started.error());
+  if (auto started = authority->start(); !started) {
+    const Error& error = started.error();
+    if (error.code != Errc::corrupt && error.code != Errc::unsupported_version) return std::unexpected(error);
+    return failure(error.code,
+                   directory + ": " + error.message);  // the log knows no directory, only its files
+  }
   return authority;
 }
 
@@ -277,8 +283,15 @@ Result<Bytes> Authority::read(const core::BlobRef& blob) {
   if (blob.length == 0) return Bytes{};
   auto bytes = log_->segments().read(blob.lsn, blob.offset, blob.length);
   if (bytes && content_hash(*bytes) != blob.hash) {
-    return failure(Errc::corrupt, "the bytes kept with entry " + std::to_string(blob.lsn) +
-                                      " are damaged; run `baton log verify` and restore from a backup");
+    return failure(
+        Errc::corrupt,
+        fmt::format("the {} bytes kept with entry {}, at offset {} of its segment, are damaged or gone; "
+                    "run `baton log verify` and restore from a backup",
+                    blob.length, blob.lsn, blob.offset));
+  }
+  if (!bytes && bytes.error().code == Errc::corrupt) {
+    return failure(Errc::corrupt, fmt::format("{} ({} bytes at offset {})", bytes.error().message,
+                                              blob.length, blob.offset));
   }
   return bytes;
 }

@@ -51,6 +51,7 @@ class Authority {
   // After that: lets the data directory go, and tells whether all is well.
   Status close();
 
+  void note(const std::string& text) const { options_.on_note(text); }  // for the operator; any thread
   const Engine& engine() const { return *engine_; }  // for the driving thread
 
   const RecoverySummary& recovery() const { return recovery_; }

@@ -15,8 +15,12 @@ struct Copied {
   std::uint64_t last = 0;  // entry
 };
 
-// Checks the source, copies it, and checks the copy. `to` is an empty directory. A restore is the same in the
-// other direction: a coordinator started on it has a new epoch, so no lease or task id is given out twice.
+// Whether a copy may go there: Errc::conflict if it holds a log, or part of one.
+Status check_target(log::Disk& to);
+
+// Checks the source, copies it, and checks the copy. A copy that failed is taken away again; CONTROL comes
+// last, so what is left of one that was cut short is no log. A restore is the same in the other direction: a
+// coordinator started on it has a new epoch, so no lease or task id is given out twice.
 Result<Copied> copy_directory(log::Disk& from, log::Disk& to);
 
 }  // namespace baton::engine

@@ -1,5 +1,7 @@
 #include "engine/coordinator.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "core/names.h"
@@ -8,6 +10,8 @@
 
 namespace baton {
 namespace {
+
+constexpr Duration kUnreadableDelay = hours(1);
 
 std::unexpected<Error> gone() {
   return failure(Errc::closed,
@@ -68,15 +72,28 @@ Result<std::optional<LeasedTask>> Coordinator::lease(LeaseTask request) {
   if (answer->payload) {
     leased.payload = *answer->payload;
   } else {
-    auto bytes = read(granted->payload);
-    if (!bytes) {
-      // Nobody can work on it; that must not use up its attempts one lease at a time.
-      (void)release({.ns = ns, .task = granted->task, .lease = granted->lease});
-      return std::unexpected(bytes.error());
-    }
+    auto bytes = payload_of(ns, *granted);
+    if (!bytes) return std::unexpected(bytes.error());
     leased.payload = std::move(*bytes);
   }
   return leased;
+}
+
+// Nobody can work on a task without its payload. It is put off, so that it does not use up its attempts one
+// lease after another while somebody restores the directory.
+Result<Bytes> Coordinator::payload_of(const std::string& ns, const core::Granted& granted) {
+  auto bytes = read(granted.payload);
+  if (!bytes && bytes.error().code == Errc::not_found) {
+    // Copied forward after the grant, and the old segment has gone.
+    if (auto view = get(ns, granted.task)) bytes = read(view->payload);
+  }
+  if (bytes || bytes.error().code == Errc::closed) return bytes;
+  const auto released =
+      release({.ns = ns, .task = granted.task, .lease = granted.lease, .delay = kUnreadableDelay});
+  const std::string message = fmt::format("task {}: its payload cannot be read: {}",
+                                          core::to_text(granted.task), bytes.error().message);
+  loop_->authority().note(message + (released ? "; nobody gets the task for an hour" : ""));
+  return failure(bytes.error().code, message);
 }
 
 Result<core::Extended> Coordinator::extend(ExtendLease request) {

@@ -64,8 +64,9 @@ class Coordinator {
   Coordinator& operator=(const Coordinator&) = delete;
 
   Result<core::Submitted> submit(SubmitTask request);
-  Result<std::optional<LeasedTask>> lease(
-      LeaseTask request);  // nothing: there is no task for this worker now
+  // Nothing: there is no task for this worker now. A task whose payload cannot be read is an error, and is
+  // put off for an hour.
+  Result<std::optional<LeasedTask>> lease(LeaseTask request);
   Result<core::Extended> extend(ExtendLease request);
   Result<core::ExtendedMany> extend(ExtendLeases request);
   Result<Verdict> complete(CompleteTask request);
@@ -108,6 +109,7 @@ class Coordinator {
   template <class Reply>
   Result<Reply> call(core::Request request);
   Result<Verdict> verdict(core::Request request);
+  Result<Bytes> payload_of(const std::string& ns, const core::Granted& granted);
   Status inspect_engine(const std::function<void(engine::Engine&)>& look);
 
   std::unique_ptr<Loop> loop_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include "tests/temporary_directory.h"
@@ -191,6 +192,69 @@ TEST(Coordinator, ReadsPayloadsBackFromTheLog) {
   wrong.hash ^= 1;
   EXPECT_EQ(coordinator->read(wrong).error().code, Errc::corrupt);
   EXPECT_TRUE(coordinator->close());
+}
+
+// A directory in which the payload of the only waiting task lies in a segment that a start does not read.
+struct OldPayload {
+  OldPayload() {
+    auto coordinator = opened(data.path());
+    task = coordinator->submit({.ns = "n", .queue = "q", .payload = Blob("a very old payload")})->task;
+    path = data.path() + "/wal/" + "0000000000000001.seg";
+    for (int round = 0; round < 2; ++round) {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(
+            coordinator->submit({.ns = "n", .queue = "other", .payload = Blob(std::string(12 << 10, 'x'))}));
+      }
+      EXPECT_TRUE(coordinator->make_snapshot());
+    }
+    EXPECT_TRUE(coordinator->close());
+  }
+  void damage() const {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    const std::string content{std::istreambuf_iterator<char>(file), {}};
+    const auto at = content.find("very old");
+    ASSERT_NE(at, std::string::npos);
+    file.seekp(static_cast<std::streamoff>(at)) << 'V';
+  }
+
+  const TemporaryDirectory data;
+  TaskId task;
+  std::string path;
+};
+
+// A task nobody can work on is put off, so that it is still there when the directory has been restored.
+TEST(Coordinator, PutsOffATaskWhosePayloadCannotBeRead) {
+  for (const bool removed : {false, true}) {
+    const OldPayload old;
+    if (removed) {
+      std::filesystem::remove(old.path);
+    } else {
+      old.damage();
+    }
+    std::vector<std::string> notes;
+    CoordinatorOptions options = small_log();
+    options.on_note = [&](const std::string& note) { notes.push_back(note); };
+    auto coordinator = opened(old.data.path(), options);
+    const auto lease = [&] { return coordinator->lease({.ns = "n", .queues = {"q"}, .worker = "w"}); };
+    const auto refused = lease();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Errc::corrupt) << refused.error().message;
+    for (const std::string& word : {core::to_text(old.task), std::string("offset"), std::string("backup")}) {
+      EXPECT_NE(refused.error().message.find(word), std::string::npos) << refused.error().message;
+    }
+    ASSERT_EQ(notes.size(), 1u);
+    EXPECT_NE(notes[0].find(core::to_text(old.task)), std::string::npos) << notes[0];
+    for (int again = 0; again < 30; ++again) {
+      const auto nothing = lease();
+      ASSERT_TRUE(nothing) << nothing.error().message;
+      EXPECT_FALSE(*nothing);
+    }
+    const auto view = coordinator->get("n", old.task);
+    ASSERT_TRUE(view);
+    EXPECT_EQ(view->state, core::TaskState::waiting);
+    EXPECT_EQ(view->attempt, 1u);
+    EXPECT_TRUE(coordinator->close());
+  }
 }
 
 // E4, X3: finished tasks beyond what is kept are forgotten by recorded entries, and the rest can be paged

@@ -73,8 +73,8 @@ Result<SnapshotMade> Housekeeper::make_snapshot() {
   if (target <= last_snapshot_) return SnapshotMade{};
   // Before the replay, which would be for nothing.
   if (auto room = check_room(snapshot_to_come_); !room) return std::unexpected(room.error());
-  std::vector<std::string> notes;
-  auto state = load_newest_snapshot(disk_, uuid_, notes);
+  std::vector<PassedOver> unreadable;
+  auto state = load_newest_snapshot(disk_, uuid_, unreadable);
   if (!state) return std::unexpected(state.error());
   const core::Lsn replay_to = mutant(Mutant::m18_snapshot_misses_the_last_record) ? target - 1 : target;
   const log::Visitor visitor = [&](const log::Record& record) { return apply_record(*state, record); };
@@ -92,6 +92,8 @@ Result<SnapshotMade> Housekeeper::make_snapshot() {
   if (!written) return std::unexpected(written.error());
   newest_bytes_ = *written;
   last_snapshot_ = target;
+  unreadable_.clear();
+  for (const PassedOver& snapshot : unreadable) unreadable_.push_back(snapshot.lsn);
   find_living(*state);
   return SnapshotMade{target, state->digest};
 }
@@ -142,6 +144,11 @@ Status Housekeeper::remove_old_snapshots(std::vector<core::Lsn>& snapshots) {
 Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
   auto snapshots = list_snapshots(disk_);
   if (!snapshots) return std::unexpected(snapshots.error());
+  // One that cannot be read covers nothing, and must not push out one that can.
+  for (const core::Lsn lsn : std::exchange(unreadable_, {})) {
+    if (std::erase(*snapshots, lsn) == 0) continue;
+    if (auto removed = remove_snapshot(disk_, lsn); !removed) return std::unexpected(removed.error());
+  }
   const Status removed_old = remove_old_snapshots(*snapshots);
   // Only now is room for one more asked for: the new snapshot stands where the oldest one stood.
   snapshot_to_come_ = newest_bytes_;

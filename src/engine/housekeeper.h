@@ -65,6 +65,7 @@ class Housekeeper {
   std::uint64_t newest_bytes_ = 0;  // length of the newest snapshot's file
   std::atomic<std::uint64_t> snapshot_to_come_ = 0;
   std::vector<std::pair<log::SegmentInfo, Living>> living_;  // as of the last snapshot made
+  std::vector<core::Lsn> unreadable_;                        // snapshots, when that one was made
 };
 
 }  // namespace baton::engine

@@ -18,7 +18,8 @@ struct CoordinatorOptions {
   // What to do when the log cannot be written any more. The outcome of everything unanswered is unknown, so
   // nothing may be answered; by default a message goes to standard error and the process ends.
   std::function<void(const Error&)> on_fatal;
-  // What an operator should know but nobody asked for; by default it goes to standard error.
+  // What an operator should know but nobody asked for; by default it goes to standard error. May be called on
+  // any thread that uses the coordinator, and on its own.
   std::function<void(const std::string&)> on_note;
 };
 

@@ -35,14 +35,14 @@ Status apply_record(core::State& state, const log::Record& record) {
 }
 
 Result<core::State> load_newest_snapshot(log::Disk& disk, const log::Uuid& uuid,
-                                         std::vector<std::string>& notes) {
+                                         std::vector<PassedOver>& passed_over) {
   auto snapshots = list_snapshots(disk);
   if (!snapshots) return std::unexpected(snapshots.error());
   for (const core::Lsn lsn : *snapshots | std::views::reverse) {
     auto state = read_snapshot(disk, uuid, lsn);
     if (state) return state;
     if (state.error().code != Errc::corrupt) return state;
-    notes.push_back(state.error().message + "; an older one is used");
+    passed_over.push_back({lsn, state.error().message});
   }
   return core::State{};
 }
@@ -51,9 +51,12 @@ Result<Recovered> recover(log::Disk& disk, const RecoverOptions& options) {
   auto control = log::read_control(disk);
   if (!control) return std::unexpected(control.error());
   Recovered recovered;
+  std::vector<PassedOver> passed_over;
   if (*control) {
-    auto state = load_newest_snapshot(disk, (*control)->uuid, recovered.notes);
+    auto state = load_newest_snapshot(disk, (*control)->uuid, passed_over);
     if (!state) return std::unexpected(state.error());
+    for (const PassedOver& snapshot : passed_over)
+      recovered.notes.push_back(snapshot.why + "; this snapshot is passed over");
     recovered.state = std::move(*state);
     recovered.snapshot = recovered.state.last;
   }
@@ -67,7 +70,15 @@ Result<Recovered> recover(log::Disk& disk, const RecoverOptions& options) {
                                .epoch_at_least = std::max(options.epoch_at_least, recovered.state.epoch + 1),
                                .needed_from = recovered.snapshot + 1},
                               visitor);
-  if (!opened) return std::unexpected(opened.error());
+  if (!opened) {
+    // Without a snapshot the log has to begin with the first entry. Where it does not, that is what is wrong.
+    if (recovered.snapshot != 0 || passed_over.empty()) return std::unexpected(opened.error());
+    std::string all;
+    for (const PassedOver& snapshot : passed_over) all += (all.empty() ? "" : ", ") + snapshot.why;
+    return failure(opened.error().code,
+                   fmt::format("no snapshot can be read ({}), and the log alone is not enough: {}", all,
+                               opened.error().message));
+  }
   if (opened->dropped) recovered.notes.push_back(opened->dropped->message);
   recovered.log = std::move(*opened);
   if (recovered.log.writer->last() != recovered.state.last) {

@@ -30,8 +30,12 @@ core::Epoch epoch_by_clock(Instant wall);
 // Applies one record as it was read; corrupt if it contradicts the state.
 Status apply_record(core::State& state, const log::Record& record);
 
-// The newest snapshot that verifies; an empty state if there is none. Others are reported in `notes`.
+struct PassedOver {
+  core::Lsn lsn = 0;  // of a snapshot that does not verify
+  std::string why;
+};
+// The newest snapshot that verifies; an empty state if there is none. Newer ones are told in `passed_over`.
 Result<core::State> load_newest_snapshot(log::Disk& disk, const log::Uuid& uuid,
-                                         std::vector<std::string>& notes);
+                                         std::vector<PassedOver>& passed_over);
 
 }  // namespace baton::engine

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/backup.h"
 #include "engine/housekeeper.h"
 #include "engine/snapshot.h"
 #include "engine/verify.h"
@@ -104,6 +105,24 @@ TEST(Recovery, FallsBackToTheOlderSnapshot) {
   EXPECT_EQ(recovered->snapshot, snapshots.front());
   EXPECT_EQ(recovered->state.digest, digest);
   EXPECT_FALSE(recovered->notes.empty());
+}
+
+// The next snapshot takes the place of the damaged one, not of the older one on which all depends.
+TEST(Housekeeper, RemovesASnapshotThatCannotBeRead) {
+  for (const std::size_t damaged : {0, 1}) {
+    sim::SimDisk disk;
+    HandClock clock;
+    busy(disk, clock, 4, true);
+    const auto before = list_snapshots(disk).value();
+    disk.flip_bit(snapshot_path(before[damaged]), 100, 3);
+    EXPECT_EQ(verify(disk, false)->finding, Finding::damaged);
+    const std::uint64_t digest = busy(disk, clock, 1, true);
+    const auto after = list_snapshots(disk).value();
+    ASSERT_EQ(after.size(), 2u);
+    EXPECT_EQ(after[0], before[1 - damaged]);
+    EXPECT_EQ(verify(disk, false)->finding, Finding::intact) << verify(disk, false)->message;
+    EXPECT_EQ(recover(disk, {.log = kSmallLog})->state.digest, digest);
+  }
 }
 
 // D24, T64, E10: damage to what was acknowledged is refused, not repaired; a backup is what repairs.
@@ -215,6 +234,38 @@ TEST(Housekeeper, RemovesSegmentsNobodyNeedsAndKeepsEveryPayload) {
     EXPECT_EQ(text_of(*bytes), "keep me");
     EXPECT_GT(task.payload.lsn, id.lsn);  // copied forward, since nearly nothing else was alive there
   }
+}
+
+// Whatever goes wrong, and wherever: what is left at the target is no log.
+TEST(Backup, ThatFailedDoesNotLookLikeOne) {
+  sim::SimDisk disk;
+  HandClock clock;
+  const std::uint64_t digest = busy(disk, clock, 2, true);
+  const std::uint64_t operations = [&] {
+    sim::SimDisk target;
+    EXPECT_TRUE(copy_directory(disk, target));
+    EXPECT_EQ(recover(target, {.log = kSmallLog})->state.digest, digest);
+    EXPECT_EQ(copy_directory(disk, target).error().code, Errc::conflict);
+    return target.operations();
+  }();
+  for (std::uint64_t operation = 1; operation <= operations; ++operation) {
+    sim::SimDisk failing;
+    failing.fail_operation(operation);
+    if (copy_directory(disk, failing)) continue;  // it was one of taking away what was not there
+    EXPECT_FALSE(failing.exists("CONTROL")) << operation;
+    EXPECT_TRUE(copy_directory(disk, failing)) << operation;  // nothing of the first is in the way
+  }
+  // A copy that went bad under our hands.
+  sim::SimDisk target;
+  bool flipped = false;
+  target.before_operation = [&] {
+    const auto segments = target.list("wal");
+    if (flipped || !segments || segments->size() < 2) return;
+    target.flip_bit("wal/" + segments->front(), 4096 + 100, 1);
+    flipped = true;
+  };
+  EXPECT_EQ(copy_directory(disk, target).error().code, Errc::corrupt);
+  EXPECT_FALSE(target.exists("CONTROL"));
 }
 
 }  // namespace

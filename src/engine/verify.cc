@@ -33,8 +33,10 @@ void check_blobs(VerifyReport& report, const core::State& state, log::Segments& 
     const auto bytes = segments.read(blob.lsn, blob.offset, blob.length);
     if (bytes && content_hash(*bytes) == blob.hash) return;
     note(report, Finding::damaged,
-         fmt::format("the bytes of task {} kept with entry {} are {}; restore from a backup",
-                     core::to_text(task.id()), blob.lsn, bytes ? "damaged" : "missing"));
+         fmt::format(
+             "the bytes of task {} kept with entry {}, {} at offset {} of its segment, are {}; restore from "
+             "a backup",
+             core::to_text(task.id()), blob.lsn, blob.length, blob.offset, bytes ? "damaged" : "missing"));
   };
   for (core::Slot slot = state.ids.first_from(0); slot != 0;
        slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
@@ -58,6 +60,63 @@ Finding finding_of(log::ProblemKind kind) {
   return Finding::damaged;
 }
 
+namespace {
+
+// Replays the log over a state, and compares it with the snapshots on the way.
+struct Replay {
+  core::State state;
+  std::optional<Error> contradiction;
+
+  Result<log::Survey> run(log::Disk& disk, const std::map<core::Lsn, std::uint64_t>& digests) {
+    const auto visitor = [&](const log::Record& record) -> Status {
+      if (auto applied = apply_record(state, record); !applied) {
+        contradiction = applied.error();
+        return applied;
+      }
+      const auto recorded = digests.find(state.last);
+      if (recorded == digests.end() || recorded->second == state.digest) return {};
+      contradiction =
+          Error{Errc::corrupt, fmt::format("{} is not what the entries up to it give; remove it only after "
+                                           "a backup of the whole directory",
+                                           snapshot_path(state.last))};
+      return std::unexpected(*contradiction);
+    };
+    return log::survey_log(disk,
+                           {.needed_from = state.last + 1, .older = log::Older::check, .visitor = visitor});
+  }
+};
+
+struct SnapshotsRead {
+  std::map<core::Lsn, std::uint64_t> digests;  // by lsn
+  core::State oldest;
+};
+
+Result<SnapshotsRead> read_snapshots(log::Disk& disk, const log::Uuid& uuid, VerifyReport& report) {
+  SnapshotsRead read;
+  auto snapshots = list_snapshots(disk);
+  if (!snapshots) return std::unexpected(snapshots.error());
+  for (const core::Lsn lsn : *snapshots) {
+    auto snapshot = read_snapshot(disk, uuid, lsn);
+    if (!snapshot && !is_about_content(snapshot.error().code)) return std::unexpected(snapshot.error());
+    if (!snapshot) {
+      note(report, finding_of(snapshot.error().code), snapshot.error().message);
+      continue;
+    }
+    ++report.snapshots;
+    read.digests[lsn] = snapshot->digest;
+    if (read.oldest.last == 0) read.oldest = std::move(*snapshot);
+  }
+  if (report.finding == Finding::damaged && report.snapshots > 0) {
+    report.message +=
+        ". A start uses the other snapshot, as far as the log is intact; start once so that a new one is "
+        "made, and "
+        "then make a backup";
+  }
+  return read;
+}
+
+}  // namespace
+
 Result<VerifyReport> verify(log::Disk& disk, bool full) {
   VerifyReport report;
   auto control = log::read_control(disk);
@@ -66,52 +125,40 @@ Result<VerifyReport> verify(log::Disk& disk, bool full) {
     note(report, finding_of(control.error().code), control.error().message);
     return report;
   }
-  if (!*control) return failure(Errc::not_found, "there is no baton log in this directory");
+  if (!*control && !log::has_segments(disk))
+    return failure(Errc::not_found, "there is no baton log in this directory");
 
-  core::State state;
-  std::map<core::Lsn, std::uint64_t> digests;  // of the snapshots, by lsn
-  auto snapshots = list_snapshots(disk);
-  if (!snapshots) return std::unexpected(snapshots.error());
-  for (const core::Lsn lsn : *snapshots) {
-    auto snapshot = read_snapshot(disk, (*control)->uuid, lsn);
-    if (!snapshot && !is_about_content(snapshot.error().code)) return std::unexpected(snapshot.error());
-    if (!snapshot) {
-      note(report, finding_of(snapshot.error().code), snapshot.error().message);
-      continue;
-    }
-    ++report.snapshots;
-    digests[lsn] = snapshot->digest;
-    if (!full && state.last == 0) state = std::move(*snapshot);
+  SnapshotsRead snapshots;
+  if (*control) {
+    auto read = read_snapshots(disk, (*control)->uuid, report);
+    if (!read) return std::unexpected(read.error());
+    snapshots = std::move(*read);
   }
-
-  std::optional<Error> contradiction;
-  const auto visitor = [&](const log::Record& record) -> Status {
-    if (auto applied = apply_record(state, record); !applied) {
-      contradiction = applied.error();
-      return applied;
-    }
-    const auto recorded = digests.find(state.last);
-    if (recorded == digests.end() || recorded->second == state.digest) return {};
-    contradiction =
-        Error{Errc::corrupt, fmt::format("{} is not what the entries up to it give; remove it only after "
-                                         "a backup of the whole directory",
-                                         snapshot_path(state.last))};
-    return std::unexpected(*contradiction);
-  };
-  auto survey =
-      log::survey_log(disk, {.needed_from = state.last + 1, .read_older = true, .visitor = visitor});
-  if (contradiction) {
-    const bool unknown = contradiction->code == Errc::unsupported_version;
-    note(report, unknown ? Finding::unsupported_version : Finding::contradiction, contradiction->message);
+  Replay replay;
+  if (!full) replay.state = std::move(snapshots.oldest);
+  auto survey = replay.run(disk, snapshots.digests);
+  const auto& problem = survey ? survey->report.problem : log::Problem{};
+  if (full && problem.kind == log::ProblemKind::missing_segment && problem.last <= snapshots.oldest.last) {
+    report.notes.push_back(fmt::format(
+        "entries {} to {} were removed, for the snapshots cover them; a replay from the first entry is "
+        "not possible any more, so it began with {}",
+        problem.first, problem.last, snapshot_path(snapshots.oldest.last)));
+    replay = {.state = std::move(snapshots.oldest)};
+    survey = replay.run(disk, snapshots.digests);
+  }
+  if (replay.contradiction) {
+    const bool unknown = replay.contradiction->code == Errc::unsupported_version;
+    note(report, unknown ? Finding::unsupported_version : Finding::contradiction,
+         replay.contradiction->message);
     return report;
   }
   if (!survey) return std::unexpected(survey.error());
   report.log = survey->report;
   note(report, finding_of(survey->report.problem.kind), survey->report.problem.message);
-  report.tasks = state.tasks.used();
-  report.digest = state.digest;
+  report.tasks = replay.state.tasks.used();
+  report.digest = replay.state.digest;
   log::Segments segments(disk, survey->segments);
-  check_blobs(report, state, segments);
+  check_blobs(report, replay.state, segments);
   return report;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "log/survey.h"
 
@@ -23,7 +24,8 @@ Finding finding_of(log::ProblemKind kind);
 
 struct VerifyReport {
   Finding finding = Finding::intact;
-  std::string message;  // what is wrong and what to do
+  std::string message;             // what is wrong and what to do
+  std::vector<std::string> notes;  // what is not wrong but good to know
   log::LogReport log;
   std::uint64_t snapshots = 0;
   std::uint64_t tasks = 0;
@@ -32,8 +34,8 @@ struct VerifyReport {
   std::uint64_t digest = 0;
 };
 
-// `full` demands a log that begins with the first entry; else the oldest snapshot is where it may begin.
-// Fails only where the disk does.
+// Entries are replayed from the oldest snapshot on; with `full` from the first one, unless entries were
+// removed that a snapshot covers. Errc::not_found if there is no log. Else it fails only where the disk does.
 Result<VerifyReport> verify(log::Disk& disk, bool full);
 
 }  // namespace baton::engine

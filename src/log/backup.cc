@@ -6,6 +6,7 @@
 
 #include "log/control.h"
 #include "log/segment_reader.h"
+#include "log/tail.h"
 
 namespace baton::log {
 namespace {
@@ -36,8 +37,15 @@ Result<Source> open_source(Disk& disk, Lsn first) {
   return source;
 }
 
-// Where the part to copy ends: behind the batch that holds `durable`, or where the segment ends.
-Result<Position> end_of_copy(Source& source, Lsn durable) {
+std::unexpected<Error> damaged(const Source& source, const Position& end) {
+  return failure(Errc::corrupt,
+                 fmt::format("{} is damaged from offset {} on, record {}; run `baton log verify`",
+                             source.path, end.end, end.last + 1));
+}
+
+// Where the part to copy ends: behind the batch that holds `durable`, or where the segment ends. That is
+// where its successor says, if there is one.
+Result<Position> end_of_copy(Source& source, Lsn durable, const SegmentHeader* next) {
   FileWindow window(*source.file, source.bytes);
   SegmentReader reader(window, source.header, source.header.created);
   while (reader.position().last < durable) {
@@ -48,7 +56,17 @@ Result<Position> end_of_copy(Source& source, Lsn durable) {
   if (reader.position().last > durable) {
     return failure(Errc::invalid_request, fmt::format("record {} is in the middle of a batch", durable));
   }
-  return reader.position();
+  const Position& end = reader.position();
+  if (next == nullptr) return end;
+  const PreviousLink& link = next->previous;
+  if (link.first != source.first) {
+    auto verdict = judge_unpinned(window, source.header, end, *next);
+    if (!verdict) return std::unexpected(verdict.error());
+    if (verdict->kind == TailKind::corrupt) return damaged(source, end);
+  } else if (link.end != end.end || link.last != end.last || link.chain != end.chain) {
+    return damaged(source, end);
+  }
+  return end;
 }
 
 Status copy_bytes(Source& source, Disk& to, std::uint64_t end) {
@@ -94,19 +112,14 @@ Result<CopiedLog> copy_log(Disk& from, Disk& to, Lsn durable) {
   for (std::size_t index = 0; done && index < firsts.size(); ++index) {
     auto source = open_source(from, firsts[index]);
     if (!source) return std::unexpected(source.error());
-    auto end = end_of_copy(*source, durable);
-    if (!end) return std::unexpected(end.error());
+    std::optional<SegmentHeader> next;
     if (index + 1 < firsts.size()) {
-      auto next = open_source(from, firsts[index + 1]);
-      if (!next) return std::unexpected(next.error());
-      const PreviousLink& link = next->header.previous;
-      const bool follows = link.first == source->first;
-      if (follows && (link.end != end->end || link.last != end->last || link.chain != end->chain)) {
-        return failure(Errc::corrupt,
-                       fmt::format("{} is damaged from offset {} on, record {}; run `baton log verify`",
-                                   source->path, end->end, end->last + 1));
-      }
+      auto opened = open_source(from, firsts[index + 1]);
+      if (!opened) return std::unexpected(opened.error());
+      next = opened->header;
     }
+    auto end = end_of_copy(*source, durable, next ? &*next : nullptr);
+    if (!end) return std::unexpected(end.error());
     copied.last = end->last;
     copied.bytes += end->end;
     ++copied.segments;

@@ -45,6 +45,8 @@ class Disk {
   virtual Status sync_directory(const std::string& path) = 0;  // "" is the data directory itself
   virtual Result<std::vector<std::string>> list(const std::string& path) = 0;  // names, sorted
   virtual Result<std::uint64_t> free_bytes() = 0;
+  // True if somebody else may be writing to it while we read.
+  virtual bool in_use() const { return false; }
 };
 
 }  // namespace baton::log

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <ctime>
 
 #include "log/posix_file.h"
 
@@ -42,6 +43,19 @@ DIR* list_again(const std::string& path) {
   for (;;) {
     DIR* directory = ::opendir(path.c_str());
     if (directory != nullptr || errno != EINTR) return directory;
+  }
+}
+
+// Whoever looks whether a directory is in use holds its lock for an instant, which must not keep a process
+// from starting.
+int lock_patiently(int descriptor) {
+  constexpr int kTries = 25;
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 2'000'000};
+  for (int tries = 1;; ++tries) {
+    const int done = ::flock(descriptor, LOCK_EX | LOCK_NB);
+    if (done == 0 || errno != EWOULDBLOCK || tries == kTries) return done;
+    ::nanosleep(&kPause, nullptr);
+    errno = EWOULDBLOCK;
   }
 }
 
@@ -90,7 +104,7 @@ Status PosixDisk::take_lock() {
   const std::string path = full("LOCK");
   lock_ = open_again(path, O_RDWR | O_CREAT);
   if (lock_ < 0) return std::unexpected(system_error(errno, "open", path));
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+  if (lock_patiently(lock_) != 0) {
     if (errno != EWOULDBLOCK) return std::unexpected(system_error(errno, "lock", path));
     char pid[32] = {};
     const ssize_t got = ::pread(lock_, pid, sizeof pid - 1, 0);
@@ -105,6 +119,20 @@ Status PosixDisk::take_lock() {
     return std::unexpected(system_error(errno, "write", path));
   }
   return {};
+}
+
+Result<std::optional<std::string>> PosixDisk::used_by() const {
+  const std::string path = full("LOCK");
+  const int descriptor = open_again(path, O_RDONLY);
+  if (descriptor < 0 && errno == ENOENT) return std::optional<std::string>();
+  if (descriptor < 0) return std::unexpected(system_error(errno, "open", path));
+  std::optional<std::string> process;
+  if (::flock(descriptor, LOCK_SH | LOCK_NB) != 0) {
+    char pid[32] = {};
+    process = ::pread(descriptor, pid, sizeof pid - 1, 0) > 0 ? pid : "unknown";
+  }
+  ::close(descriptor);
+  return process;
 }
 
 std::string PosixDisk::full(const std::string& path) const {

@@ -1,6 +1,7 @@
 // The data directory on a real file system.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "log/disk.h"
@@ -31,6 +32,8 @@ class PosixDisk final : public Disk {
   Result<std::vector<std::string>> list(const std::string& path) override;
   Result<std::uint64_t> free_bytes() override;
 
+  // The number of the process that has the directory locked, as it wrote it down; nothing if none has.
+  Result<std::optional<std::string>> used_by() const;
   const std::string& directory() const { return directory_; }
 
  private:

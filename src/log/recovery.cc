@@ -21,7 +21,7 @@ Status keep_torn_bytes(Disk& disk, const Survey& survey, std::uint32_t epoch) {
   bytes.resize(*got);
 
   if (auto made = disk.make_directory("torn"); !made) return made;
-  const std::string path = fmt::format("torn/{:016x}-{}.bin", tail.last + 1, epoch);
+  const std::string path = fmt::format("torn/{:016x}-{:x}.bin", tail.last + 1, epoch);
   if (auto removed = disk.remove(path); !removed && removed.error().code != Errc::not_found) return removed;
   auto file = disk.create(path, bytes.size());
   if (!file) return std::unexpected(file.error());
@@ -69,7 +69,9 @@ Result<OpenedLog> open_log(Disk& disk, const OpenOptions& options, const Visitor
   const bool torn = problem.kind == ProblemKind::torn_tail;
   if (problem.kind == ProblemKind::unsupported_version)
     return failure(Errc::unsupported_version, problem.message);
-  if (problem.kind != ProblemKind::none && !torn) return failure(Errc::corrupt, problem.message);
+  if (problem.kind != ProblemKind::none && !torn) {
+    return failure(Errc::corrupt, problem.message + " `baton log verify` shows how far the log can be read.");
+  }
 
   OpenedLog opened;
   opened.created = !survey->control;

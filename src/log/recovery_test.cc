@@ -243,12 +243,13 @@ TEST(Recovery, KeepsTheBytesItDrops) {
   const std::size_t batch = kSegmentHeaderBytes + 2 * kBlockBytes;
   std::ranges::fill(std::span(bytes).subspan(batch + 512, 512), std::byte{0});
   log.disk.set_content(path, bytes);
-  auto opened = open(log.disk);
+  auto opened =
+      open_log(log.disk, {.log = kOptions, .epoch_at_least = 70}, [](const Record&) { return Status(); });
   ASSERT_TRUE(opened) << opened.error().message;
   ASSERT_TRUE(opened->dropped);
   EXPECT_EQ(opened->dropped->first, log.before_last_batch + 1);
   EXPECT_EQ(opened->end.tail.last, log.before_last_batch);
-  const Bytes kept = log.disk.content(fmt::format("torn/{:016x}-2.bin", log.before_last_batch + 1));
+  const Bytes kept = log.disk.content(fmt::format("torn/{:016x}-46.bin", log.before_last_batch + 1));
   ASSERT_GT(kept.size(), 2000u);
   EXPECT_TRUE(std::ranges::equal(kept, std::span(bytes).subspan(batch, kept.size())));
 }
@@ -278,6 +279,52 @@ TEST(Verify, CountsWhatIsThere) {
   EXPECT_EQ(report->last, 19u);
   EXPECT_EQ(report->last_time, Instant{18});
   EXPECT_TRUE(report->clean);
+}
+
+// Nothing says where a segment ends whose successor was removed. All the same, not every place at which it
+// cannot be read is its end.
+TEST(Verify, FindsDamageInASegmentWhoseSuccessorHasGone) {
+  SmallLog log = small_log(Ending::closed);
+  ASSERT_TRUE(log.disk.remove(log.segments[1]));
+  ASSERT_EQ(verify_log(log.disk, 13)->problem.kind, ProblemKind::none);
+  const std::size_t length = log.disk.content(log.segments[0]).size();
+  for (std::size_t offset = 0; offset < length; offset += 7) {
+    SimDisk disk(log.disk);
+    disk.flip_bit(log.segments[0], offset, offset % 8);
+    const auto report = verify_log(disk, 13);
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->problem.kind, ProblemKind::corrupt) << offset;
+    SimDisk copy;
+    EXPECT_EQ(copy_log(disk, copy, 19).error().code, Errc::corrupt) << offset;
+    EXPECT_FALSE(copy.exists("CONTROL"));
+  }
+  SimDisk copy;
+  ASSERT_TRUE(copy_log(log.disk, copy, 19));
+  EXPECT_EQ(verify_log(copy, 13)->records, verify_log(log.disk, 13)->records);
+}
+
+// A torn tail that a start once gave up still lies there when the segment of that start has gone.
+TEST(Verify, TakesATornTailForWhatItIsWhenTheSegmentBehindItHasGone) {
+  SmallLog log = small_log(Ending::killed);
+  Bytes content = log.disk.content(log.segments[2]);
+  std::size_t used = content.size();
+  while (content[used - 1] == std::byte{0}) --used;
+  const std::size_t torn = (used - 1) / kBlockBytes * kBlockBytes + kBlockBytes;
+  ASSERT_LT(torn + kBlockBytes, content.size() + 1);
+  content[torn + kSectorBytes] = std::byte{1};
+  log.disk.set_content(log.segments[2], content);
+  std::string behind;
+  for (int start = 0; start < 2; ++start) {
+    auto opened = open(log.disk);
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ(opened->dropped.has_value(), start == 0);
+    opened->writer->append(1, opened->end.time, bytes_of("goes on"));
+    flush(*opened->writer);
+    if (start == 0) behind = segment_path(opened->writer->last());
+  }
+  ASSERT_TRUE(log.disk.remove(behind));
+  const auto report = verify_log(log.disk, 21);
+  EXPECT_EQ(report->problem.kind, ProblemKind::none) << report->problem.message;
 }
 
 TEST(Backup, IsALogThatEndsAtTheGivenRecord) {

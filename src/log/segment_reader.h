@@ -25,6 +25,7 @@ class FileWindow {
   // Up to `length` bytes from `offset`, fewer at the end of the file; valid until the next call. The bytes
   // may be changed in place as long as they are put back.
   Result<std::span<std::byte>> at(std::uint64_t offset, std::uint64_t length);
+  void forget() { bytes_.clear(); }  // what is at hand; the file may have changed
 
  private:
   File& file_;

@@ -9,8 +9,8 @@
 
 namespace baton::log {
 
-Segments::Segments(Disk& disk, std::vector<SegmentInfo> found) : disk_(disk) {
-  for (const SegmentInfo& segment : found) segments_.emplace(segment.first, segment);
+Segments::Segments(Disk& disk, std::vector<SegmentInfo> found) : disk_(disk), found_(std::move(found)) {
+  for (const SegmentInfo& segment : found_) segments_.emplace(segment.first, segment);
 }
 
 std::vector<SegmentInfo> Segments::list() const {
@@ -60,12 +60,26 @@ Result<std::shared_ptr<File>> Segments::file_with(Lsn lsn) {
   const std::lock_guard lock(mutex_);
   const auto after = segments_.upper_bound(lsn);
   if (after == segments_.begin() || std::prev(after)->second.last < lsn) {
-    return failure(Errc::not_found, fmt::format("the log no longer holds record {}", lsn));
+    const auto holds = [lsn](const SegmentInfo& segment) {
+      return segment.first <= lsn && lsn <= segment.last;
+    };
+    const bool from_before = !found_.empty() && lsn <= found_.back().last;
+    if (!from_before || std::ranges::any_of(found_, holds))
+      return failure(Errc::not_found, fmt::format("the log no longer holds record {}", lsn));
+    return failure(Errc::corrupt,
+                   fmt::format("the segment in wal/ that held record {} is missing; run `baton log "
+                               "verify` and restore from a backup",
+                               lsn));
   }
   const Lsn first = std::prev(after)->first;
   auto cached = open_.find(first);
   if (cached == open_.end()) {
     auto opened = disk_.open(segment_path(first));
+    if (!opened && opened.error().code == Errc::not_found) {
+      return failure(Errc::corrupt,
+                     fmt::format("{}, which holds record {}, is missing; restore from a backup",
+                                 segment_path(first), lsn));
+    }
     if (!opened) return std::unexpected(opened.error());
     if (open_.size() == kOpenSegmentsMax) {
       open_.erase(

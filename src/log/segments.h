@@ -36,7 +36,8 @@ class Segments {
   Status remove(Lsn first);
 
   // Reads `length` bytes at `offset` of the segment that holds `lsn`, all or nothing. The record has to be
-  // durable. What was read is not checked: whoever asked knows a hash of it.
+  // durable. What was read is not checked: whoever asked knows a hash of it. Errc::not_found if the segment
+  // was removed here, corrupt if it should be there and is not.
   Result<Bytes> read(Lsn lsn, std::uint64_t offset, std::size_t length);
 
  private:
@@ -47,6 +48,7 @@ class Segments {
   Result<std::shared_ptr<File>> file_with(Lsn lsn);
 
   Disk& disk_;
+  const std::vector<SegmentInfo> found_;  // when it began
   mutable std::mutex mutex_;
   std::map<Lsn, SegmentInfo> segments_;  // by first lsn
   std::map<Lsn, OpenFile> open_;

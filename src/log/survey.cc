@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "log/tail.h"
 
 namespace baton::log {
 namespace {
 
-constexpr const char* kAdvice =
-    "Restore from a backup; `baton log verify` shows how far the log can be read.";
+constexpr const char* kAdvice = "Restore from a backup.";
 
 struct FoundSegment {
   std::string path;
@@ -30,7 +31,11 @@ class Surveyor {
   Result<bool> read_older_segments();
   Result<bool> read_needed_segments();
   Result<bool> read_sealed(FoundSegment& segment, const PreviousLink& end, const Visitor& visitor);
+  Status read_what_can_be_read();
+  Visitor older_visitor() const;
+  Result<bool> read_unpinned(FoundSegment& segment, const SegmentHeader& next);
   Result<bool> read_newest(FoundSegment& segment);
+  Result<TailVerdict> read_to_tail(SegmentReader& reader, FileWindow& window, const SegmentHeader& header);
   Result<std::unique_ptr<File>> open(const std::string& path, bool newest);
   Result<bool> take_batch(SegmentReader& reader, const Visitor& visitor);
   bool check_end();
@@ -68,12 +73,38 @@ Result<Survey> Surveyor::run() {
                     &Surveyor::read_older_segments, &Surveyor::read_needed_segments}) {
     auto going_on = (this->*step)();
     if (!going_on) return std::unexpected(going_on.error());
-    if (!*going_on) break;
+    if (*going_on) continue;
+    if (auto done = read_what_can_be_read(); !done) return std::unexpected(done.error());
+    break;
   }
   return std::move(survey_);
 }
 
+// Whoever wants to know what is left is told, although it is of no use to a start.
+Status Surveyor::read_what_can_be_read() {
+  const bool has_begun = survey_.report.segments > 0;
+  if (options_.older == Older::skip || has_begun || !survey_.control) return {};
+  for (FoundSegment& segment : found_) {
+    auto file = open(segment.path, false);
+    if (!file) return std::unexpected(file.error());
+    FileWindow window(**file, segment.bytes);
+    SegmentReader reader(window, segment.header, segment.header.created);
+    ++survey_.report.segments;
+    for (;;) {
+      auto taken = take_batch(reader, older_visitor());
+      if (!taken) return std::unexpected(taken.error());
+      if (!*taken) break;
+    }
+  }
+  return {};
+}
+
+Visitor Surveyor::older_visitor() const {
+  return options_.older == Older::visit ? options_.visitor : Visitor();
+}
+
 Result<bool> Surveyor::read_control_file() {
+  survey_.report.in_use = disk_.in_use();
   auto control = read_control(disk_);
   if (control) {
     survey_.control = *control;
@@ -170,25 +201,45 @@ Result<bool> Surveyor::check_links() {
 }
 
 Result<bool> Surveyor::read_older_segments() {
-  if (!options_.read_older) return true;
+  if (options_.older == Older::skip) return true;
   for (std::size_t index = 0; index < needed_; ++index) {
     const PreviousLink& link = found_[index + 1].header.previous;
     const bool pinned = link.first == found_[index].header.first;
     time_ = found_[index].header.created;
     if (pinned) {
-      auto whole = read_sealed(found_[index], link, {});
+      auto whole = read_sealed(found_[index], link, older_visitor());
       if (!whole || !*whole) return whole;
       continue;
     }
-    auto file = open(found_[index].path, false);
-    if (!file) return std::unexpected(file.error());
-    FileWindow window(**file, found_[index].bytes);
-    SegmentReader reader(window, found_[index].header, time_);
-    for (;;) {
-      auto taken = take_batch(reader, {});
-      if (!taken) return taken;
-      if (!*taken) break;  // its end is not pinned: the segment that followed was removed
-    }
+    auto whole = read_unpinned(found_[index], found_[index + 1].header);
+    if (!whole || !*whole) return whole;
+    survey_.segments[index].last = survey_.report.last;
+  }
+  return true;
+}
+
+// The segment that followed was removed, and with it went the word about where this one ends.
+Result<bool> Surveyor::read_unpinned(FoundSegment& segment, const SegmentHeader& next) {
+  ++survey_.report.segments;
+  auto file = open(segment.path, false);
+  if (!file) return std::unexpected(file.error());
+  FileWindow window(**file, segment.bytes);
+  SegmentReader reader(window, segment.header, segment.header.created);
+  for (;;) {
+    auto taken = take_batch(reader, older_visitor());
+    if (!taken) return taken;
+    if (!*taken) break;
+  }
+  const Position& at = reader.position();
+  auto verdict = judge_unpinned(window, segment.header, at, next);
+  if (!verdict) return std::unexpected(verdict.error());
+  if (verdict->kind == TailKind::corrupt) {
+    return complain(ProblemKind::corrupt, segment.path, at.end, at.last + 1, 0,
+                    reader.complaint() + "; " + verdict->reason);
+  }
+  if (at.last >= next.first) {
+    return complain(ProblemKind::corrupt, segment.path, at.end, next.first, at.last,
+                    "the segment reaches into the next one");
   }
   return true;
 }
@@ -213,13 +264,17 @@ Result<bool> Surveyor::take_batch(SegmentReader& reader, const Visitor& visitor)
     report.first_time = batch.time;
     report.first_epoch = batch.epoch;
   }
+  if (report.ranges.empty() || report.ranges.back().last + 1 != batch.first)
+    report.ranges.push_back({.first = batch.first});
+  report.ranges.back().last = reader.position().last;
   ++report.batches;
   report.records += batch.count;
   report.last = reader.position().last;
   report.last_time = reader.position().time;
   report.last_epoch = batch.epoch;
   if (visitor) {
-    if (auto visited = reader.visit(options_.needed_from, visitor); !visited)
+    if (auto visited = reader.visit(options_.older == Older::visit ? 1 : options_.needed_from, visitor);
+        !visited)
       return std::unexpected(visited.error());
   }
   return true;
@@ -248,6 +303,28 @@ Result<bool> Surveyor::read_sealed(FoundSegment& segment, const PreviousLink& en
   return true;
 }
 
+// Where somebody is writing, the batch that was not there a moment ago may be there by now, and others behind
+// it: what looks like damage is looked at again. A batch that has once been proven to be acknowledged is
+// there for good, and one on its way gets there, so what cannot be read time and again is damaged.
+Result<TailVerdict> Surveyor::read_to_tail(SegmentReader& reader, FileWindow& window,
+                                           const SegmentHeader& header) {
+  constexpr int kLooks = 8;
+  std::uint64_t stuck_at = 0;
+  for (int looks = 1;; ++looks) {
+    for (;;) {
+      auto taken = take_batch(reader, options_.visitor);
+      if (!taken) return std::unexpected(taken.error());
+      if (!*taken) break;
+    }
+    auto verdict = judge_tail(window, header, reader.position(), *survey_.control);
+    if (!verdict || verdict->kind != TailKind::corrupt || !survey_.report.in_use) return verdict;
+    if (reader.position().end != stuck_at) looks = 1;
+    if (looks == kLooks) return verdict;
+    stuck_at = reader.position().end;
+    window.forget();
+  }
+}
+
 Result<bool> Surveyor::read_newest(FoundSegment& segment) {
   ++survey_.report.segments;
   if (segment.bytes != segment.header.file_bytes) {
@@ -259,14 +336,9 @@ Result<bool> Surveyor::read_newest(FoundSegment& segment) {
   if (!file) return std::unexpected(file.error());
   FileWindow window(**file, segment.bytes);
   SegmentReader reader(window, segment.header, time_);
-  for (;;) {
-    auto taken = take_batch(reader, options_.visitor);
-    if (!taken) return taken;
-    if (!*taken) break;
-  }
-  const Position& at = reader.position();
-  auto verdict = judge_tail(window, segment.header, at, *survey_.control);
+  auto verdict = read_to_tail(reader, window, segment.header);
   if (!verdict) return std::unexpected(verdict.error());
+  const Position& at = reader.position();
   if (verdict->kind == TailKind::corrupt || at.last < segment.header.first) {
     return complain(ProblemKind::corrupt, segment.path, at.end, at.last + 1, 0,
                     reader.complaint() + "; " + verdict->reason);
@@ -277,13 +349,13 @@ Result<bool> Surveyor::read_newest(FoundSegment& segment) {
                  .time = at.time,
                  .epoch = segment.header.epoch};
   if (!check_end()) return false;
-  if (verdict->kind == TailKind::torn) {
+  if (verdict->kind == TailKind::torn && !survey_.report.in_use) {
     survey_.damage_end = verdict->damage_end;
-    complain(ProblemKind::torn_tail, segment.path, at.end, at.last + 1, 0,
-             fmt::format(
-                 "a batch that was being written when the power went is dropped, {} bytes; nobody was told "
-                 "about it",
-                 verdict->damage_end - at.end));
+    complain(
+        ProblemKind::torn_tail, segment.path, at.end, at.last + 1, 0,
+        fmt::format("{} bytes that look like a batch cut off by a power failure, of which nobody was told; a "
+                    "start sets it aside in torn/",
+                    verdict->damage_end - at.end));
   }
   return true;
 }
@@ -308,10 +380,23 @@ bool Surveyor::check_end() {
 
 }  // namespace
 
+std::string to_text(const std::vector<LsnRange>& ranges) {
+  std::string text;
+  for (const LsnRange& range : ranges)
+    text += fmt::format("{}{} to {}", text.empty() ? "" : ", ", range.first, range.last);
+  return text.empty() ? "nothing" : text;
+}
+
 Result<Survey> survey_log(Disk& disk, const SurveyOptions& options) { return Surveyor(disk, options).run(); }
 
+bool has_segments(Disk& disk) {
+  const auto names = disk.list("wal");
+  return names &&
+         std::ranges::any_of(*names, [](const auto& name) { return segment_first_lsn(name).has_value(); });
+}
+
 Result<LogReport> verify_log(Disk& disk, Lsn needed_from) {
-  auto survey = survey_log(disk, {.needed_from = needed_from, .read_older = true});
+  auto survey = survey_log(disk, {.needed_from = needed_from, .older = Older::check});
   if (!survey) return std::unexpected(survey.error());
   return survey->report;
 }

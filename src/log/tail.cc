@@ -132,4 +132,17 @@ Result<TailVerdict> judge_tail(FileWindow& window, const SegmentHeader& header, 
   return judge_unproven(window, header, at, leftovers->damage_end);
 }
 
+Result<TailVerdict> judge_unpinned(FileWindow& window, const SegmentHeader& header, const Position& at,
+                                   const SegmentHeader& next) {
+  if (window.file_bytes() != header.file_bytes) {
+    return corrupt(
+        fmt::format("the file is {} bytes long instead of {}", window.file_bytes(), header.file_bytes));
+  }
+  if (at.last < header.first) return corrupt("a segment gets its name only after its first batch is on disk");
+  auto verdict = judge_tail(window, header, at, {});
+  if (verdict && verdict->kind == TailKind::torn && next.epoch == header.epoch)
+    return corrupt("the process that wrote it went on, so nothing can be torn");
+  return verdict;
+}
+
 }  // namespace baton::log

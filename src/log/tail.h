@@ -26,5 +26,9 @@ struct TailVerdict {
 // `at` is where a batch should begin and none can be read.
 Result<TailVerdict> judge_tail(FileWindow& window, const SegmentHeader& header, const Position& at,
                                const Control& control);
+// The same for a segment behind which others were removed, up to `next`: nobody says any more where it ended,
+// so it ends where only zeros follow, or a torn batch if a process ended before `next` was begun.
+Result<TailVerdict> judge_unpinned(FileWindow& window, const SegmentHeader& header, const Position& at,
+                                   const SegmentHeader& next);
 
 }  // namespace baton::log

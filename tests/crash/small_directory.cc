@@ -52,6 +52,22 @@ void live(Coordinator& coordinator, Ending ending) {
   if (ending == Ending::closed) must(coordinator.close());
 }
 
+// What lies behind the end that a successor names is read by nobody.
+void count_bytes(SmallDirectory& directory) {
+  for (const std::string& name : directory.files)
+    directory.counted_bytes[name] = directory.disk.content(name).size();
+  bool gap = false;
+  for (std::size_t index = 1; index < directory.segments.size(); ++index) {
+    const std::string& before = directory.segments[index - 1];
+    const auto header = log::decode_segment_header(directory.disk.content(directory.segments[index]));
+    must(header);
+    const bool adjacent = log::segment_path(header->previous.first) == before;
+    if (adjacent) directory.counted_bytes[before] = header->previous.end;
+    gap = gap || !adjacent;
+  }
+  BATON_CHECK(gap);
+}
+
 void find_end(SmallDirectory& directory) {
   const auto control = log::read_control(directory.disk);
   BATON_CHECK(control && *control);
@@ -124,6 +140,7 @@ std::unique_ptr<SmallDirectory> small_directory(Ending ending) {
     if (name.starts_with("wal/")) directory->segments.push_back(name);
     if (name.starts_with("snap/")) directory->snapshots.push_back(name);
   }
+  count_bytes(*directory);
   find_end(*directory);
   return directory;
 }

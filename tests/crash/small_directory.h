@@ -1,6 +1,6 @@
 // A small data directory, made by the library on a real disk and then held in memory, where it can be damaged
-// a hundred thousand times a minute. It has segments that only payloads keep alive, a gap before them, two
-// snapshots, and entries behind the newest.
+// a hundred thousand times a minute. It has a segment that only a payload keeps alive, gaps on both
+// sides of it, two snapshots, and entries behind the newest.
 #pragma once
 
 #include <map>
@@ -23,6 +23,7 @@ struct SmallDirectory {
   std::vector<std::string> files;  // paths of all that count
   std::vector<std::string> segments;
   std::vector<std::string> snapshots;
+  std::map<std::string, std::uint64_t> counted_bytes;  // of each file; what follows is no part of the log
   core::Lsn last = 0;
   core::Lsn before_last_batch = 0;
   std::map<core::Lsn, std::uint64_t> digests;  // of the state after each entry behind the oldest snapshot

@@ -51,7 +51,7 @@ void Sweeper::violate(const std::string& what) {
   if (sweep_.violation.empty()) sweep_.violation = what;
 }
 
-void Sweeper::judge(const std::string& what, const Damage& damage) {
+void Sweeper::judge(const std::string& what, const Damage& damage, Finds verify) {
   if (!sweep_.violation.empty()) return;
   ++sweep_.cases;
   SimDisk disk(directory_->disk);
@@ -77,11 +77,9 @@ void Sweeper::judge(const std::string& what, const Damage& damage) {
     ++sweep_.dropped;
     return;
   }
-  if (all_bytes_are_there(disk, recovered->state, recovered->log.writer->segments().list())) {
-    ++sweep_.unharmed;
-    return;
-  }
-  ++sweep_.found_later;
+  const bool unharmed = all_bytes_are_there(disk, recovered->state, recovered->log.writer->segments().list());
+  ++(unharmed ? sweep_.unharmed : sweep_.found_later);
+  if (unharmed && verify == Finds::may) return;
   SimDisk again(directory_->disk);
   damage(again);
   const auto report = engine::verify(again, false);
@@ -103,8 +101,10 @@ Sweep Sweeper::flipped_bits() {
       const std::size_t step = is_dull(content, offset) ? std::size_t{thin_out_} * 37 : thin_out_;
       for (unsigned bit = 0; bit < 8; ++bit) {
         if ((offset * 8 + bit) % step != 0) continue;
-        judge(fmt::format("bit {} of byte {} of {}", bit, offset, path),
-              [&](SimDisk& disk) { disk.flip_bit(path, offset, bit); });
+        judge(
+            fmt::format("bit {} of byte {} of {}", bit, offset, path),
+            [&](SimDisk& disk) { disk.flip_bit(path, offset, bit); },
+            offset < directory_->counted_bytes.at(path) ? Finds::must : Finds::may);
       }
     }
   }
@@ -133,8 +133,10 @@ Sweep Sweeper::cut_files() {
     for (std::size_t length = 0; length < content.size(); ++length) {
       const std::size_t step = is_dull(content, length) ? std::size_t{thin_out_} * 37 : thin_out_;
       if (length % step != 0 && length % kSectorBytes > 1) continue;
-      judge(fmt::format("{} cut to {} bytes", path, length),
-            [&](SimDisk& disk) { disk.set_content(path, ByteView(content).first(length)); });
+      judge(
+          fmt::format("{} cut to {} bytes", path, length),
+          [&](SimDisk& disk) { disk.set_content(path, ByteView(content).first(length)); },
+          length < directory_->counted_bytes.at(path) ? Finds::must : Finds::may);
     }
   }
   return sweep_;

@@ -51,6 +51,8 @@ TEST_F(VerifyCommand, SaysOneToATornTail) {
   content[batch + log::kSectorBytes] = std::byte{1};
   disk.set_content(path, content);
   EXPECT_EQ(verify(disk, *directory), 1) << said_;
+  EXPECT_NE(said_.find("look like a batch cut off by a power failure"), std::string::npos) << said_;
+  EXPECT_NE(said_.find("a start sets it aside in torn/"), std::string::npos) << said_;
 }
 
 TEST_F(VerifyCommand, SaysTwoToDamageAnywhere) {

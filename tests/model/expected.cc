@@ -314,6 +314,7 @@ Outcome ReferenceModel::wanted(const FailTask& request, const Moment& at) const 
 }
 
 Outcome ReferenceModel::wanted(const ReleaseTask& request, const Moment& at) const {
+  if (!is_between(request.delay, {}, kDelayMax)) return refused(Errc::invalid_request);
   const ModelTask* task = find(request.ns, request.task);
   if (task == nullptr) return refused(Errc::not_found);
   if (!is_current(request.lease, *task)) {
@@ -324,8 +325,8 @@ Outcome ReferenceModel::wanted(const ReleaseTask& request, const Moment& at) con
                              .lease = task->hold->lease,
                              .outcome = Ended::released,
                              .failures = task->failures,
-                             .retry_at = at.now},
-                  Committed{.outcome = Ended::released, .retry_at = at.now});
+                             .retry_at = at.now + request.delay},
+                  Committed{.outcome = Ended::released, .retry_at = at.now + request.delay});
 }
 
 Outcome ReferenceModel::wanted(const CancelTask& request, const Moment&) const {

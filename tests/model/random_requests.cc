@@ -159,7 +159,12 @@ Request RandomRequests::fresh(const ReferenceModel& model) {
       return spoken(model, std::move(asked));
     }
     case 13:
-    case 14: return spoken(model, ReleaseTask{});
+    case 14: {
+      ReleaseTask asked;
+      if (!long_lives_ && random_.one_in(4))
+        asked.delay = random_.among({seconds(3), milliseconds(-1), just_over(kDelayMax)});
+      return spoken(model, std::move(asked));
+    }
     case 15:
       return CancelTask{.ns = ns(), .task = task(), .actor = random_.one_in(20) ? "a b" : "", .note = blob()};
     case 16: return RequeueTask{.ns = ns(), .task = task(), .key = key()};

@@ -226,7 +226,10 @@ void World::probe(const Item& item) {
       request = FailTask{
           .ns = ns, .task = task, .lease = lease, .reason = Blob("probe"), .final = dice.below(2) == 0};
       break;
-    case Op::release: request = ReleaseTask{.ns = ns, .task = task, .lease = lease}; break;
+    case Op::release:
+      request = ReleaseTask{
+          .ns = ns, .task = task, .lease = lease, .delay = dice.below(2) == 0 ? seconds(2) : Duration{}};
+      break;
     case Op::cancel: request = CancelTask{.ns = ns, .task = task, .actor = "prober"}; break;
     default: request = RequeueTask{.ns = ns, .task = task}; break;
   }

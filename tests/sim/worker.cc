@@ -117,7 +117,12 @@ void Worker::finish(Job& job) {
                        .reason = Blob(std::string(random_.below(30), 'x')),
                        .final = tired || random_.below(3) == 0};
   } else {
-    request = ReleaseTask{.ns = kNamespace, .task = job.task, .lease = job.lease};
+    const bool later = random_.below(3) == 0;
+    request =
+        ReleaseTask{.ns = kNamespace,
+                    .task = job.task,
+                    .lease = job.lease,
+                    .delay = milliseconds(later ? 1 + static_cast<std::int64_t>(random_.below(3000)) : 0)};
   }
   if (kind_ == WorkerKind::doubling) {
     faults_.struck(Fault::worker_doubled);

@@ -284,6 +284,9 @@ Decision decide(const State& state, const FailTask& request, const Moment& at) {
 }
 
 Decision decide(const State& state, const ReleaseTask& request, const Moment& at) {
+  if (request.delay < Duration{} || request.delay > kDelayMax) {
+    return Reject{Errc::invalid_request, "the delay must be 0 to 366 days"};
+  }
   const Spoken spoken = spoken_of(state, request.ns, request.task);
   if (spoken.task == nullptr) return spoken.refusal;
   const Task& task = *spoken.task;
@@ -295,8 +298,8 @@ Decision decide(const State& state, const ReleaseTask& request, const Moment& at
                            .lease = now.held->lsn,
                            .outcome = Ended::released,
                            .failures = task.failures,
-                           .retry_at = at.now},
-                Committed{.outcome = Ended::released, .retry_at = at.now}};
+                           .retry_at = at.now + request.delay},
+                Committed{.outcome = Ended::released, .retry_at = at.now + request.delay}};
 }
 
 std::optional<Event> due(const State& state, const Moment& at) {

@@ -70,6 +70,22 @@ TEST(Releasing, CountsNoFailure) {
   EXPECT_EQ(authority.grant(a_worker(), kStart).attempt, 2u);
 }
 
+// D27, D14, T54: or it waits for as long as it was asked to, and counts no failure all the same.
+TEST(Releasing, MayPutTheTaskOffForAWhile) {
+  auto [authority, held] = a_leased_task();
+  ReleaseTask later = release(held);
+  later.delay = hours(1);
+  const auto answer = authority.ask(later, kStart).as<Committed>();
+  EXPECT_EQ(answer.outcome, Ended::released);
+  EXPECT_EQ(answer.retry_at, kStart + hours(1));
+  EXPECT_EQ(authority.task(held.task).failures, 0u);
+  EXPECT_EQ(authority.ask(later, kStart).as<Committed>().retry_at, kStart + hours(1));
+  EXPECT_TRUE(authority.ask(a_worker(), just_before(kStart + hours(1))).is<Nothing>());
+  const State again = replayed(authority.log());
+  EXPECT_EQ(again.tasks[again.ids.find(held.task.lsn)].since, kStart + hours(1));
+  EXPECT_EQ(authority.grant(a_worker(), kStart + hours(1)).attempt, 2u);
+}
+
 // D13: what was drawn is in the entry, so replay finds it there whatever the policy would say today.
 TEST(Jitter, IsDrawnOnceAndRecorded) {
   auto [authority, held] = a_leased_task(with({.base = seconds(100), .jitter_percent = 50}));
