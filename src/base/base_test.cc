@@ -56,9 +56,11 @@ TEST(ByteReader, FailsOnceAndForAllAtTheFirstReadThatDoesNotFit) {
 }
 
 TEST(ErrorCodes, HaveAWordEach) {
-  for (int code = 0; code <= static_cast<int>(Errc::closed); ++code) {
+  for (int code = 0; code <= static_cast<int>(kLastErrc); ++code) {
     EXPECT_FALSE(word(static_cast<Errc>(code)).empty());
+    EXPECT_EQ(code_of(word(static_cast<Errc>(code))), static_cast<Errc>(code));
   }
+  EXPECT_EQ(code_of("NO_SUCH_WORD"), std::nullopt);
 }
 
 }  // namespace

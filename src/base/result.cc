@@ -22,8 +22,18 @@ std::string_view word(Errc code) {
     case Errc::corrupt: return "CORRUPT";
     case Errc::unsupported_version: return "UNSUPPORTED_VERSION";
     case Errc::closed: return "CLOSED";
+    case Errc::unavailable: return "UNAVAILABLE";
+    case Errc::deadline_exceeded: return "DEADLINE_EXCEEDED";
+    case Errc::outcome_unknown: return "OUTCOME_UNKNOWN";
   }
   BATON_CHECK(false && "unknown error code");
+}
+
+std::optional<Errc> code_of(std::string_view text) {
+  for (int code = 0; code <= static_cast<int>(kLastErrc); ++code) {
+    if (word(static_cast<Errc>(code)) == text) return static_cast<Errc>(code);
+  }
+  return {};
 }
 
 }  // namespace baton

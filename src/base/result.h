@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,9 +31,15 @@ enum class Errc : std::uint8_t {
   corrupt,              // bytes that were acknowledged are damaged or missing
   unsupported_version,  // written by a baton this one does not understand
   closed,               // the coordinator is stopping or has stopped
+  // what a client says of its own accord
+  unavailable,        // no coordinator could be reached; nothing was asked
+  deadline_exceeded,  // time was up before anything was asked, or before a question was answered
+  outcome_unknown,    // it was asked, and the answer did not come: it may have happened or not
 };
+inline constexpr Errc kLastErrc = Errc::outcome_unknown;
 
 std::string_view word(Errc code);
+std::optional<Errc> code_of(std::string_view word);
 
 struct Error {
   Errc code;

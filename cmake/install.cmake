@@ -1,0 +1,36 @@
+# What `cmake --install` puts where: the program, and for C++ programs the libraries with their headers, a package
+# for find_package(baton) and files for pkg-config.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS baton RUNTIME COMPONENT program)
+
+# Two sets, so that a client's program needs neither Boost nor fmt.
+set(baton_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/baton)
+set(baton_client_libraries base wire client)
+set(baton_engine_libraries core log engine)
+foreach(set client engine)
+  foreach(name ${baton_${set}_libraries})
+    set_target_properties(baton_${name} PROPERTIES EXPORT_NAME ${name})
+    install(TARGETS baton_${name} EXPORT baton_${set} ARCHIVE COMPONENT development)
+  endforeach()
+  install(EXPORT baton_${set} NAMESPACE baton:: FILE baton-${set}-targets.cmake
+          DESTINATION ${baton_package_directory} COMPONENT development)
+  configure_file(cmake/baton-${set}.pc.in baton-${set}.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/baton-${set}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+          COMPONENT development)
+endforeach()
+
+# A client's internals stay at home; the engine's face is made of most of what is behind it.
+install(FILES src/client/client.h src/client/types.h src/client/worker.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/client COMPONENT development)
+foreach(folder base core log engine)
+  install(DIRECTORY src/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton COMPONENT development
+          FILES_MATCHING PATTERN "*.h" PATTERN "testing.h" EXCLUDE)
+endforeach()
+
+configure_package_config_file(cmake/baton-config.cmake.in baton-config.cmake
+                              INSTALL_DESTINATION ${baton_package_directory})
+write_basic_package_version_file(baton-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/baton-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/baton-config-version.cmake
+        DESTINATION ${baton_package_directory} COMPONENT development)

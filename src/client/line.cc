@@ -1,0 +1,267 @@
+#include "client/line.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <ranges>
+#include <utility>
+
+#include "client/decode.h"
+#include "wire/resp.h"
+
+namespace baton::client {
+namespace {
+
+using wire::RespValue;
+using wire::RespValueParser;
+
+constexpr std::size_t kOutputBytesMax = std::size_t{256} << 10;  // encoded ahead of what the system takes
+constexpr std::size_t kSentMax = 8192;                           // calls without an answer on one connection
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+
+// A coordinator that answers a greeting like this will do so again.
+bool is_lasting(const RespValue& reply) {
+  return error_of(reply).code == Errc::permission_denied || reply.text.starts_with("INVALID_REQUEST") ||
+         reply.text.starts_with("NOPROTO") || reply.text.starts_with("UNKNOWN_COMMAND");
+}
+
+}  // namespace
+
+std::int64_t now_ms() {
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return std::int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
+}
+
+Error unanswered(const Call& call, const std::string& why) {
+  if (call.safety == Safety::query) return {Errc::deadline_exceeded, "no answer came: " + why};
+  return {Errc::outcome_unknown, "outcome unknown: it was sent, and no answer came: " + why};
+}
+
+Line::Line(const LineOptions& options, const Tells& tells)
+    : options_(options), tells_(tells), dice_(std::random_device()()) {}
+
+Line::~Line() { disconnect(); }
+
+bool Line::wants_to_write() const {
+  return state_ == State::connecting || (state_ != State::closed && !output_.empty());
+}
+
+std::int64_t Line::wakes_at() const {
+  if (state_ == State::closed) return pending_.empty() ? LLONG_MAX : retry_at_;
+  if (state_ != State::open) return connect_until_;
+  if (sent_.empty()) return LLONG_MAX;
+  return std::max(sent_.front().due, heard_at_ + options_.silence_max.ms);
+}
+
+void Line::advance(bool readable, bool writable, std::int64_t now) {
+  if (writable) blocked_ = false;
+  if (state_ == State::connecting && (readable || writable)) connected(now);
+  if (readable && (state_ == State::greeting || state_ == State::open)) read(now);
+  if (state_ != State::closed && now >= wakes_at())
+    broke(state_ == State::open ? "the coordinator has fallen silent" : "it takes too long to connect", now);
+  // An address that fails at once leaves the line closed, with another one to try or a while to wait.
+  while (state_ == State::closed && !pending_.empty() && now >= retry_at_) connect(now);
+  if (state_ == State::greeting || state_ == State::open) send(now);
+}
+
+void Line::connect(std::int64_t now) {
+  if (endpoints_.empty()) {
+    auto resolved = resolve(options_.addresses[address_]);
+    if (!resolved || resolved->empty())
+      return broke(resolved ? "the host has no address" : resolved.error().message, now);
+    endpoints_ = std::move(*resolved);
+    std::ranges::reverse(endpoints_);
+  }
+  const Endpoint endpoint = std::move(endpoints_.back());
+  endpoints_.pop_back();
+  auto socket = begin_connecting(endpoint);
+  if (!socket) return broke(socket.error().message, now);
+  socket_ = *socket;
+  state_ = State::connecting;
+  connect_until_ = now + options_.connect_timeout.ms;
+}
+
+void Line::connected(std::int64_t now) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(socket_, SOL_SOCKET, SO_ERROR, &error, &length) != 0) error = errno;
+  if (error != 0) return broke(options_.addresses[address_].text() + ": " + std::strerror(error), now);
+  state_ = State::greeting;
+  blocked_ = false;
+  output_ = options_.greeting;
+  given_ = output_.size();
+  taken_ = taken_calls_ = 0;
+  greetings_missing_ = options_.greetings;
+  parser_ = std::make_unique<RespValueParser>(options_.reply);
+}
+
+void Line::read(std::int64_t now) {
+  char bytes[kReadBytes];
+  for (;;) {
+    const ssize_t got = ::recv(socket_, bytes, sizeof bytes, 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (got <= 0)
+      return broke(got == 0 ? "the coordinator closed the connection" : std::string(std::strerror(errno)),
+                   now);
+    heard_at_ = now;
+    input_.append(bytes, static_cast<std::size_t>(got));
+    std::string_view rest = input_;
+    for (;;) {
+      const RespValueParser::Found found = parser_->parse(rest);
+      if (found == RespValueParser::Found::nothing) break;
+      if (found == RespValueParser::Found::broken)
+        return broke("the reply cannot be read: " + std::string(parser_->complaint()), now);
+      RespValue value = parser_->take();
+      const bool is_closing = value.type == RespValue::Type::error && value.text.starts_with("CLOSED");
+      if (is_closing) return broke("the coordinator is stopping", now);
+      take_in(std::move(value));
+      if (state_ == State::closed) return;
+    }
+    input_.erase(0, input_.size() - rest.size());
+    if (static_cast<std::size_t>(got) < sizeof bytes) return;
+  }
+}
+
+void Line::take_in(RespValue value) {
+  if (value.type == RespValue::Type::push) return tells_.pushed(value);
+  if (greetings_missing_ > 0) return greeted(value);
+  if (taken_calls_ == 0) return broke("a reply came that nobody asked for", now_ms());
+  tried_ = 0;
+  const CallPtr call = std::move(sent_.front().call);
+  sent_.pop_front();
+  --taken_calls_;
+  if (call->is_settled()) {
+    if (call->orphan) call->orphan(value);
+    return;
+  }
+  if (value.type == RespValue::Type::error) return tells_.settle(*call, std::unexpected(error_of(value)));
+  tells_.settle(*call, std::move(value));
+}
+
+void Line::greeted(const RespValue& reply) {
+  if (reply.type == RespValue::Type::error) {
+    const Error error = error_of(reply);
+    broke(options_.addresses[address_].text() + ": " + error.message, now_ms());
+    if (is_lasting(reply)) {
+      for (const CallPtr& call : std::exchange(pending_, {})) {
+        if (!call->is_settled()) tells_.settle(*call, std::unexpected(error));
+      }
+    }
+    return;
+  }
+  if (--greetings_missing_ > 0) return;
+  state_ = State::open;
+  endpoints_.clear();
+}
+
+void Line::write_out(Call& call, std::int64_t now) {
+  const std::size_t before = output_.size();
+  wire::RespWriter writer(output_);
+  writer.array(call.count + (call.wait > Duration{} ? 2 : 0));
+  output_ += call.words;
+  if (call.wait > Duration{}) {
+    // What is left of it, if an earlier connection broke.
+    writer.bulk("WAIT_MS");
+    writer.bulk(std::to_string(std::max<std::int64_t>(call.wait_until - now, 1)));
+  }
+  given_ += output_.size() - before;
+}
+
+void Line::send(std::int64_t now) {
+  for (;;) {
+    while (state_ == State::open && !pending_.empty() && sent_.size() < kSentMax &&
+           output_.size() < kOutputBytesMax) {
+      CallPtr call = std::move(pending_.front());
+      pending_.pop_front();
+      if (call->is_settled()) continue;
+      write_out(*call, now);
+      const std::int64_t waits =
+          call->wait > Duration{} ? std::max<std::int64_t>(call->wait_until - now, 0) : 0;
+      sent_.push_back({.call = std::move(call), .end = given_, .due = now + waits + options_.silence_max.ms});
+    }
+    if (output_.empty() || blocked_) return;
+    const ssize_t took = ::send(socket_, output_.data(), output_.size(), MSG_NOSIGNAL);
+    if (took < 0 && errno == EINTR) continue;
+    if (took < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      blocked_ = true;
+      return;
+    }
+    if (took < 0) return broke(std::strerror(errno), now);
+    output_.erase(0, static_cast<std::size_t>(took));
+    taken_ += static_cast<std::uint64_t>(took);
+    // A command of which the system has not taken every byte is never whole on the other side.
+    while (taken_calls_ < sent_.size() && sent_[taken_calls_].end <= taken_)
+      sent_[taken_calls_++].call->was_sent = true;
+  }
+}
+
+// What was sent and may be repeated goes out again first, in the order in which it was sent.
+void Line::broke(const std::string& why, std::int64_t now) {
+  const bool was_open = state_ == State::open;
+  trouble_ = why;
+  std::deque<Sent> sent = std::exchange(sent_, {});
+  disconnect();
+
+  if (!was_open && endpoints_.empty()) {
+    address_ = (address_ + 1) % options_.addresses.size();
+    ++tried_;
+  } else if (was_open && tried_++ > 0) {
+    address_ = (address_ + 1) % options_.addresses.size();
+  }
+  const auto rounds = static_cast<unsigned>(tried_ / options_.addresses.size());
+  retry_at_ = now;
+  if (rounds > 0 && tried_ % options_.addresses.size() == 0) {
+    const std::int64_t longest = std::max<std::int64_t>(options_.backoff_max.ms, 2);
+    const std::int64_t full =
+        std::clamp<std::int64_t>(options_.backoff_min.ms << std::min(rounds - 1, 20u), 2, longest);
+    retry_at_ += full / 2 + static_cast<std::int64_t>(dice_() % static_cast<std::uint64_t>(full / 2 + 1));
+  }
+
+  std::vector<CallPtr> unanswerable;
+  for (Sent& one : sent | std::views::reverse) {
+    CallPtr& call = one.call;
+    if (call->is_settled()) continue;
+    if (!call->was_sent || call->may_repeat()) {
+      pending_.push_front(std::move(call));
+    } else {
+      unanswerable.push_back(std::move(call));
+    }
+  }
+  for (const CallPtr& call : unanswerable | std::views::reverse)
+    tells_.settle(*call, std::unexpected(unanswered(*call, why)));
+}
+
+void Line::disconnect() {
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
+  state_ = State::closed;
+  sent_.clear();
+  output_.clear();
+  input_.clear();
+  blocked_ = false;
+  greetings_missing_ = taken_calls_ = 0;
+}
+
+void Line::forget_settled() {
+  std::erase_if(pending_, [](const CallPtr& call) { return call->is_settled(); });
+}
+
+void Line::give_up(const Error& error) {
+  std::deque<CallPtr> calls;
+  for (Sent& one : sent_) calls.push_back(std::move(one.call));
+  for (CallPtr& call : pending_) calls.push_back(std::move(call));
+  pending_.clear();
+  disconnect();
+  for (const CallPtr& call : calls) {
+    if (call->is_settled()) continue;
+    tells_.settle(*call, std::unexpected(call->was_sent ? unanswered(*call, error.message) : error));
+  }
+}
+
+}  // namespace baton::client

@@ -1,0 +1,112 @@
+// A line to the coordinator: one connection, made again when it breaks, and the calls that go over it.
+//
+//   closed --a call wants out--> connecting --> greeting --> open
+//     ^                              |             |           |
+//     '------- next address, after a while ---------------------'
+//
+// A line owns its calls until they are answered, fail, or it is told to give them up. It is used by one
+// thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/address.h"
+#include "client/call.h"
+
+namespace baton::client {
+
+struct LineOptions {
+  std::vector<Address> addresses;
+  std::string greeting;       // commands to begin with
+  std::size_t greetings = 0;  // replies to them
+  Duration connect_timeout;
+  Duration silence_max;
+  Duration backoff_min;
+  Duration backoff_max;
+  wire::RespValueLimits reply;
+};
+
+class Line {
+ public:
+  // Whom a line tells what happens. `settle` calls a call's done, once.
+  struct Tells {
+    std::function<void(Call&, Result<wire::RespValue>)> settle;
+    std::function<void(const wire::RespValue&)> pushed;
+  };
+
+  Line(const LineOptions& options, const Tells& tells);
+  ~Line();
+  Line(const Line&) = delete;
+  Line& operator=(const Line&) = delete;
+
+  void add(CallPtr call) { pending_.push_back(std::move(call)); }
+
+  // Does what can be done without waiting: connects, reads, sends, notices that time is up.
+  void advance(bool readable, bool writable, std::int64_t now);
+  int socket() const { return socket_; }  // -1: none
+  bool wants_to_write() const;
+  std::int64_t wakes_at() const;  // when to advance it although nothing happens
+
+  // Some of its calls were settled by others.
+  void forget_settled();
+  // Every call ends: those that were sent with what is known of them, the others with `error`.
+  void give_up(const Error& error);
+  // For a line with a single call, which was settled: its reply must not come later.
+  void hang_up() { disconnect(); }
+  bool is_idle() const { return pending_.empty() && sent_.empty(); }
+
+  // Why there is no connection; empty if there is one.
+  std::string trouble() const { return state_ == State::open ? std::string() : trouble_; }
+
+ private:
+  enum class State : std::uint8_t { closed, connecting, greeting, open };
+  struct Sent {
+    CallPtr call;
+    std::uint64_t end = 0;  // of its bytes, counted from the beginning of the connection
+    std::int64_t due = 0;   // silence beyond this is death
+  };
+
+  void connect(std::int64_t now);
+  void connected(std::int64_t now);
+  void read(std::int64_t now);
+  void take_in(wire::RespValue value);
+  void greeted(const wire::RespValue& reply);
+  void send(std::int64_t now);
+  void write_out(Call& call, std::int64_t now);
+  void broke(const std::string& why, std::int64_t now);
+  void disconnect();
+
+  const LineOptions& options_;
+  const Tells& tells_;
+  State state_ = State::closed;
+  int socket_ = -1;
+  bool blocked_ = false;  // the system takes no more bytes for now
+  std::size_t address_ = 0;
+  std::vector<Endpoint> endpoints_;  // of the address, still to be tried
+  unsigned tried_ = 0;               // addresses without success since something was answered
+  std::int64_t retry_at_ = 0;
+  std::int64_t connect_until_ = 0;
+  std::int64_t heard_at_ = 0;
+  std::string trouble_ = "not connected yet";
+
+  std::deque<CallPtr> pending_;
+  std::deque<Sent> sent_;  // or about to be: their bytes are in output_
+  std::string output_;
+  std::uint64_t given_ = 0;      // bytes in this connection's output so far
+  std::uint64_t taken_ = 0;      // of them, by the system
+  std::size_t taken_calls_ = 0;  // so many of sent_, as a whole
+  std::string input_;
+  std::size_t greetings_missing_ = 0;
+  std::unique_ptr<wire::RespValueParser> parser_;
+  std::minstd_rand dice_;
+};
+
+// For a call that was sent and will not be answered.
+Error unanswered(const Call& call, const std::string& why);
+
+}  // namespace baton::client

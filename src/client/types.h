@@ -1,0 +1,150 @@
+// What a client says to a coordinator and hears from it. Ids are opaque text; payloads, results and reasons
+// are any bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace baton::client {
+
+// Where nothing is given the coordinator's own rule holds.
+struct TaskOptions {
+  std::uint32_t priority = 0;  // 0 to 9, larger first
+  Duration delay;              // not before this long from now
+  std::vector<std::string> capabilities;
+  std::optional<std::uint32_t> max_failures;
+  std::optional<Duration> backoff;
+  std::optional<std::uint32_t> backoff_factor_percent;
+  std::optional<Duration> backoff_max;
+  std::optional<std::uint32_t> jitter_percent;
+  std::optional<std::uint32_t> max_attempts;
+  std::optional<Duration> max_hold;
+};
+struct Submit {
+  std::string queue;
+  std::string payload;
+  std::string key;  // the same key and content again is the same task, so it is safe to repeat
+  TaskOptions options;
+};
+struct SubmitMany {
+  std::string queue;
+  std::vector<std::string> payloads;  // one for each task, 1024 at most
+  TaskOptions options;
+};
+struct Submitted {
+  std::string task;
+  bool existed = false;  // it was known under this key
+  std::uint64_t lsn = 0;
+};
+
+struct Lease {
+  std::string worker;
+  std::vector<std::string> queues;
+  std::uint32_t count = 1;  // tasks at most
+  Duration ttl = seconds(30);
+  Duration wait;  // if there is no task; has a connection to itself meanwhile
+  std::vector<std::string> capabilities;
+};
+// A task under a lease, as whoever holds it names it.
+struct Held {
+  std::string task;
+  std::string lease;
+  friend bool operator==(const Held&, const Held&) = default;
+};
+struct Leased {
+  std::string task;
+  std::string lease;
+  std::string fence;  // grows with every grant, as text too: for whoever is written to
+  std::string queue;  // empty if the coordinator did not say
+  std::string payload;
+  std::uint32_t attempt = 0;
+  Duration ttl;
+
+  Held held() const { return {task, lease}; }
+};
+
+struct Failure {
+  std::string reason;  // 4096 bytes at most
+  bool final = false;  // do not try again, whatever the retry policy says
+  Duration delay;      // try again after this long, instead of what the policy says
+};
+// What a worker's word under a lease came to.
+struct Verdict {
+  bool cancelled = false;  // the lease had ended; nothing was changed
+  std::string outcome;     // completed, retried, failed or released
+  Instant retry_at;        // retried, released
+  std::uint64_t lsn = 0;
+};
+// Completing and leasing are two things with an outcome each.
+struct Next {
+  Result<Verdict> completed;
+  Result<std::vector<Leased>> tasks;
+};
+
+struct TaskView {
+  std::string task;
+  std::string queue;
+  std::string state;  // waiting, leased, completed, failed or dead
+  std::string key;
+  std::uint32_t priority = 0;
+  std::uint32_t attempt = 0;
+  std::uint32_t failures = 0;
+  Instant created_at;
+  Instant since;
+  std::string worker;  // leased: by whom
+  std::string fence;
+  Instant lease_expiry;
+  std::string dead_reason;
+  std::string retry_of;
+  std::string capabilities;
+
+  bool has_ended() const { return state == "completed" || state == "failed" || state == "dead"; }
+};
+struct Task {
+  TaskView view;
+  std::string payload;
+  std::string result;  // of a completed task
+  std::string reason;  // of the last failure
+};
+struct TaskQuery {
+  std::string queue;    // empty: all
+  std::string state;    // empty: all
+  std::string worker;   // leased by this one; empty: all
+  Duration older_than;  // in their state for longer than this
+  std::uint32_t count = 100;
+  std::uint64_t cursor = 0;
+};
+struct TaskPage {
+  std::vector<TaskView> tasks;
+  std::uint64_t cursor = 0;  // of the next page; 0: this is the last
+};
+struct QueueView {
+  std::string queue;
+  bool paused = false;
+  std::uint64_t waiting = 0;
+  std::uint64_t delayed = 0;  // of the waiting ones
+  std::uint64_t leased = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t dead = 0;
+};
+struct QueueQuery {
+  std::uint32_t count = 1000;
+  std::string cursor;
+};
+struct QueuePage {
+  std::vector<QueueView> queues;
+  std::string cursor;  // of the next page; empty: this is the last
+};
+struct Heartbeat {
+  std::string worker;
+  std::uint32_t capacity = 0;  // tasks it wants at a time; 0: any number
+  std::vector<std::string> capabilities;
+};
+
+}  // namespace baton::client

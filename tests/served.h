@@ -1,0 +1,69 @@
+// The server program, started as a process of its own on a free port, on a directory that outlives it.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "tests/crash/child.h"
+#include "tests/temporary_directory.h"
+
+namespace baton {
+
+class Served {
+ public:
+  // `program` is the path of `baton`; `options` come behind those that say where.
+  explicit Served(std::string program, std::vector<std::string> options = {})
+      : program_(std::move(program)), options_(std::move(options)) {
+    start();
+  }
+
+  std::uint16_t port() const { return port_; }
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  void kill() { child_.reset(); }  // as if by kill -9
+  void start() {                   // on what the last one left behind, on another port
+    std::vector<std::string> command = {program_,   "serve",       "--data", data_.path() + "/data",
+                                        "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"};
+    command.insert(command.end(), options_.begin(), options_.end());
+    child_ = std::make_unique<crash::Child>(crash::ChildOptions{.command = std::move(command)});
+    port_ = 0;
+    child_->listen(crash::after_ms(30'000), [&](const std::string& line) {
+      constexpr std::string_view kServes = "serves RESP on ";
+      const std::size_t at = line.find(kServes);
+      if (at == std::string::npos) return true;
+      port_ = static_cast<std::uint16_t>(std::atoi(line.c_str() + line.find(':', at + kServes.size()) + 1));
+      return false;
+    });
+    BATON_CHECK(port_ != 0 && "the server did not start");
+  }
+  void pause() { child_->stop(); }
+  void go_on() { child_->signal(SIGCONT); }
+
+ private:
+  const std::string program_;
+  const std::vector<std::string> options_;
+  const TemporaryDirectory data_;
+  std::unique_ptr<crash::Child> child_;
+  std::uint16_t port_ = 0;
+};
+
+// Waits until it holds; false if it does not come to that.
+template <class Holds>
+bool eventually(Holds holds, std::int64_t limit_ms = 30'000) {
+  for (const auto end = crash::after_ms(limit_ms); std::chrono::steady_clock::now() < end;) {
+    if (holds()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return holds();
+}
+
+}  // namespace baton
