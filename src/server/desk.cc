@@ -84,6 +84,16 @@ void Desk::wait_for_task(Operation& operation, std::string_view ns, const std::v
 void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) {
   ++operation.outstanding_;
   waiters_.wait_for_end(operation, task, deadline);
+  // One that ended since the operation looked is not announced again.
+  const core::State& state = authority_.engine().state();
+  const core::Slot slot = state.ids.find(task);
+  if (slot == 0 || core::is_final(state.tasks[slot].state)) waiters_.task_ended(task);
+}
+
+std::string Desk::queue_of(core::TaskId task) const {
+  const core::State& state = authority_.engine().state();
+  const core::Slot slot = state.ids.find(task.lsn);
+  return slot == 0 ? std::string() : state.queue_of(state.tasks[slot]).name;
 }
 
 void Desk::recorded(const core::Event& event) {

@@ -42,6 +42,7 @@ class Desk {
   void tick();
   Duration wait() const;  // until the next one, if nothing happens
 
+  std::string queue_of(core::TaskId task) const;  // empty if it is gone
   Instant now() const { return authority_.engine().now(); }
 
  private:

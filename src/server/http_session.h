@@ -40,6 +40,7 @@ class HttpSession final : public Session, private Finisher {
   bool wants_more() const override { return !closing_ && operation_ == nullptr; }
   bool is_closing() const override { return closing_; }
   bool is_idle() const override { return operation_ == nullptr; }
+  bool is_waiting() const override { return operation_ != nullptr && operation_->is_blocking(); }
   bool is_halfway() const override { return parser_ != nullptr && operation_ == nullptr; }
   void certified(std::string_view name) override { certified_ = access_.find_certified(name); }
 

@@ -31,7 +31,7 @@ void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer answ
   if (!answer.reply) {
     error_ = answer.reply.error();
   } else if (const auto* granted = std::get_if<core::Granted>(&*answer.reply)) {
-    taken_.push_back({*granted, std::move(answer.payload)});
+    taken_.push_back({*granted, desk.queue_of(granted->task), std::move(answer.payload)});
     if (granted->payload.length > 0 && !taken_.back().payload)
       desk.fetch(*this, taken_.size() - 1, granted->payload);
   }
@@ -80,11 +80,12 @@ void LeaseOperation::write(ReplyWriter& reply) {
   reply.name("tasks");
   if (error_ && taken_.empty()) return reply.error(*error_);
   reply.list(taken_.size());
-  for (const auto& [granted, payload] : taken_) {
-    reply.map(6);
+  for (const auto& [granted, queue, payload] : taken_) {
+    reply.map(7);
     reply.member("task", core::to_text(granted.task));
     reply.member("lease", core::to_text(granted.lease));
     reply.member("fence", core::fence_text(granted.lease));
+    reply.member("queue", queue);
     reply.member("attempt", granted.attempt);
     reply.member("ttl_ms", static_cast<std::uint64_t>(granted.ttl.ms));
     reply.name("payload");

@@ -31,6 +31,7 @@ class LeaseOperation final : public Operation {
  private:
   struct Taken {
     core::Granted granted;
+    std::string queue;
     engine::SharedBytes payload;  // none if it is empty, or could not be read
   };
   void ask(Desk& desk);

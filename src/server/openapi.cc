@@ -103,9 +103,9 @@ constexpr std::string_view kSchemas = R"({
     {"$ref": "#/components/schemas/Submitted"}, {"$ref": "#/components/schemas/Refusal"}]}},
   "Committed": {"type": "object", "required": ["lsn", "status"], "properties": {"lsn": {"type": "integer"},
     "status": {"enum": ["COMMITTED", "CANCELLED"]}, "outcome": {"type": "string"}, "retry_at": {"type": "integer"}}},
-  "Job": {"type": "object", "required": ["task", "lease", "fence", "attempt", "ttl_ms"], "properties": {
+  "Job": {"type": "object", "required": ["task", "lease", "fence", "queue", "attempt", "ttl_ms"], "properties": {
     "task": {"type": "string"}, "lease": {"type": "string"}, "fence": {"type": "string"},
-    "attempt": {"type": "integer"}, "ttl_ms": {"type": "integer"}, "payload": {"type": "string"},
+    "queue": {"type": "string"}, "attempt": {"type": "integer"}, "ttl_ms": {"type": "integer"}, "payload": {"type": "string"},
     "payload_base64": {"type": "string"}}},
   "Leased": {"type": "object", "required": ["lsn", "tasks"], "properties": {"lsn": {"type": "integer"},
     "completed": {"anyOf": [{"$ref": "#/components/schemas/Committed"}, {"$ref": "#/components/schemas/Refusal"}]},

@@ -32,6 +32,7 @@ class RespSession final : public Session, private Finisher {
   bool wants_more() const override;
   bool is_closing() const override { return closing_; }
   bool is_idle() const override { return slots_.empty(); }
+  bool is_waiting() const override { return blocked_; }
   bool is_halfway() const override { return !input_.empty() && wants_more(); }
   void certified(std::string_view name) override { principal_ = access_.find_certified(name); }
 

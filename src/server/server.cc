@@ -86,6 +86,8 @@ class Server::Sockets {
     bool writing = false;            // waits to be writable
     bool touched = false;            // is in touched_
     bool ended = false;              // the other side will send no more
+    bool broken = false;             // nor hear anything
+    bool more = false;               // it has sent what the session does not want yet
   };
   using Id = std::uint64_t;
 
@@ -227,9 +229,16 @@ void Server::Sockets::read(Id id) {
   Connection& connection = *found->second;
   connection.reading = false;
   ErrorCode error;
-  const std::size_t count = connection.socket.read_some(asio::buffer(buffer_), error);
+  // A session that wants no more is only told when the other side has gone.
+  const bool peeks = !connection.session->wants_more();
+  const std::size_t count = connection.socket.receive(
+      asio::buffer(buffer_.data(), peeks ? 1 : buffer_.size()), peeks ? tcp::socket::message_peek : 0, error);
+  connection.more = peeks && count > 0;
   if (error && error != asio::error::would_block) {
     connection.ended = true;
+    connection.broken = error != asio::error::eof;
+  } else if (peeks) {
+    // it stays where it is
   } else if (count > 0 && !take(connection, {buffer_.data(), count})) {
     connection.ended = true;
   }
@@ -303,9 +312,12 @@ void Server::Sockets::write(Id id) {
       });
     }
   }
-  const bool over = connection.ended || (session.is_closing() && session.is_idle());
-  if (over && output.empty()) return close(id);
-  if (!connection.reading && !connection.ended && session.wants_more()) wait_to_read(id, connection);
+  // Who has said all he wants may still hear the replies; who waits for what may never come is taken for
+  // gone.
+  const bool over = (session.is_idle() || session.is_waiting()) && (connection.ended || session.is_closing());
+  if (connection.broken || (over && output.empty())) return close(id);
+  const bool wants = session.wants_more() || !connection.more;
+  if (!connection.reading && !connection.ended && wants) wait_to_read(id, connection);
 }
 
 void Server::Sockets::close(Id id) { connections_.erase(id); }

@@ -17,6 +17,7 @@ class Session {
   // Nothing more will come out than what is in output() and the replies to what is under way.
   virtual bool is_closing() const = 0;
   virtual bool is_idle() const = 0;     // nothing is under way
+  virtual bool is_waiting() const = 0;  // for something that may never come
   virtual bool is_halfway() const = 0;  // part of a command has come
   // The other side has shown a certificate with this name.
   virtual void certified(std::string_view) {}
