@@ -186,8 +186,7 @@ Duration Authority::wait() {
 bool Authority::turn(bool quiet) {
   turns_->begin(quiet);
   if (next_ == taken_.size()) take_inbox();
-  handle_taken();
-  log_->start_flush();
+  flush(handle_taken());
   deliver();
   if (auto failed = log_->failure(); !failed) {
     give_up(failed.error());
@@ -205,16 +204,29 @@ void Authority::take_inbox() {
 }
 
 // The disk is given work as soon as there is some: what is handled meanwhile leaves with the next flush.
-void Authority::handle_taken() {
+std::size_t Authority::handle_taken() {
   constexpr std::size_t kFlushAfter = 16;
   constexpr std::size_t kPerTurn = 4096;  // so that time and the disk are looked at often enough
-  for (std::size_t handled = 0; next_ < taken_.size() && handled < kPerTurn; ++handled, ++next_) {
+  std::size_t handled = 0;
+  for (; next_ < taken_.size() && handled < kPerTurn; ++handled, ++next_) {
     if (handled % kFlushAfter == 0) {
       log_->start_flush();
-      if (log_->awaits_successor()) return;
+      if (log_->awaits_successor()) return handled;
     }
-    if (!handle(taken_[next_])) return;
+    if (!handle(taken_[next_])) return handled;
   }
+  return handled;
+}
+
+// Who is alone and waits for his answer gets it sooner if the flush happens here. With more than one there is
+// the next to be decided while the flush is under way.
+void Authority::flush(std::size_t handled) {
+  constexpr std::size_t kAlone = 2;  // a completion and the lease of the next task come together
+  constexpr unsigned kTurns = 4;
+  if (handled > kAlone) lonely_turns_ = 0;
+  if (handled > 0 && handled <= kAlone && lonely_turns_ < kTurns) ++lonely_turns_;
+  if (handled > 0 && lonely_turns_ == kTurns) return log_->flush_here();
+  log_->start_flush();
 }
 
 bool Authority::handle(Item& item) {

@@ -52,7 +52,7 @@ class Authority {
   Status close();
 
   void note(const std::string& text) const { options_.on_note(text); }  // for the operator; any thread
-  const Engine& engine() const { return *engine_; }  // for the driving thread
+  const Engine& engine() const { return *engine_; }                     // for the driving thread
 
   const RecoverySummary& recovery() const { return recovery_; }
   std::uint64_t flushes() const { return log_ ? log_->stats().flushes.load() : 0; }
@@ -75,7 +75,8 @@ class Authority {
   SnapshotCalls snapshot_calls();
   bool put(Item item);
   void take_inbox();
-  void handle_taken();
+  std::size_t handle_taken();
+  void flush(std::size_t handled);
   bool handle(Item& item);
   void deliver();
   bool finish();
@@ -98,9 +99,10 @@ class Authority {
   bool stopping_ = false;  // nothing more is taken in
 
   // The driving thread's own.
-  std::vector<Item> taken_;   // from the inbox
-  std::size_t next_ = 0;      // the first of them not yet handled
-  std::deque<Done> callers_;  // in the order of the engine's answers
+  std::vector<Item> taken_;    // from the inbox
+  unsigned lonely_turns_ = 0;  // in a row, with hardly a request each
+  std::size_t next_ = 0;       // the first of them not yet handled
+  std::deque<Done> callers_;   // in the order of the engine's answers
   std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
   Status outcome_;
 

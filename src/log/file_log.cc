@@ -87,27 +87,43 @@ void FileLog::run_flusher() {
   }
 }
 
+void FileLog::flush_here() {
+  std::unique_lock lock(mutex_);
+  if (flushing_ || flush_wanted_) return;
+  flushing_ = true;
+  flush_next(lock);
+  flushing_ = false;
+}
+
 // Flushes until nothing is left. `lock` is held on entry and on return.
 void FileLog::flush_all(std::unique_lock<std::mutex>& lock) {
-  while (auto flush = error_ || stopping_ ? std::nullopt : writer_->begin_flush()) {
+  while (flush_next(lock)) {
     lock.unlock();
-    const std::uint64_t began = now_us();
-    const Status done = writer_->perform(*flush);
-    stats_.count(now_us() - began, flush->last - durable(), flush->bytes.size());
-    lock.lock();
-    if (done) {
-      durable_.store(flush->last, std::memory_order_release);
-      writer_->finish(std::move(*flush));
-    } else {
-      error_ = done.error();  // the first and last: no flush follows a failed one
-    }
-    const bool wake_preparer = !prepare_wanted_ && !writer_->successor().ready();
-    prepare_wanted_ = prepare_wanted_ || wake_preparer;
-    lock.unlock();
-    if (wake_preparer) preparer_wakes_.notify_one();
     if (wake_) wake_();
     lock.lock();
   }
+}
+
+// False if there was nothing to flush, or nothing may be flushed any more.
+bool FileLog::flush_next(std::unique_lock<std::mutex>& lock) {
+  auto flush = error_ || stopping_ ? std::nullopt : writer_->begin_flush();
+  if (!flush) return false;
+  lock.unlock();
+  const std::uint64_t began = now_us();
+  const Status done = writer_->perform(*flush);
+  stats_.count(now_us() - began, flush->last - durable(), flush->bytes.size());
+  lock.lock();
+  if (done) {
+    durable_.store(flush->last, std::memory_order_release);
+    writer_->finish(std::move(*flush));
+  } else {
+    error_ = done.error();  // the first and last: no flush follows a failed one
+  }
+  if (!prepare_wanted_ && !writer_->successor().ready()) {
+    prepare_wanted_ = true;
+    preparer_wakes_.notify_one();
+  }
+  return true;
 }
 
 // A thread of its own, because filling a segment with zeros takes longer than anyone should wait for a flush.

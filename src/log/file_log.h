@@ -33,6 +33,10 @@ class FileLog final : public Log {
   Lsn durable() const override { return durable_.load(std::memory_order_acquire); }
   Status failure() const override;
 
+  // Flushes on the caller's thread what start_flush() would have another do, unless a flush is in flight. For
+  // one who has nothing else to do meanwhile: two threads less have to wake up.
+  void flush_here();
+
   Headroom headroom() const override;
   void prepare_rotation() override;
 
@@ -53,6 +57,7 @@ class FileLog final : public Log {
   void run_preparer();
   void stop_threads();
   void flush_all(std::unique_lock<std::mutex>& lock);
+  bool flush_next(std::unique_lock<std::mutex>& lock);
 
   std::unique_ptr<LogWriter> writer_;
   std::function<void()> wake_;

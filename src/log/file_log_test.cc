@@ -102,6 +102,27 @@ TEST(FileLog, MakesEverythingGatheredMeanwhileDurableInOneFlush) {
   EXPECT_EQ(verify_log(*disk)->batches, 2u);
 }
 
+TEST(FileLog, FlushesOnTheCallersThreadIfAskedTo) {
+  const TemporaryDirectory directory;
+  auto disk = PosixDisk::open_directory(directory.path()).value();
+  std::vector<std::string> written;
+  {
+    Loop loop;
+    auto log = open(*disk, loop);
+    log->flush_here();
+    EXPECT_EQ(log->durable(), 0u) << "there is nothing to flush";
+    for (int i = 0; i < 200; ++i) {  // over several segments
+      written.push_back(std::to_string(i) + std::string(500, 'x'));
+      const Place place = log->append(1, Instant{1}, bytes_of(written.back()));
+      log->flush_here();
+      EXPECT_EQ(log->durable(), place.lsn);
+    }
+    EXPECT_GT(log->segments().list().size(), 1u);
+    EXPECT_TRUE(log->close());
+  }
+  EXPECT_EQ(bodies_in(*disk), written);
+}
+
 TEST(FileLog, GivesPlacesAtWhichTheBodyCanBeRead) {
   const TemporaryDirectory directory;
   auto disk = PosixDisk::open_directory(directory.path()).value();
