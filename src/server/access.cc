@@ -38,7 +38,7 @@ bool parse_hex(std::string_view text, Hash& hash) {
     const std::string_view digits = "0123456789abcdef";
     const std::size_t digit = digits.find(text[at]);
     if (digit == std::string_view::npos) return false;
-    hash[at / 2] = static_cast<std::uint8_t>(hash[at / 2] << 4 | digit);
+    hash[at / 2] = static_cast<std::uint8_t>(hash[at / 2] << 4 | static_cast<int>(digit));
   }
   return true;
 }
