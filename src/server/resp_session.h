@@ -34,7 +34,9 @@ class RespSession final : public Session, private Finisher {
   bool is_idle() const override { return slots_.empty(); }
   bool is_waiting() const override { return blocked_; }
   bool is_halfway() const override { return !input_.empty() && wants_more(); }
-  void certified(std::string_view name) override { principal_ = access_.find_certified(name); }
+  void certified(std::string_view name) override {
+    if (access_.needs_token()) principal_ = access_.find_certified(name);
+  }
 
  private:
   // A reply that is due: an operation's, or text that waits for those before it.

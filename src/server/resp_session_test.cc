@@ -186,6 +186,21 @@ TEST(RespSession, ServesThoseItKnowsAndAsFarAsTheyMay) {
   EXPECT_THAT(second.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
 }
 
+// X4
+TEST(RespSession, TakesACertificateForATokenWhereTokensAreAskedFor) {
+  Backstage stage;
+  Client open_to_all(stage);
+  open_to_all.session.certified("whoever");
+  EXPECT_THAT(open_to_all.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
+  stage.access = Access::read("ci " + make_token().hash + " default=submit").value();
+  Client known(stage);
+  known.session.certified("ci");
+  EXPECT_THAT(known.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
+  Client unknown(stage);
+  unknown.session.certified("whoever");
+  EXPECT_THAT(unknown.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH "));
+}
+
 TEST(RespSession, ListsTasksByWorkerAndAge) {
   Backstage stage;
   Client client(stage);

@@ -372,6 +372,8 @@ Status Server::Sockets::run() {
     close_stuck();
   }
   write_touched();
+  connections_.clear();  // their sessions turn to the desk once more
+  reader_.reset();       // and it reads from the authority's log
   desk_.reset();
   return authority_->close();
 }
