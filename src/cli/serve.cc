@@ -46,6 +46,7 @@ int run_serve(const ServeOptions& options) {
   if (!http) return complain(http.error());
   server::ServerOptions serve{.directory = options.directory, .listen = *address, .http = *http};
   serve.tokens = options.tokens;
+  serve.supervision = server::supervision_of_environment();
   if (!options.tls.certificate.empty() || !options.tls.key.empty() || !options.tls.client_ca.empty())
     serve.tls = options.tls;
   auto opened = server::Server::open(std::move(serve));

@@ -54,7 +54,11 @@ Status check_exposure(const ServerOptions& options) {
 class Server::Sockets {
  public:
   explicit Sockets(ServerOptions options)
-      : options_(std::move(options)), acceptor_(io_), http_acceptor_(io_), signals_(io_) {}
+      : options_(std::move(options)),
+        acceptor_(io_),
+        http_acceptor_(io_),
+        signals_(io_),
+        supervisor_(options_.supervision) {}
   ~Sockets() {
     connections_.clear();
     reader_.reset();
@@ -113,6 +117,7 @@ class Server::Sockets {
   tcp::acceptor http_acceptor_;
   Pages pages_ = [this](std::string_view path) { return page(path); };
   asio::signal_set signals_;
+  Supervisor supervisor_;
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<Desk> desk_;
@@ -324,6 +329,7 @@ void Server::Sockets::close(Id id) { connections_.erase(id); }
 
 void Server::Sockets::begin_stop() {
   if (std::exchange(stopping_, true)) _exit(130);
+  supervisor_.stopping();
   ErrorCode ignored;
   acceptor_.close(ignored);
   http_acceptor_.close(ignored);
@@ -362,14 +368,16 @@ Status Server::Sockets::run() {
   wait_for_signal();
   accept(acceptor_);
   if (options_.http) accept(http_acceptor_);
+  supervisor_.ready(fmt::format("serves RESP on {}:{}", options_.listen.host, options_.listen.port));
   for (;;) {
-    const Duration wait = std::min(authority_->wait(), desk_->wait());
+    const Duration wait = std::min({authority_->wait(), desk_->wait(), supervisor_.wait(desk_->now())});
     const std::size_t events = io_.run_one_for(std::chrono::milliseconds(wait.ms));
     io_.poll();
     if (!authority_->turn(events == 0 && wait > Duration{})) break;
     desk_->tick();
     write_touched();
     close_stuck();
+    supervisor_.alive(desk_->now());
   }
   write_touched();
   connections_.clear();  // their sessions turn to the desk once more
