@@ -6,11 +6,12 @@
 #include <map>
 #include <string_view>
 
-#include "base/result.h"
+#include "base/time.h"
 
 namespace baton::server {
 
 struct Counters {
+  Instant since;
   std::map<std::string_view, std::uint64_t> commands;    // by verb; the names live for ever
   std::map<std::string_view, std::uint64_t> rejections;  // by code
   std::map<std::string_view, std::uint64_t> entries;     // by event
