@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """A task's whole life through clients that others wrote: redis-cli, redis-benchmark, python3-redis and curl.
 
-usage: clients.py BATON
+usage: clients.py BATON                       those that are programs or speak Python
+       clients.py BATON PROGRAM [ARGUMENT…]   one that lives a life by itself; it is given the port behind its arguments
 """
 # X8
 import json
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-BATON = sys.argv[1]
+BATON, *PROGRAM = sys.argv[1:]
 
 
 class Server:
@@ -144,6 +145,9 @@ def tokens_and_tls():
         expect(refused.returncode == 1 and "can be reached from other machines" in refused.stderr, refused.stderr)
 
 
+if PROGRAM:
+    with Server() as server:
+        sys.exit(subprocess.run([*PROGRAM, str(server.port)], timeout=110).returncode)
 missing = [tool for tool in ("redis-cli", "redis-benchmark", "curl", "openssl") if not shutil.which(tool)]
 if missing:
     print("skipped, for want of", *missing)
