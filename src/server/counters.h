@@ -17,6 +17,7 @@ struct Counters {
   std::map<std::string_view, std::uint64_t> entries;     // by event
   std::uint64_t connections_resp = 0;                    // open now
   std::uint64_t connections_http = 0;
+  std::uint64_t sessions = 0;  // of the Redis protocol, begun ever; numbers them
   std::uint64_t connections_total = 0;
   std::uint64_t connections_refused = 0;
 };
