@@ -28,7 +28,7 @@ class Desk {
   void abandon(Operation& operation);
 
   // For operations. Each is followed by one call back.
-  void ask(Operation& operation, std::size_t index, core::Request request);
+  void ask(Operation& operation, std::size_t index, core::Request& request);  // which is used up
   void look(Operation& operation);
   void fetch(Operation& operation, std::size_t index, const core::BlobRef& blob);
   // Until a task may have come to one of the queues.
