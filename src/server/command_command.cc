@@ -61,9 +61,10 @@ std::vector<Entry> all_entries() {
   return all;
 }
 
-void write_words(wire::RespWriter& reply, const Words& words) {
-  reply.array(words.size());
-  for (const std::string_view word : words) reply.bulk(word);
+// As simple strings: redis-cli stops at anything else.
+void write_flags(wire::RespWriter& reply, const Words& flags) {
+  reply.array(flags.size());
+  for (const std::string_view flag : flags) reply.simple(flag);
 }
 
 // Name, arity, flags, then keys, of which there are none, categories, tips, key specifications, subcommands.
@@ -71,7 +72,7 @@ void write_info(wire::RespWriter& reply, const Entry& entry) {
   reply.array(10);
   reply.bulk(entry.name);
   reply.number(entry.arity);
-  write_words(reply, entry.flags);
+  write_flags(reply, entry.flags);
   for (int keys = 0; keys < 3; ++keys) reply.number(0);
   for (int lists = 0; lists < 4; ++lists) reply.array(0);
 }
@@ -88,7 +89,7 @@ void write_argument(wire::RespWriter& reply, std::string_view name, std::string_
   reply.bulk("name"), reply.bulk(name);
   reply.bulk("type"), reply.bulk(type);
   if (!token.empty()) reply.bulk("token"), reply.bulk(token);
-  if (!flags.empty()) reply.bulk("flags"), write_words(reply, flags);
+  if (!flags.empty()) reply.bulk("flags"), write_flags(reply, flags);
 }
 
 void write_argument(wire::RespWriter& reply, const Parameter& parameter) {

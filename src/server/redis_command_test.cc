@@ -105,10 +105,10 @@ TEST(CommandCommand, TellsTrueAritiesAndFlags) {
   Backstage stage;
   Client client(stage);
   const std::string told = client.ask({"COMMAND", "INFO", "SUBMIT", "frob", "lease", "get", "pause", "ping"});
-  EXPECT_THAT(told, StartsWith("*6 *10 $6 submit :-3 *1 $5 write "));
-  EXPECT_THAT(told, HasSubstr("$-1 *10 $5 lease :-3 *2 $5 write $8 blocking "));
-  EXPECT_THAT(told, HasSubstr("$3 get :2 *1 $8 readonly "));
-  EXPECT_THAT(told, HasSubstr("$5 pause :2 *2 $5 write $5 admin "));
+  EXPECT_THAT(told, StartsWith("*6 *10 $6 submit :-3 *1 +write "));
+  EXPECT_THAT(told, HasSubstr("$-1 *10 $5 lease :-3 *2 +write +blocking "));
+  EXPECT_THAT(told, HasSubstr("$3 get :2 *1 +readonly "));
+  EXPECT_THAT(told, HasSubstr("$5 pause :2 *2 +write +admin "));
   EXPECT_THAT(told, HasSubstr("$4 ping :-1 "));
 }
 
@@ -118,7 +118,7 @@ TEST(CommandCommand, DescribesArguments) {
   const std::string told = client.ask({"COMMAND", "DOCS", "FAIL", "EXTENDMANY", "frob"});
   EXPECT_THAT(told, StartsWith("*4 $4 fail *8 $7 summary "));
   EXPECT_THAT(told,
-              HasSubstr("$4 name $5 final $4 type $10 pure-token $5 token $5 FINAL $5 flags *1 $8 optional"));
+              HasSubstr("$4 name $5 final $4 type $10 pure-token $5 token $5 FINAL $5 flags *1 +optional"));
   EXPECT_THAT(told, HasSubstr("$4 name $5 count $4 type $7 integer *6 $4 name $6 leases"));
 }
 

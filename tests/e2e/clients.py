@@ -96,7 +96,8 @@ def redis_cli(server):
 def typed_into_redis_cli(server, line):
     """What it shows a person: on a terminal it asks for all commands and their arguments first."""
     terminal, its_end = pty.openpty()
-    cli = subprocess.Popen(["redis-cli", "-p", str(server.port)], stdin=its_end, stdout=its_end, stderr=its_end)
+    cli = subprocess.Popen(["redis-cli", "-p", str(server.port)], stdin=its_end, stdout=its_end, stderr=its_end,
+                           env={**os.environ, "TERM": "dumb"})
     os.close(its_end)
     os.write(terminal, f"{line}\nquit\n".encode())
     shown = b""
