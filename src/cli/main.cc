@@ -11,6 +11,8 @@
 #include "cli/demo.h"
 #include "cli/log_commands.h"
 #include "cli/serve.h"
+#include "cli/submit.h"
+#include "cli/work.h"
 
 namespace {
 
@@ -35,6 +37,8 @@ int run(int argc, char** argv) {
   CommandLine line(argc, argv);
   add_demo_command(line);
   add_serve_command(line);
+  add_submit_command(line);
+  add_work_command(line);
   add_log_commands(line);
   return line.run();
 }

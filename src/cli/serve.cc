@@ -70,14 +70,15 @@ void add_serve_command(CommandLine& line) {
   // The closure that runs the command shares the options with the parser that fills them.
   auto options = std::make_shared<ServeOptions>();
   line.command("serve", "Serves clients and workers")
-      .option("--data", options->directory, "Data directory, made if need be")
-      .option("--listen", options->listen, "Where to listen for the Redis protocol, HOST:PORT")
-      .option("--http", options->http, "Where to listen for HTTP, HOST:PORT")
-      .option("--tokens", options->tokens, "File of names, tokens and what each may do; see `baton token`")
-      .option("--tls-certificate", options->tls.certificate,
+      .option("--data DIR", options->directory, "Data directory, made if need be")
+      .option("--listen HOST:PORT", options->listen, "Where to listen for the Redis protocol")
+      .option("--http HOST:PORT", options->http, "Where to listen for HTTP")
+      .option("--tokens FILE", options->tokens,
+              "File of names, tokens and what each may do; see `baton token`")
+      .option("--tls-certificate FILE", options->tls.certificate,
               "Certificate chain, PEM; clients then have to use TLS")
-      .option("--tls-key", options->tls.key, "Its key, PEM")
-      .option("--tls-client-ca", options->tls.client_ca,
+      .option("--tls-key FILE", options->tls.key, "Its key, PEM")
+      .option("--tls-client-ca FILE", options->tls.client_ca,
               "Clients have to show a certificate signed by one of these")
       .footer("Example: " + line.program() + " serve --data data --listen 127.0.0.1:7077")
       .run([options] { return run_serve(*options); });
@@ -85,7 +86,7 @@ void add_serve_command(CommandLine& line) {
   auto allowed = std::make_shared<std::string>("default=all");
   line.command("token", "Makes a token, and the line about it for the file of `baton serve --tokens`")
       .argument("name", *name, "Whose it is")
-      .option("--allow", *allowed,
+      .option("--allow TEXT", *allowed,
               "NAMESPACE=submit,work,query,admin or NAMESPACE=all, several in quotes; * is every one")
       .footer("Example: " + line.program() + " token ci --allow 'default=submit,query' >> tokens")
       .run([name, allowed] { return run_token(*name, *allowed); });

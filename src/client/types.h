@@ -24,6 +24,7 @@ struct TaskOptions {
   std::optional<std::uint32_t> jitter_percent;
   std::optional<std::uint32_t> max_attempts;
   std::optional<Duration> max_hold;
+  friend bool operator==(const TaskOptions&, const TaskOptions&) = default;
 };
 struct Submit {
   std::string queue;
