@@ -47,7 +47,8 @@ class Backstage {
     for (const auto& done : posted) {
       if (done) done();
     }
-    ASSERT_TRUE(authority->turn(quiet));
+    authority->begin_turn(quiet);
+    ASSERT_TRUE(authority->end_turn());
     desk_->tick();
   }
   template <class Condition>

@@ -29,6 +29,14 @@ int complain(const Error& error) {
   return 1;
 }
 
+void print_what_to_try(const server::Server& server) {
+  const auto port = server.address().port;
+  fmt::print("try, from another terminal:\n");
+  fmt::print("  redis-cli -p {} SUBMIT mail hello\n", port);
+  fmt::print("  redis-cli -p {} LEASE worker-1 mail\n", port);
+  fmt::print("  curl -s http://127.0.0.1:{}/v1/queues\n", server.http_address()->port);
+}
+
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
@@ -48,7 +56,7 @@ int run_serve(const ServeOptions& options) {
              server.address().port, server.http_address()->host, server.http_address()->port);
   fmt::print("data in {}; recovered in {} ms ({} entries replayed)\n", options.directory, recovery.took.ms,
              recovery.replayed);
-  fmt::print("try:  redis-cli -p {} SUBMIT mail hello\n", server.address().port);
+  if (options.tokens.empty() && options.tls.certificate.empty()) print_what_to_try(server);
   std::fflush(stdout);
   if (auto done = server.run(); !done) return complain(done.error());
   fmt::print("stopped, everything is on disk\n");

@@ -49,6 +49,11 @@ bool matches(const State& state, const Task& task, const ListTasks& query) {
          (!query.older_than || task.since < *query.older_than);
 }
 
+void add(Tally& tally, const Queue& queue) {
+  ++tally.queues;
+  for (std::size_t state = 0; state < kTaskStates; ++state) tally.tasks[state] += queue.counts[state];
+}
+
 }  // namespace
 
 std::optional<TaskView> view(const State& state, std::string_view ns, const TaskRef& task) {
@@ -89,6 +94,20 @@ QueuePage queues(const State& state, const ListQueues& query) {
     page.queues.push_back(std::move(view));
   }
   return page;
+}
+
+Tally tally(const State& state, std::string_view ns) {
+  Tally tally;
+  for (auto at = state.queues_by_name.lower_bound(QueueOrder::Name{ns, {}});
+       at != state.queues_by_name.end() && (*at)->ns == ns; ++at)
+    add(tally, **at);
+  return tally;
+}
+
+Tally tally(const State& state) {
+  Tally tally;
+  for (const Queue* queue : state.queues_by_name) add(tally, *queue);
+  return tally;
 }
 
 }  // namespace baton::core

@@ -1,4 +1,4 @@
-// Questions that change nothing: one task, a page of tasks, a page of queues.
+// Questions that change nothing: one task, a page of tasks, a page of queues, how many of what.
 #pragma once
 
 #include <optional>
@@ -41,6 +41,12 @@ struct QueueView {
   std::uint64_t delayed = 0;  // of the waiting ones
 };
 
+// How many there are of what.
+struct Tally {
+  std::uint64_t queues = 0;
+  std::array<std::uint64_t, kTaskStates> tasks{};
+};
+
 struct ListTasks {
   std::string ns;
   std::string queue;                  // empty: all
@@ -69,5 +75,7 @@ std::optional<TaskView> view(const State& state, std::string_view ns, const Task
 // A page may be empty and not the last: only so many tasks are looked at.
 TaskPage list(const State& state, const ListTasks& query);
 QueuePage queues(const State& state, const ListQueues& query);
+Tally tally(const State& state, std::string_view ns);
+Tally tally(const State& state);  // of all namespaces
 
 }  // namespace baton::core

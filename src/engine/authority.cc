@@ -183,10 +183,26 @@ Duration Authority::wait() {
   return inbox_.empty() ? turns_->wait() : Duration{};
 }
 
-bool Authority::turn(bool quiet) {
+void Authority::begin_turn(bool quiet) {
   turns_->begin(quiet);
+  handled_ = 0;
   if (next_ == taken_.size()) take_inbox();
-  flush(handle_taken());
+  handle_taken();
+  may_ask_here_ = next_ == taken_.size();
+}
+
+// Whoever finds no room waits in the inbox, and nobody who comes later overtakes him.
+bool Authority::ask_here(core::Request& request, const Done& done) {
+  may_ask_here_ = may_ask_here_ && !stopping_ && may_handle() && engine_->handle(0, request);
+  if (!may_ask_here_) return ask(std::move(request), done);
+  ++handled_;
+  callers_.push_back(done);
+  return true;
+}
+
+bool Authority::end_turn() {
+  may_ask_here_ = false;
+  flush();
   deliver();
   if (auto failed = log_->failure(); !failed) {
     give_up(failed.error());
@@ -204,28 +220,26 @@ void Authority::take_inbox() {
 }
 
 // The disk is given work as soon as there is some: what is handled meanwhile leaves with the next flush.
-std::size_t Authority::handle_taken() {
+bool Authority::may_handle() {
   constexpr std::size_t kFlushAfter = 16;
   constexpr std::size_t kPerTurn = 4096;  // so that time and the disk are looked at often enough
-  std::size_t handled = 0;
-  for (; next_ < taken_.size() && handled < kPerTurn; ++handled, ++next_) {
-    if (handled % kFlushAfter == 0) {
-      log_->start_flush();
-      if (log_->awaits_successor()) return handled;
-    }
-    if (!handle(taken_[next_])) return handled;
-  }
-  return handled;
+  if (handled_ % kFlushAfter != 0) return true;
+  log_->start_flush();
+  return handled_ < kPerTurn && !log_->awaits_successor();
+}
+
+void Authority::handle_taken() {
+  for (; next_ < taken_.size() && may_handle() && handle(taken_[next_]); ++next_) ++handled_;
 }
 
 // Who is alone and waits for his answer gets it sooner if the flush happens here. With more than one there is
 // the next to be decided while the flush is under way.
-void Authority::flush(std::size_t handled) {
+void Authority::flush() {
   constexpr std::size_t kAlone = 2;  // a completion and the lease of the next task come together
   constexpr unsigned kTurns = 4;
-  if (handled > kAlone) lonely_turns_ = 0;
-  if (handled > 0 && handled <= kAlone && lonely_turns_ < kTurns) ++lonely_turns_;
-  if (handled > 0 && lonely_turns_ == kTurns) return log_->flush_here();
+  if (handled_ > kAlone) lonely_turns_ = 0;
+  if (handled_ > 0 && handled_ <= kAlone && lonely_turns_ < kTurns) ++lonely_turns_;
+  if (handled_ > 0 && lonely_turns_ == kTurns) return log_->flush_here();
   log_->start_flush();
 }
 

@@ -1,10 +1,12 @@
 // An engine on a data directory, with its log, its time and its snapshots, and a box for what is asked of it.
-// It has no loop of its own: whoever owns it calls turn() whenever there is something to do.
+// It has no loop of its own: whoever owns it takes a turn whenever there is something to do.
 //
-//   callers --ask--> inbox --> [ turn(): engine ] --flush--> [ log's thread ] --wake--> [ turn(): answers ]
-//                                    ^------ snapshots, blobs to move ------ [ snapshot thread ]
+//   callers --ask--> inbox --> [ a turn: engine ] --flush--> [ log's thread ] --wake--> [ a turn: answers ]
+//                                  ^      ^------- snapshots, blobs to move ------ [ snapshot thread ]
+//                              ask_here
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -46,8 +48,11 @@ class Authority {
   void stop();
 
   // From the one thread that drives it.
-  Duration wait();        // until the next turn, unless it is woken
-  bool turn(bool quiet);  // quiet: that long nothing came. False when it is all over
+  Duration wait();              // until the next turn, unless it is woken
+  void begin_turn(bool quiet);  // quiet: that long nothing came
+  // As ask(), and between begin_turn() and end_turn() decided at once, where it lies, if there is room.
+  bool ask_here(core::Request& request, const Done& done);
+  bool end_turn();  // false when it is all over
   // After that: lets the data directory go, and tells whether all is well.
   Status close();
 
@@ -75,8 +80,9 @@ class Authority {
   SnapshotCalls snapshot_calls();
   bool put(Item item);
   void take_inbox();
-  std::size_t handle_taken();
-  void flush(std::size_t handled);
+  void handle_taken();
+  void flush();
+  bool may_handle();
   bool handle(Item& item);
   void deliver();
   bool finish();
@@ -96,12 +102,14 @@ class Authority {
 
   std::mutex mutex_;
   std::vector<Item> inbox_;
-  bool stopping_ = false;  // nothing more is taken in
+  std::atomic<bool> stopping_ = false;  // nothing more is taken in; changed under the mutex
 
   // The driving thread's own.
   std::vector<Item> taken_;    // from the inbox
-  unsigned lonely_turns_ = 0;  // in a row, with hardly a request each
   std::size_t next_ = 0;       // the first of them not yet handled
+  std::size_t handled_ = 0;    // requests in this turn
+  bool may_ask_here_ = false;  // a turn has begun, and nobody waits for room
+  unsigned lonely_turns_ = 0;  // in a row, with hardly a request each
   std::deque<Done> callers_;   // in the order of the engine's answers
   std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
   Status outcome_;

@@ -94,6 +94,8 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
     if (!record(*event)) return false;
   }
   if (!log_.has_room()) return false;
+  if (const auto* lease = std::get_if<core::LeaseTask>(&request))
+    workers_.asked_for_work(lease->ns, lease->worker, lease->capabilities, now_);
   core::Decision decision = core::decide(state_, workers_, request, moment());
   if (auto* append = std::get_if<core::Append>(&decision)) {
     const core::Lsn lsn = state_.last + 1;

@@ -44,7 +44,8 @@ void Coordinator::Loop::run() {
       woken_ = false;
       if (abandoned_) return;
     }
-    if (!authority_->turn(quiet)) return;
+    authority_->begin_turn(quiet);
+    if (!authority_->end_turn()) return;
   }
 }
 

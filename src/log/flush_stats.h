@@ -21,6 +21,17 @@ struct FlushStats {
     add(total_records, records), add(total_bytes, bytes);
   }
 
+  // How long this share of the flushes took at most, to within a bucket.
+  std::uint64_t quantile_us(double share) const {
+    const auto wanted = static_cast<std::uint64_t>(share * static_cast<double>(flushes.load()));
+    std::uint64_t seen = 0;
+    for (std::size_t at = 0; at < kBoundsUs.size(); ++at) {
+      seen += buckets[at];
+      if (seen > wanted) return kBoundsUs[at];
+    }
+    return flushes == 0 ? 0 : kBoundsUs.back();
+  }
+
   std::array<std::atomic<std::uint64_t>, kBoundsUs.size() + 1> buckets{};
   std::atomic<std::uint64_t> flushes = 0;
   std::atomic<std::uint64_t> total_us = 0;

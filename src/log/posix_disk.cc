@@ -18,14 +18,13 @@
 namespace baton::log {
 namespace {
 
-constexpr std::uint64_t kZeroBytes = std::uint64_t{1} << 20;
+// Never written to, so it takes no memory. Aligned, as writing past the page cache asks for.
+constexpr std::uint64_t kBlockBytes = 4096;
+alignas(kBlockBytes) std::byte zeros[std::size_t{1} << 20];
 
-// Real zeros instead of a promise of space: then writing into the file later changes no metadata, and
-// cannot fail for want of space.
-Status fill_with_zeros(File& file, std::uint64_t size) {
-  const Bytes zeros(std::min(size, kZeroBytes));
-  for (std::uint64_t offset = 0; offset < size; offset += zeros.size()) {
-    const std::uint64_t length = std::min<std::uint64_t>(zeros.size(), size - offset);
+Status write_zeros(File& file, std::uint64_t offset, std::uint64_t end) {
+  for (; offset < end; offset += sizeof zeros) {
+    const std::uint64_t length = std::min<std::uint64_t>(sizeof zeros, end - offset);
     if (auto written = file.write(offset, ByteView(zeros).first(length)); !written) return written;
   }
   return {};
@@ -37,6 +36,18 @@ int open_again(const std::string& path, int flags) {
     const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
     if (descriptor >= 0 || errno != EINTR) return descriptor;
   }
+}
+
+// Real zeros instead of a promise of space: then writing into the file later changes no metadata, and
+// cannot fail for want of space. They go past the page cache, where that is possible: copying them there
+// costs as much as everything else the log does.
+Status fill_with_zeros(File& file, const std::string& path, std::uint64_t size) {
+  const int descriptor = open_again(path, O_WRONLY | O_DIRECT);
+  const std::uint64_t whole = descriptor < 0 ? 0 : size - size % kBlockBytes;
+  if (descriptor >= 0) {
+    if (auto written = write_zeros(*posix_file(descriptor, path), 0, whole); !written) return written;
+  }
+  return write_zeros(file, whole, size);
 }
 
 DIR* list_again(const std::string& path) {
@@ -151,7 +162,7 @@ Result<std::unique_ptr<File>> PosixDisk::create(const std::string& path, std::ui
   const int descriptor = open_again(name, O_RDWR | O_CREAT | O_EXCL);
   if (descriptor < 0) return std::unexpected(system_error(errno, "create", name));
   auto file = posix_file(descriptor, name);
-  if (auto filled = fill_with_zeros(*file, size); !filled) return std::unexpected(filled.error());
+  if (auto filled = fill_with_zeros(*file, name, size); !filled) return std::unexpected(filled.error());
   return file;
 }
 

@@ -71,6 +71,13 @@ Status Arguments::read(std::span<const Parameter> parameters, std::span<const st
   return {};
 }
 
+void Arguments::replace(std::span<const Parameter> parameters, std::string_view name,
+                        std::string_view value) {
+  std::erase_if(given_, [&](const Given& given) { return given.parameter->name == name; });
+  const auto known = std::ranges::find(parameters, name, &Parameter::name);
+  if (known != parameters.end()) add(*known, value);
+}
+
 const Arguments::Given* Arguments::find(std::string_view name) const {
   for (const Given& given : given_) {
     if (given.parameter->name == name) return &given;

@@ -49,6 +49,9 @@ class Arguments {
   void clear();
   void add(const Parameter& parameter, std::string_view value) { given_.push_back({&parameter, value}); }
 
+  // As if this had been given, if there is such a parameter.
+  void replace(std::span<const Parameter> parameters, std::string_view name, std::string_view value);
+
   bool has(std::string_view name) const { return find(name) != nullptr; }
   std::string_view text(std::string_view name) const;  // empty if it is not there
   std::string name(std::string_view name, std::string_view otherwise = {});

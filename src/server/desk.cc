@@ -31,7 +31,7 @@ void Desk::settle(Operation& operation) {
   delete &operation;
 }
 
-void Desk::ask(Operation& operation, std::size_t index, core::Request request) {
+void Desk::ask(Operation& operation, std::size_t index, core::Request& request) {
   ++operation.outstanding_;
   // Two words, so that it needs no memory of its own.
   const auto done = [index, at = &operation](engine::Answer answer) {
@@ -40,7 +40,7 @@ void Desk::ask(Operation& operation, std::size_t index, core::Request request) {
     at->answered(desk, index, std::move(answer));
     desk.settle(*at);
   };
-  authority_.ask(std::move(request), done);
+  authority_.ask_here(request, done);
 }
 
 void Desk::ask(core::Request request) {

@@ -16,7 +16,9 @@ namespace baton::server {
 
 class Desk {
  public:
-  Desk(engine::Authority& authority, Reader& reader) : authority_(authority), reader_(reader) {}
+  Desk(engine::Authority& authority, Reader& reader) : authority_(authority), reader_(reader) {
+    counters.since = now();
+  }
 
   Counters counters;
 
@@ -26,7 +28,7 @@ class Desk {
   void abandon(Operation& operation);
 
   // For operations. Each is followed by one call back.
-  void ask(Operation& operation, std::size_t index, core::Request request);
+  void ask(Operation& operation, std::size_t index, core::Request& request);  // which is used up
   void look(Operation& operation);
   void fetch(Operation& operation, std::size_t index, const core::BlobRef& blob);
   // Until a task may have come to one of the queues.
@@ -44,6 +46,7 @@ class Desk {
 
   std::string queue_of(core::TaskId task) const;  // empty if it is gone
   Instant now() const { return authority_.engine().now(); }
+  const engine::Authority& authority() const { return authority_; }
 
  private:
   void settle(Operation& operation);  // one call back less is outstanding

@@ -13,13 +13,19 @@ constexpr std::size_t kCompletion = SIZE_MAX;  // its index among the answers
 }  // namespace
 
 void LeaseOperation::begin(Desk& desk) {
-  if (completes_) desk.ask(*this, kCompletion, *std::exchange(completes_, {}));
+  if (completes_) {
+    core::Request completion = std::move(*completes_);
+    desk.ask(*this, kCompletion, completion);
+  }
   ask(desk);
 }
 
 void LeaseOperation::ask(Desk& desk) {
   asked_ = order_.count;
-  for (std::size_t index = 0; index < order_.count; ++index) desk.ask(*this, index, order_.request);
+  for (std::size_t index = 0; index < order_.count; ++index) {
+    core::Request request = order_.request;
+    desk.ask(*this, index, request);
+  }
 }
 
 void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer answer) {

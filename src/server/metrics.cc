@@ -1,12 +1,11 @@
 #include "server/metrics.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "core/task/task.h"
+#include "server/figures.h"
 
 namespace baton::server {
 namespace {
@@ -107,15 +106,6 @@ void put_counts(Text& text, std::string_view name, std::string_view label, std::
                 const Counts& counts) {
   text.metric(name, "counter", help);
   for (const auto& [key, count] : counts) text.value(name, fmt::format("{{{}=\"{}\"}}", label, key), count);
-}
-
-std::uint64_t resident_bytes() {
-  unsigned long pages = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%*u %lu", &pages) != 1) pages = 0;
-    std::fclose(file);
-  }
-  return pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace

@@ -135,6 +135,28 @@ constexpr std::string_view kSchemas = R"({
       "paused": {"type": "boolean"}, "delayed": {"type": "integer"}, "waiting": {"type": "integer"},
       "leased": {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"},
       "dead": {"type": "integer"}}}}, "cursor": {"type": "string"}}},
+  "Tally": {"type": "object", "required": ["queues", "waiting", "leased", "completed", "failed", "dead"],
+    "properties": {"name": {"type": "string"}, "queues": {"type": "integer"}, "waiting": {"type": "integer"},
+      "leased": {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"},
+      "dead": {"type": "integer"}}},
+  "Stats": {"type": "object", "required": ["lsn", "server", "tasks", "namespace"], "properties": {
+    "lsn": {"type": "integer"}, "server": {"type": "object", "required": ["version", "uptime_ms", "epoch",
+      "recovery_ms", "memory_bytes", "connections_resp", "connections_http", "workers", "leases", "commands",
+      "refusals", "durable_lag", "flushes", "flush_p50_us", "flush_p99_us", "flushed_entries",
+      "flushed_bytes", "batch_entries"], "properties": {"version": {"type": "string"},
+      "uptime_ms": {"type": "integer"}, "epoch": {"type": "integer"}, "recovery_ms": {"type": "integer"},
+      "memory_bytes": {"type": "integer"}, "connections_resp": {"type": "integer"},
+      "connections_http": {"type": "integer"}, "workers": {"type": "integer"}, "leases": {"type": "integer"},
+      "commands": {"type": "integer"}, "refusals": {"type": "integer"}, "durable_lag": {"type": "integer"},
+      "flushes": {"type": "integer"}, "flush_p50_us": {"type": "integer"}, "flush_p99_us": {"type": "integer"},
+      "flushed_entries": {"type": "integer"}, "flushed_bytes": {"type": "integer"},
+      "batch_entries": {"type": "integer"}}},
+    "tasks": {"$ref": "#/components/schemas/Tally"}, "namespace": {"$ref": "#/components/schemas/Tally"}}},
+  "Workers": {"type": "object", "required": ["lsn", "workers", "cursor"], "properties": {
+    "lsn": {"type": "integer"}, "workers": {"type": "array", "items": {"type": "object",
+      "required": ["worker", "leases", "capacity", "capabilities"], "properties": {"worker": {"type": "string"},
+      "leases": {"type": "integer"}, "capacity": {"type": "integer"}, "capabilities": {"type": "string"},
+      "silent_ms": {"type": "integer"}}}}, "cursor": {"type": "integer"}}},
   "Heard": {"type": "object", "required": ["lsn", "leases"], "properties": {
     "lsn": {"type": "integer"}, "leases": {"type": "integer"}}},
   "Purged": {"type": "object", "required": ["lsn", "purged"], "properties": {
@@ -145,7 +167,7 @@ constexpr std::string_view kSchemas = R"({
 
 std::string openapi_json() {
   json::object paths;
-  for (const auto& verbs : {submit_verbs(), work_verbs(), query_verbs(), queue_verbs()}) {
+  for (const auto& verbs : verb_families()) {
     for (const Verb& verb : verbs) paths["/v1/" + std::string(verb.name)] = path_of(verb);
   }
   const json::object document{

@@ -122,6 +122,9 @@ TEST_F(Document, DescribesWhatEveryVerbReplies) {
   call("get", fmt::format(R"({{"task":"{}"}})", text(job.at("task"))));
   call("tasks", R"({"queue":"q"})");
   call("heartbeat", R"({"worker":"w","capacity":3})");
+  call("lease", R"({"worker":"v","queue":"q"})");
+  call("workers", "{}");
+  call("stats", "{}");
   call("pause", R"({"queue":"q"})");
   call("queues", "{}");
   call("resume", R"({"queue":"q"})");
@@ -132,8 +135,7 @@ TEST_F(Document, DescribesWhatEveryVerbReplies) {
 
 TEST_F(Document, ListsEveryVerb) {
   std::size_t verbs = 0;
-  for (const auto& family : {submit_verbs(), work_verbs(), query_verbs(), queue_verbs()})
-    verbs += family.size();
+  for (const auto& family : verb_families()) verbs += family.size();
   EXPECT_EQ(document_.at("paths").as_object().size(), verbs);
 }
 

@@ -17,6 +17,7 @@ Reader::~Reader() {
 }
 
 void Reader::fetch(const core::BlobRef& blob, Done done) {
+  ++under_way_;
   {
     const std::lock_guard lock(mutex_);
     wanted_.emplace_back(blob, std::move(done));
@@ -36,7 +37,8 @@ void Reader::run() {
     // All that was wanted goes back at once: the loop is woken once for it.
     std::vector<std::pair<Done, Result<Bytes>>> read;
     for (auto& [blob, done] : taken) read.emplace_back(std::move(done), read_(blob));
-    post_([read = std::move(read)]() mutable {
+    post_([this, read = std::move(read)]() mutable {
+      under_way_ -= read.size();
       for (auto& [done, bytes] : read) done(std::move(bytes));
     });
     lock.lock();

@@ -24,7 +24,9 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
+  // Both on the loop's thread.
   void fetch(const core::BlobRef& blob, Done done);
+  bool is_busy() const { return under_way_ > 0; }
 
  private:
   void run();
@@ -35,6 +37,7 @@ class Reader {
   std::condition_variable wakes_;
   std::deque<std::pair<core::BlobRef, Done>> wanted_;
   bool stops_ = false;
+  std::size_t under_way_ = 0;
   std::thread thread_;
 };
 

@@ -71,8 +71,7 @@ void RequestOperation::write(ReplyWriter& reply) { write_answer(reply, answer_);
 
 void ManyRequestsOperation::begin(Desk& desk) {
   answers_.resize(requests_.size());
-  for (std::size_t index = 0; index < requests_.size(); ++index)
-    desk.ask(*this, index, std::move(requests_[index]));
+  for (std::size_t index = 0; index < requests_.size(); ++index) desk.ask(*this, index, requests_[index]);
 }
 
 void ManyRequestsOperation::write(ReplyWriter& reply) {

@@ -13,7 +13,7 @@ class RequestOperation : public Operation {
  public:
   explicit RequestOperation(core::Request request) : request_(std::move(request)) {}
 
-  void begin(Desk& desk) override { desk.ask(*this, 0, std::move(request_)); }
+  void begin(Desk& desk) override { desk.ask(*this, 0, request_); }
   void answered(Desk&, std::size_t, engine::Answer answer) override { answer_ = std::move(answer); }
   void write(ReplyWriter& reply) override;
 

@@ -54,7 +54,7 @@ std::size_t RespSession::run_commands(std::string_view input) {
     if (found == wire::RespParser::Found::nothing) break;
     if (found == wire::RespParser::Found::broken) {
       std::string text;
-      wire::RespWriter(text, version_).error("PROTOCOL_ERROR", parser_.complaint());
+      wire::RespWriter(text, caller_.version).error("PROTOCOL_ERROR", parser_.complaint());
       closing_ = true;
       put(std::move(text));
       break;
@@ -66,114 +66,95 @@ std::size_t RespSession::run_commands(std::string_view input) {
   return done;
 }
 
-void RespSession::run(const std::vector<std::string_view>& words) {
+void RespSession::run(std::span<const std::string_view> words) {
   const Verb* verb = find_verb(words[0]);
   std::string text;
-  wire::RespWriter reply(text, version_);
-  if (verb == nullptr) {
-    if (!run_own(words, text))
-      reply.error("UNKNOWN_COMMAND",
-                  fmt::format("there is no command '{:.40}'; COMMAND lists them", words[0]));
-    return put(std::move(text));
+  std::unique_ptr<Operation> operation;
+  if (verb != nullptr) {
+    if (caller_.transaction.is_open()) return keep(words, prepare(*verb, words, text) != nullptr, text);
+    operation = prepare(*verb, words, text);
+  } else if (const RedisCommand* command = find_own(words, text)) {
+    if (caller_.transaction.is_open() && !command->at_once) return keep(words, true, text);
+    operation = command->run({desk_, access_, caller_, words, text});
+    closing_ = closing_ || caller_.leaves;
+    if (std::exchange(caller_.executes, false)) return execute();
+  } else if (caller_.transaction.is_open()) {
+    return keep(words, false, text);
   }
-  if (!may(*verb, reply)) return put(std::move(text));
-  if (auto read = arguments_.read(verb->parameters, std::span(words).subspan(1)); !read) {
-    reply.error(word(read.error().code), read.error().message);
-    return put(std::move(text));
-  }
-  auto operation = verb->make(ns_, arguments_);
-  if (arguments_.complaint()) {
-    reply.error(word(arguments_.complaint()->code), arguments_.complaint()->message);
-    return put(std::move(text));
-  }
-  ++desk_.counters.commands[verb->name];
+  if (!operation) return put(std::move(text));
   blocked_ = operation->is_blocking();
-  slots_.push_back({.operation = operation.get()});
+  slots_.push_back({.operation = operation.get(), .version = caller_.version});
   desk_.accept(std::move(operation), *this);
 }
 
+// The operation, or nothing if `text` has the refusal.
+std::unique_ptr<Operation> RespSession::prepare(const Verb& verb, std::span<const std::string_view> words,
+                                                std::string& text) {
+  wire::RespWriter reply(text, caller_.version);
+  if (!may(verb, reply)) return {};
+  if (auto read = arguments_.read(verb.parameters, words.subspan(1)); !read) {
+    reply.error(word(read.error().code), read.error().message);
+    return {};
+  }
+  if (executing_) arguments_.replace(verb.parameters, "wait_ms", "0");
+  auto operation = verb.make(caller_.ns, arguments_);
+  if (arguments_.complaint()) {
+    reply.error(word(arguments_.complaint()->code), arguments_.complaint()->message);
+    return {};
+  }
+  if (!caller_.transaction.is_open()) ++desk_.counters.commands[verb.name];
+  return operation;
+}
+
+const RedisCommand* RespSession::find_own(std::span<const std::string_view> words, std::string& text) const {
+  wire::RespWriter reply(text, caller_.version);
+  const RedisCommand* command = find_redis_command(words[0]);
+  if (command == nullptr) {
+    reply.error("UNKNOWN_COMMAND",
+                fmt::format("there is no command '{:.40}'; COMMAND LIST names them", words[0]));
+  } else if (!has_right_length(command->arity, words.size())) {
+    reply.error("INVALID_REQUEST", fmt::format("wrong number of arguments for '{}'", command->name));
+    return nullptr;
+  }
+  return command;
+}
+
+// Within MULTI. What is wrong with a command is said now, and then none of them is begun.
+void RespSession::keep(std::span<const std::string_view> words, bool is_good, std::string& text) {
+  wire::RespWriter reply(text, caller_.version);
+  if (!is_good) {
+    caller_.transaction.spoil();
+  } else if (caller_.transaction.keep(words)) {
+    reply.simple("QUEUED");
+  } else {
+    caller_.transaction.spoil();
+    reply.error("TOO_LARGE", "more between MULTI and EXEC than 4096 commands or 4 MiB");
+  }
+  put(std::move(text));
+}
+
+// Replies leave in the order of their commands, so behind its header the array comes about by itself.
+void RespSession::execute() {
+  const auto commands = caller_.transaction.close();
+  std::string header;
+  wire::RespWriter(header, caller_.version).array(commands.size());
+  put(std::move(header));
+  executing_ = true;
+  for (const std::vector<std::string>& command : commands)
+    run(std::vector<std::string_view>(command.begin(), command.end()));
+  executing_ = false;
+}
+
 bool RespSession::may(const Verb& verb, wire::RespWriter& reply) const {
-  if (!principal_) {
+  if (!caller_.principal) {
     reply.error("NOAUTH", "say who you are first: AUTH token, or AUTH name token");
-  } else if (!principal_->may(verb.permission, ns_)) {
-    reply.error("NOPERM", fmt::format("'{}' may not {} in namespace '{}'", principal_->name(),
-                                      name_of(verb.permission), ns_));
+  } else if (!caller_.principal->may(verb.permission, caller_.ns)) {
+    reply.error("NOPERM", fmt::format("'{}' may not {} in namespace '{}'", caller_.principal->name(),
+                                      name_of(verb.permission), caller_.ns));
   } else {
     return true;
   }
   return false;
-}
-
-bool RespSession::authenticate(std::span<const std::string_view> name_and_token, wire::RespWriter& reply) {
-  if (!access_.needs_token()) return true;
-  // Redis clients that have only a token send it alone, or under the name "default".
-  std::string_view name = name_and_token.size() > 1 ? name_and_token[0] : "";
-  if (name == "default") name = "";
-  if (auto found = access_.find(name, name_and_token.back())) {
-    principal_ = std::move(found);
-    return true;
-  }
-  ++desk_.counters.rejections["WRONGPASS"];
-  reply.error("WRONGPASS", "no such name and token");
-  return false;
-}
-
-// Commands about the connection itself, and what ordinary Redis clients expect of a server.
-bool RespSession::run_own(const std::vector<std::string_view>& words, std::string& text) {
-  const std::string_view name = words[0];
-  wire::RespWriter reply(text, version_);
-  if (same_word(name, "ping")) {
-    words.size() > 1 ? reply.bulk(words[1]) : reply.simple("PONG");
-  } else if (same_word(name, "hello")) {
-    hello(words, text);
-  } else if (same_word(name, "auth")) {
-    if (words.size() != 2 && words.size() != 3) {
-      reply.error("INVALID_REQUEST", "AUTH needs a token, or a name and a token");
-    } else if (authenticate(std::span(words).subspan(1), reply)) {
-      reply.simple("OK");
-    }
-  } else if (same_word(name, "quit")) {
-    reply.simple("OK");
-    closing_ = true;
-  } else if (same_word(name, "select") || same_word(name, "client")) {
-    reply.simple("OK");
-  } else if (same_word(name, "use")) {
-    if (words.size() != 2 || !core::is_name(words[1])) {
-      reply.error("INVALID_REQUEST", "USE needs a namespace: 1 to 128 graphic ASCII characters");
-    } else {
-      ns_ = words[1];
-      reply.simple("OK");
-    }
-  } else if (same_word(name, "command") || same_word(name, "config")) {
-    reply.array(0);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void RespSession::hello(const std::vector<std::string_view>& words, std::string& text) {
-  const bool known = words.size() < 2 || words[1] == "2" || words[1] == "3";
-  if (words.size() > 1 && known) version_ = words[1] == "3" ? 3 : 2;
-  wire::RespWriter reply(text, version_);
-  if (!known) return reply.error("NOPROTO", "this server speaks RESP 2 and 3");
-  for (std::size_t at = 2; at < words.size();) {
-    if (same_word(words[at], "auth") && words.size() - at > 2) {
-      if (!authenticate(std::span(words).subspan(at + 1, 2), reply)) return;
-      at += 3;
-    } else if (same_word(words[at], "setname") && words.size() - at > 1) {
-      at += 2;
-    } else {
-      return reply.error("INVALID_REQUEST", "HELLO [version [AUTH name token] [SETNAME name]]");
-    }
-  }
-  reply.map(3);
-  reply.bulk("server");
-  reply.bulk("baton");
-  reply.bulk("version");
-  reply.bulk(BATON_VERSION);
-  reply.bulk("proto");
-  reply.number(version_);
 }
 
 void RespSession::put(std::string text) {
@@ -188,7 +169,7 @@ void RespSession::finished(Operation& operation) {
   const std::unique_ptr<Operation> ends_here(&operation);
   const auto slot = std::ranges::find(slots_, &operation, &Slot::operation);
   const bool is_next = slot == slots_.begin();
-  RespReply reply(is_next ? output_ : slot->text, version_);  // a reply waits for those before it
+  RespReply reply(is_next ? output_ : slot->text, slot->version);  // a reply waits for those before it
   operation.write(reply);
   slot->operation = nullptr;
   if (!is_next) return;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "server/desk.h"
+#include "server/redis_command.h"
 #include "server/session.h"
 #include "server/verb.h"
 #include "wire/resp.h"
@@ -20,7 +21,7 @@ class RespSession final : public Session, private Finisher {
   RespSession(Desk& desk, const Access& access, const wire::RespLimits& limits, std::function<void()> changed)
       : desk_(desk),
         access_(access),
-        principal_(access.everyone()),
+        caller_{.id = ++desk.counters.sessions, .principal = access.everyone()},
         parser_(limits),
         changed_(std::move(changed)) {}
   ~RespSession() override;
@@ -35,37 +36,39 @@ class RespSession final : public Session, private Finisher {
   bool is_waiting() const override { return blocked_; }
   bool is_halfway() const override { return !input_.empty() && wants_more(); }
   void certified(std::string_view name) override {
-    if (access_.needs_token()) principal_ = access_.find_certified(name);
+    if (access_.needs_token()) caller_.principal = access_.find_certified(name);
   }
 
  private:
   // A reply that is due: an operation's, or text that waits for those before it.
   struct Slot {
     Operation* operation = nullptr;
+    int version = 2;  // of the protocol, when it was asked for
     std::string text;
   };
 
   void finished(Operation& operation) override;
   std::size_t run_commands(std::string_view input);
-  void run(const std::vector<std::string_view>& words);
-  bool run_own(const std::vector<std::string_view>& words, std::string& text);
-  void hello(const std::vector<std::string_view>& words, std::string& text);
-  bool authenticate(std::span<const std::string_view> name_and_token, wire::RespWriter& reply);
+  void run(std::span<const std::string_view> words);
+  std::unique_ptr<Operation> prepare(const Verb& verb, std::span<const std::string_view> words,
+                                     std::string& text);
+  const RedisCommand* find_own(std::span<const std::string_view> words, std::string& text) const;
+  void keep(std::span<const std::string_view> words, bool is_good, std::string& text);
+  void execute();
   bool may(const Verb& verb, wire::RespWriter& reply) const;
   void put(std::string text);
 
   Desk& desk_;
   const Access& access_;
-  PrincipalRef principal_;  // none: it has not said who it is
+  Caller caller_;
   wire::RespParser parser_;
   const std::function<void()> changed_;
   std::string input_;  // not begun yet
   std::deque<Slot> slots_;
   Arguments arguments_;
-  std::string ns_ = "default";
-  int version_ = 2;
-  bool running_ = false;  // inside run_commands()
-  bool blocked_ = false;  // a blocking operation is under way
+  bool running_ = false;    // inside run_commands()
+  bool blocked_ = false;    // a blocking operation is under way
+  bool executing_ = false;  // what MULTI gathered
   bool closing_ = false;
 };
 

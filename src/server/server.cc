@@ -6,122 +6,67 @@
 #include <algorithm>
 #include <csignal>
 #include <optional>
-#include <unordered_map>
 #include <utility>
-#include <vector>
-
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/signal_set.hpp>
 
 #include "engine/authority.h"
 #include "server/access.h"
+#include "server/connections.h"
 #include "server/desk.h"
 #include "server/http_session.h"
+#include "server/listener.h"
 #include "server/metrics.h"
 #include "server/openapi.h"
+#include "server/poller.h"
 #include "server/reader.h"
 #include "server/resp_session.h"
+#include "server/signals.h"
 
 namespace baton::server {
 namespace {
 
-namespace asio = boost::asio;
-using asio::ip::tcp;
-using ErrorCode = boost::system::error_code;
-
-constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-
-// Whoever can reach a port may use it, unless a token or a certificate is asked for.
-Status check_exposure(const ServerOptions& options) {
-  if (!options.tokens.empty() || (options.tls && !options.tls->client_ca.empty())) return {};
-  for (const Address* address : {&options.listen, options.http ? &*options.http : &options.listen}) {
-    ErrorCode error;
-    const auto host = asio::ip::make_address(address->host, error);
-    if (!error && !host.is_loopback())
-      return failure(
-          Errc::permission_denied,
-          fmt::format("{}:{} can be reached from other machines, so give --tokens FILE (see `baton "
-                      "token`) or --tls-client-ca FILE, or listen on 127.0.0.1",
-                      address->host, address->port));
-  }
-  return {};
-}
+constexpr Duration kLastWords = seconds(2);  // to hear the last replies at a stop
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 }  // namespace
 
 class Server::Sockets {
  public:
-  explicit Sockets(ServerOptions options)
-      : options_(std::move(options)), acceptor_(io_), http_acceptor_(io_), signals_(io_) {}
-  ~Sockets() {
-    connections_.clear();
-    reader_.reset();
-  }
+  explicit Sockets(ServerOptions options) : options_(std::move(options)) {}
+  ~Sockets() { let_go(); }
 
   Status open();
   Status run();
   void stop() {
-    asio::post(io_, [this] { begin_stop(); });
+    poller_.post([this] { begin_stop(); });
   }
   const Address& address() const { return options_.listen; }
   const std::optional<Address>& http_address() const { return options_.http; }
   const RecoverySummary& recovery() const { return authority_->recovery(); }
 
  private:
-  struct Connection {
-    Connection(tcp::socket opened, std::unique_ptr<Session> begun, std::uint64_t& alike)
-        : socket(std::move(opened)), session(std::move(begun)), open(alike) {
-      ++open;
-    }
-    ~Connection() { --open; }
+  enum class Protocol : std::uint8_t { resp, http };
 
-    tcp::socket socket;
-    std::unique_ptr<Session> session;
-    std::unique_ptr<TlsFilter> tls;  // none: the session's bytes go as they are
-    Instant stuck_since;             // when it last got on
-    std::uint64_t& open;             // connections of this kind
-    bool reading = false;            // waits to be readable
-    bool writing = false;            // waits to be writable
-    bool touched = false;            // is in touched_
-    bool ended = false;              // the other side will send no more
-    bool broken = false;             // nor hear anything
-    bool more = false;               // it has sent what the session does not want yet
-  };
-  using Id = std::uint64_t;
-
-  static Status listen(tcp::acceptor& acceptor, Address& address);
-  void accept(tcp::acceptor& acceptor);
+  void opened(Descriptor socket, Protocol protocol);
   void begin_stop();
-  void wait_for_signal();
-  void touch(Id id);
-  void wait_to_read(Id id, Connection& connection);
-  void read(Id id);
-  Status take(Connection& connection, std::string_view bytes);
-  std::string& outgoing(Connection& connection);
-  void write_touched();
-  void close_stuck();
+  void take_signals();
+  bool take_turn();
+  void say_last_words();
+  void let_go();
   Status read_secrets();
-  void write(Id id);
-  void close(Id id);
   std::optional<Page> page(std::string_view path) const;
 
   ServerOptions options_;
-  asio::io_context io_{1};
-  tcp::acceptor acceptor_;
-  tcp::acceptor http_acceptor_;
+  Poller poller_;
   Pages pages_ = [this](std::string_view path) { return page(path); };
-  asio::signal_set signals_;
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<Desk> desk_;
-  Id last_id_ = 0;
-  std::unordered_map<Id, std::unique_ptr<Connection>> connections_;
-  std::vector<Id> touched_;  // their output or their appetite may have changed
-  std::vector<char> buffer_ = std::vector<char>(kReadBytes);
+  Connections connections_{poller_};
+  Listener resp_{poller_, [this](Descriptor socket) { opened(std::move(socket), Protocol::resp); }};
+  Listener http_{poller_, [this](Descriptor socket) { opened(std::move(socket), Protocol::http); }};
   Access access_ = Access::open_to_all();
   std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<Signals> signals_;  // while it runs
   Instant stuck_checked_;
   bool stopping_ = false;
 };
@@ -153,180 +98,39 @@ Status Server::Sockets::open() {
     if (desk_) desk_->recorded(event);
   };
   auto authority =
-      engine::Authority::open(options_.directory, options_.coordinator, [this] { asio::post(io_, [] {}); });
+      engine::Authority::open(options_.directory, options_.coordinator, [this] { poller_.wake(); });
   if (!authority) return std::unexpected(authority.error());
   authority_ = std::move(*authority);
-  reader_ =
-      std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority_->read(blob); },
-                               [this](std::function<void()> done) { asio::post(io_, std::move(done)); });
+  reader_ = std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority_->read(blob); },
+                                     [this](std::function<void()> done) { poller_.post(std::move(done)); });
   desk_ = std::make_unique<Desk>(*authority_, *reader_);
-  if (auto listens = listen(acceptor_, options_.listen); !listens) return listens;
-  return options_.http ? listen(http_acceptor_, *options_.http) : Status{};
+  if (auto listens = resp_.open(options_.listen); !listens) return listens;
+  return options_.http ? http_.open(*options_.http) : Status{};
 }
 
-Status Server::Sockets::listen(tcp::acceptor& acceptor, Address& address) {
-  const std::string name = fmt::format("{}:{}", address.host, address.port);
-  ErrorCode error;
-  const auto host = asio::ip::make_address(address.host, error);
-  if (error)
-    return failure(Errc::invalid_request, name + ": not an address; give a number such as 127.0.0.1");
-  const tcp::endpoint endpoint(host, address.port);
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) return failure(Errc::io_failed, fmt::format("cannot listen on {}: {}", name, error.message()));
-  address.port = acceptor.local_endpoint().port();
-  return {};
-}
-
-void Server::Sockets::accept(tcp::acceptor& acceptor) {
-  acceptor.async_accept([this, &acceptor](ErrorCode error, tcp::socket socket) {
-    if (error == asio::error::operation_aborted) return;
-    if (error || connections_.size() >= options_.limits.connections_max) {
-      ++desk_->counters.connections_refused;
-      return accept(acceptor);
-    }
-    ErrorCode ignored;
-    socket.non_blocking(true, ignored);
-    socket.set_option(tcp::no_delay(true), ignored);
-    const Id id = ++last_id_;
-    const auto changed = [this, id] { touch(id); };
-    std::unique_ptr<Session> session;
-    if (&acceptor == &acceptor_) {
-      session = std::make_unique<RespSession>(*desk_, access_, wire::RespLimits{}, changed);
-    } else {
-      session = std::make_unique<HttpSession>(*desk_, access_, HttpLimits{}, pages_, changed);
-    }
-    auto& open =
-        &acceptor == &acceptor_ ? desk_->counters.connections_resp : desk_->counters.connections_http;
-    auto connection = std::make_unique<Connection>(std::move(socket), std::move(session), open);
-    ++desk_->counters.connections_total;
-    if (tls_) connection->tls = tls_->begin();
-    connection->stuck_since = desk_->now();
-    wait_to_read(id, *connection);
-    connections_.emplace(id, std::move(connection));
-    accept(acceptor);
-  });
-}
-
-void Server::Sockets::wait_to_read(Id id, Connection& connection) {
-  connection.reading = true;
-  connection.socket.async_wait(tcp::socket::wait_read, [this, id](ErrorCode error) {
-    if (!error) read(id);
-  });
-}
-
-void Server::Sockets::touch(Id id) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end() || std::exchange(found->second->touched, true)) return;
-  touched_.push_back(id);
-}
-
-void Server::Sockets::read(Id id) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
-  Connection& connection = *found->second;
-  connection.reading = false;
-  ErrorCode error;
-  // A session that wants no more is only told when the other side has gone.
-  const bool peeks = !connection.session->wants_more();
-  const std::size_t count = connection.socket.receive(
-      asio::buffer(buffer_.data(), peeks ? 1 : buffer_.size()), peeks ? tcp::socket::message_peek : 0, error);
-  connection.more = peeks && count > 0;
-  if (error && error != asio::error::would_block) {
-    connection.ended = true;
-    connection.broken = error != asio::error::eof;
-  } else if (peeks) {
-    // it stays where it is
-  } else if (count > 0 && !take(connection, {buffer_.data(), count})) {
-    connection.ended = true;
+void Server::Sockets::opened(Descriptor socket, Protocol protocol) {
+  Counters& counters = desk_->counters;
+  if (connections_.size() >= options_.limits.connections_max) {
+    ++counters.connections_refused;
+    return;
   }
-  touch(id);
-}
-
-Status Server::Sockets::take(Connection& connection, std::string_view bytes) {
-  if (!connection.tls) {
-    connection.session->receive(bytes);
-    return {};
+  ++counters.connections_total;
+  const auto changed = [this, id = connections_.next_id()] { connections_.touch(id); };
+  std::unique_ptr<Session> session;
+  if (protocol == Protocol::resp) {
+    session = std::make_unique<RespSession>(*desk_, access_, wire::RespLimits{}, changed);
+  } else {
+    session = std::make_unique<HttpSession>(*desk_, access_, HttpLimits{}, pages_, changed);
   }
-  const bool was_ready = connection.tls->is_ready();
-  std::string plain;
-  const Status taken = connection.tls->receive(bytes, plain);
-  if (!was_ready && connection.tls->is_ready()) {
-    if (const std::string name = connection.tls->client_name(); !name.empty())
-      connection.session->certified(name);
-  }
-  if (!plain.empty()) connection.session->receive(plain);
-  return taken;
+  auto& alike = protocol == Protocol::resp ? counters.connections_resp : counters.connections_http;
+  connections_.add(std::make_unique<Connection>(std::move(socket), std::move(session),
+                                                tls_ ? tls_->begin() : nullptr, desk_->now(), alike));
 }
-
-std::string& Server::Sockets::outgoing(Connection& connection) {
-  std::string& plain = connection.session->output();
-  if (!connection.tls) return plain;
-  connection.tls->send(plain);
-  return connection.tls->output();
-}
-
-void Server::Sockets::close_stuck() {
-  if (desk_->now() - stuck_checked_ < seconds(1)) return;
-  stuck_checked_ = desk_->now();
-  std::vector<Id> stuck;
-  for (const auto& [id, connection] : connections_) {
-    const bool shakes_hands = connection->tls && !connection->tls->is_ready();
-    const bool stands = connection->writing || connection->session->is_halfway() || shakes_hands;
-    if (!stands) {
-      connection->stuck_since = stuck_checked_;
-    } else if (stuck_checked_ - connection->stuck_since > options_.limits.stuck_max) {
-      stuck.push_back(id);
-    }
-  }
-  for (const Id id : stuck) close(id);
-}
-
-void Server::Sockets::write_touched() {
-  for (const Id id : std::exchange(touched_, {})) write(id);
-}
-
-void Server::Sockets::write(Id id) {
-  const auto found = connections_.find(id);
-  if (found == connections_.end()) return;
-  Connection& connection = *found->second;
-  connection.touched = false;
-  Session& session = *connection.session;
-  session.resume();
-  std::string& output = outgoing(connection);
-  if (!output.empty() && !connection.writing) {
-    ErrorCode error;
-    const std::size_t count = connection.socket.write_some(asio::buffer(output), error);
-    output.erase(0, count);
-    if (count > 0) connection.stuck_since = desk_->now();
-    if (error && error != asio::error::would_block) return close(id);
-    if (!output.empty()) {
-      connection.writing = true;
-      connection.socket.async_wait(tcp::socket::wait_write, [this, id](ErrorCode failed) {
-        const auto at = connections_.find(id);
-        if (failed || at == connections_.end()) return;
-        at->second->writing = false;
-        touch(id);
-      });
-    }
-  }
-  // Who has said all he wants may still hear the replies; who waits for what may never come is taken for
-  // gone.
-  const bool over = (session.is_idle() || session.is_waiting()) && (connection.ended || session.is_closing());
-  if (connection.broken || (over && output.empty())) return close(id);
-  const bool wants = session.wants_more() || !connection.more;
-  if (!connection.reading && !connection.ended && wants) wait_to_read(id, connection);
-}
-
-void Server::Sockets::close(Id id) { connections_.erase(id); }
 
 void Server::Sockets::begin_stop() {
   if (std::exchange(stopping_, true)) _exit(130);
-  ErrorCode ignored;
-  acceptor_.close(ignored);
-  http_acceptor_.close(ignored);
+  resp_.close();
+  http_.close();
   authority_->stop();
 }
 
@@ -343,39 +147,62 @@ std::optional<Page> Server::Sockets::page(std::string_view path) const {
   return {};
 }
 
-void Server::Sockets::wait_for_signal() {
-  signals_.async_wait([this](ErrorCode error, int number) {
-    if (error) return;
+void Server::Sockets::take_signals() {
+  while (const int number = signals_->next()) {
     if (number != SIGHUP) {
       begin_stop();
     } else if (auto read = read_secrets(); !read) {
       options_.coordinator.on_note("SIGHUP: the tokens and certificates stay as they were: " +
                                    read.error().message);
     }
-    wait_for_signal();
-  });
+  }
 }
 
 Status Server::Sockets::run() {
-  ErrorCode ignored;
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) signals_.add(number, ignored);
-  wait_for_signal();
-  accept(acceptor_);
-  if (options_.http) accept(http_acceptor_);
-  for (;;) {
-    const Duration wait = std::min(authority_->wait(), desk_->wait());
-    const std::size_t events = io_.run_one_for(std::chrono::milliseconds(wait.ms));
-    io_.poll();
-    if (!authority_->turn(events == 0 && wait > Duration{})) break;
-    desk_->tick();
-    write_touched();
-    close_stuck();
+  signals_ = std::make_unique<Signals>(kSignals);
+  poller_.watch(signals_->descriptor(), Poller::For::reading, [this](Ready) { take_signals(); });
+  while (take_turn()) {
   }
-  write_touched();
-  connections_.clear();  // their sessions turn to the desk once more
-  reader_.reset();       // and it reads from the authority's log
-  desk_.reset();
+  say_last_words();
+  let_go();
+  poller_.forget(signals_->descriptor());
+  signals_.reset();
   return authority_->close();
+}
+
+bool Server::Sockets::take_turn() {
+  const Duration wait =
+      connections_.has_readable() ? Duration{} : std::min(authority_->wait(), desk_->wait());
+  const bool woken = poller_.wait(wait);
+  authority_->begin_turn(!woken && wait > Duration{});
+  resp_.accept_waiting(desk_->now());
+  http_.accept_waiting(desk_->now());
+  connections_.read_ready();  // what is asked now is decided at once
+  const bool goes_on = authority_->end_turn();
+  desk_->tick();
+  connections_.write_touched(desk_->now());
+  if (desk_->now() - stuck_checked_ >= seconds(1)) {
+    stuck_checked_ = desk_->now();
+    connections_.close_stuck(stuck_checked_, options_.limits.stuck_max);
+  }
+  return goes_on;
+}
+
+// Everything is decided and on disk; whoever waits for bytes, or reads slowly, may still hear his reply.
+void Server::Sockets::say_last_words() {
+  constexpr Duration kStep = milliseconds(10);
+  for (Duration waited; waited < kLastWords; waited = waited + kStep) {
+    if (!reader_->is_busy() && !connections_.is_anyone_slow()) return;
+    poller_.wait(kStep);
+    connections_.write_touched(desk_->now());
+  }
+}
+
+// Sessions turn to the desk once more, the reader to the log.
+void Server::Sockets::let_go() {
+  connections_.clear();
+  reader_.reset();
+  desk_.reset();
 }
 
 Server::Server(std::unique_ptr<Sockets> sockets) : sockets_(std::move(sockets)) {}

@@ -23,6 +23,7 @@ class Session {
   virtual void certified(std::string_view) {}
 
   std::string& output() { return output_; }
+  const std::string& output() const { return output_; }
 
  protected:
   std::string output_;

@@ -37,6 +37,8 @@ std::span<const Verb> submit_verbs();
 std::span<const Verb> work_verbs();
 std::span<const Verb> query_verbs();
 std::span<const Verb> queue_verbs();
+std::span<const Verb> server_verbs();
+std::span<const std::span<const Verb>> verb_families();  // all of them
 
 const Verb* find_verb(std::string_view name);  // whatever its case
 

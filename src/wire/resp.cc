@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "wire/words.h"
+
 namespace baton::wire {
 
 RespParser::Found RespParser::parse(std::string_view input) {
@@ -72,19 +74,16 @@ RespParser::Found RespParser::parse_line(std::string_view input) {
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos)
     return rest.size() <= limits_.line_bytes_max ? Found::nothing : broken("a line is too long");
-  for (std::size_t at = 0; at < end;) {
-    const std::size_t begin = std::min(rest.find_first_not_of(" \t\r", at), end);
-    at = std::min(rest.find_first_of(" \t\r", begin), end);
-    if (at > begin) places_.emplace_back(position_ + begin, at - begin);
-  }
+  typed_.clear();
+  if (!split_words(rest.substr(0, end), typed_, places_)) return broken("a quote has no end");
   if (places_.size() > limits_.arguments_max) return broken("too many arguments");
   position_ += end + 1;
-  return finish(input);
+  return finish(typed_);
 }
 
-RespParser::Found RespParser::finish(std::string_view input) {
+RespParser::Found RespParser::finish(std::string_view text) {
   ended_ = true;
-  for (const auto& [offset, length] : places_) arguments_.push_back(input.substr(offset, length));
+  for (const auto& [offset, length] : places_) arguments_.push_back(text.substr(offset, length));
   return Found::command;
 }
 

@@ -2,7 +2,7 @@
 // not known here.
 //
 //   *2\r\n$4\r\nPING\r\n$5\r\nhello\r\n     a command: an array of byte strings
-//   PING hello\r\n                          the same, typed by a person
+//   PING "hello"\r\n                        the same, typed by a person
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class RespParser {
   // `input` starts where the last command ended, and may have grown since the last call.
   Found parse(std::string_view input);
 
-  const std::vector<std::string_view>& arguments() const { return arguments_; }  // they point into `input`
+  const std::vector<std::string_view>& arguments() const { return arguments_; }  // valid until the next call
   std::size_t consumed() const { return position_; }
   std::string_view complaint() const { return complaint_; }
   // How many bytes the command has to have at least, as far as is known.
@@ -45,7 +45,7 @@ class RespParser {
  private:
   Found parse_array(std::string_view input);
   Found parse_line(std::string_view input);
-  Found finish(std::string_view input);
+  Found finish(std::string_view text);
   Found broken(std::string_view complaint);
   // A line with a number behind `type`. Found::command if it is whole.
   Found number(std::string_view input, char type, std::size_t max, std::string_view what, std::size_t& value);
@@ -58,6 +58,7 @@ class RespParser {
   std::size_t needed_ = 0;
   bool in_argument_ = false;
   std::size_t length_ = 0;  // of the argument being read
+  std::string typed_;       // the words of a line, without what quoted them
   std::vector<std::pair<std::size_t, std::size_t>> places_;
   std::vector<std::string_view> arguments_;
   std::string_view complaint_;

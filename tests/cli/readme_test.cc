@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "tests/cli/said.h"
+#include "tests/crash/child.h"
 #include "tests/temporary_directory.h"
 
 namespace baton::cli {
@@ -20,49 +21,78 @@ std::string content_of(const std::string& path) {
   return content.str();
 }
 
-// The lines of the plain code blocks in a section, which are shell commands.
-std::vector<std::string> commands_in(const std::string& page, const std::string& section) {
+// The plain code blocks in a section, which are shell commands to be pasted.
+std::vector<std::string> scripts_in(const std::string& page, const std::string& section) {
   std::istringstream lines(page);
-  std::vector<std::string> commands;
+  std::vector<std::string> scripts;
   bool in_section = false, in_block = false, is_plain = false;
   for (std::string line; std::getline(lines, line);) {
     if (!in_block && line.starts_with("## ")) in_section = line == "## " + section;
     if (line.starts_with("```")) {
       in_block = !in_block;
       is_plain = in_block && line == "```";
-    } else if (in_section && is_plain && !line.empty()) {
-      commands.push_back(line);
+      if (in_section && is_plain) scripts.emplace_back();
+    } else if (in_section && is_plain) {
+      scripts.back() += line + "\n";
     }
   }
-  return commands;
+  return scripts;
 }
 
-// A place that looks like a built checkout. `./dev` is its own, for the real one would build; what it does in
-// the end is what the real one does.
+// A place that looks like a built checkout, with an empty `./dev`, for the real one would build.
 void prepare_checkout(const std::string& place) {
   std::filesystem::create_directories(place + "/build/release");
   std::filesystem::create_symlink(BATON_PROGRAM, place + "/build/release/baton");
   std::filesystem::create_symlink(BATON_EXAMPLE, place + "/build/release/example_embedded");
-  std::ofstream(place + "/dev") << "#!/bin/bash\n"
-                                   "case $1 in\n"
-                                   "  run) exec build/release/baton demo --data data \"${@:2}\" ;;\n"
-                                   "  build) [[ -x build/$2 || -d build/$2 ]] ;;\n"
-                                   "  *) exit 1 ;;\n"
-                                   "esac\n";
+  std::ofstream(place + "/dev") << "#!/bin/bash\n";
   std::filesystem::permissions(place + "/dev", std::filesystem::perms::owner_all);
 }
 
+// What `./dev run` ends in, but on ports that are free.
+class RunningServer {
+ public:
+  explicit RunningServer(const std::string& place)
+      : child_({.command = {BATON_PROGRAM, "serve", "--data", place + "/data", "--listen", "127.0.0.1:0",
+                            "--http", "127.0.0.1:0"}}) {
+    const std::regex ports(R"(RESP on 127\.0\.0\.1:(\d+) and HTTP on 127\.0\.0\.1:(\d+))");
+    child_.listen(crash::after_ms(30'000), [&](const std::string& line) {
+      std::smatch found;
+      if (!std::regex_search(line, found, ports)) return true;
+      port_ = found[1];
+      http_port_ = found[2];
+      return false;
+    });
+  }
+  std::string with_ports(const std::string& script) const {
+    return std::regex_replace(std::regex_replace(script, std::regex("7077"), port_), std::regex("7078"),
+                              http_port_);
+  }
+
+ private:
+  crash::Child child_;
+  std::string port_;
+  std::string http_port_;
+};
+
 TEST(Readme, HasATourWhoseCommandsAllWork) {
-  const std::vector<std::string> commands = commands_in(content_of("README.md"), "Five minutes");
-  EXPECT_GE(commands.size(), 7u);
+  const std::string page = content_of("README.md");
   const TemporaryDirectory place;
   prepare_checkout(place.path());
-  for (const std::string& command : commands) {
-    const Said said =
-        run_program({"/bin/bash", "-o", "pipefail", "-c", "cd \"$0\" && " + command, place.path()});
-    EXPECT_EQ(said.exit_code, 0) << command << "\n" << said.output << said.errors;
-    EXPECT_TRUE(!said.output.empty() || command.starts_with("./dev build")) << command;
+  const RunningServer server(place.path());
+  std::string heard;
+  for (const char* section : {"Five minutes", "In your own program"}) {
+    for (const std::string& script : scripts_in(page, section)) {
+      const Said said =
+          run_program({"/bin/bash", "-o", "pipefail", "-ec",
+                       "cd \"$0\"\n" + server.with_ports("export BATON_CONNECT=127.0.0.1:7077\n" + script),
+                       place.path()});
+      EXPECT_EQ(said.exit_code, 0) << script << "\n" << said.output << said.errors;
+      EXPECT_FALSE(said.output.empty()) << script;
+      heard += said.output;
+    }
   }
+  for (const char* expected : {"12321", "COMMITTED", "sent", "baton_tasks{", "intact", "TaskCompleted"})
+    EXPECT_NE(heard.find(expected), std::string::npos) << expected << " in\n" << heard;
 }
 
 TEST(Pages, NameOnlyCommandsThatDevHas) {

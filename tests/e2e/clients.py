@@ -1,18 +1,21 @@
 #!/usr/bin/python3
 """A task's whole life through clients that others wrote: redis-cli, redis-benchmark, python3-redis and curl.
 
-usage: clients.py BATON
+usage: clients.py BATON                       those that are programs or speak Python
+       clients.py BATON PROGRAM [ARGUMENT…]   one that lives a life by itself; it is given the port behind its arguments
 """
 # X8
 import json
 import os
+import pty
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 
-BATON = sys.argv[1]
+BATON, *PROGRAM = sys.argv[1:]
 
 
 class Server:
@@ -83,6 +86,29 @@ def redis_cli(server):
         run("redis-cli", "-p", str(server.port), "-3", "--json", *words(verb, arguments))))
     expect("PONG" in run("redis-cli", "-p", str(server.port), "PING"), "PING")
     expect("UNKNOWN_COMMAND" in run("redis-cli", "-p", str(server.port), "FROB"), "an unknown command")
+    expect("queue_mail:paused=0" in run("redis-cli", "-p", str(server.port), "INFO"), "INFO")
+    expect("priority" in typed_into_redis_cli(server, "help submit"), "what redis-cli makes of COMMAND DOCS")
+    with socket.create_connection(("127.0.0.1", server.port)) as line:
+        line.sendall(b'SUBMIT typed "hello world"\r\nLEASE w typed\r\nQUIT\r\n')
+        expect(b"hello world" in b"".join(iter(lambda: line.recv(4096), b"")), "commands typed as lines")
+
+
+def typed_into_redis_cli(server, line):
+    """What it shows a person: on a terminal it asks for all commands and their arguments first."""
+    terminal, its_end = pty.openpty()
+    cli = subprocess.Popen(["redis-cli", "-p", str(server.port)], stdin=its_end, stdout=its_end, stderr=its_end,
+                           env={**os.environ, "TERM": "dumb"})
+    os.close(its_end)
+    os.write(terminal, f"{line}\nquit\n".encode())
+    shown = b""
+    try:
+        while more := os.read(terminal, 4096):
+            shown += more
+    except OSError:
+        pass  # the terminal's other end is closed
+    cli.wait(timeout=60)
+    os.close(terminal)
+    return shown.decode(errors="replace")
 
 
 def redis_benchmark(server):
@@ -100,6 +126,13 @@ def python_redis(server):
         for number in range(500):
             pipeline.execute_command("SUBMIT", "many", f"payload {number}")
         expect(len(pipeline.execute()) == 500, "a pipeline")
+    with client.pipeline(transaction=True) as pipeline:
+        pipeline.execute_command("SUBMIT", "framed", "x").execute_command("LEASE", "w", "framed", "WAIT_MS", 60000)
+        submitted, leased = [from_pairs(reply) for reply in pipeline.execute()]
+        expect(leased["tasks"][0]["task"] == submitted["task"], "MULTI and EXEC")
+    expect(client.info("server")["redis_mode"] == "standalone" and client.ping() and client.client_id() > 0, "INFO")
+    expect(client.config_get("appendfsync") == {"appendfsync": "always"}, "CONFIG GET")
+    expect("submit" in client.command(), "COMMAND")
     try:
         client.execute_command("EXTEND", "1-2", "1-2-3")
         raise AssertionError("an unknown task was extended")
@@ -144,6 +177,9 @@ def tokens_and_tls():
         expect(refused.returncode == 1 and "can be reached from other machines" in refused.stderr, refused.stderr)
 
 
+if PROGRAM:
+    with Server() as server:
+        sys.exit(subprocess.run([*PROGRAM, str(server.port)], timeout=110).returncode)
 missing = [tool for tool in ("redis-cli", "redis-benchmark", "curl", "openssl") if not shutil.which(tool)]
 if missing:
     print("skipped, for want of", *missing)

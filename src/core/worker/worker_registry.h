@@ -1,5 +1,6 @@
-// What workers say about themselves. Soft state: it starts empty, fills from heartbeats, may be lost at any
-// time, and influences only which request gets a task now. What a worker holds is in the log, not here.
+// What workers say about themselves. Soft state: it starts empty, fills from heartbeats and leases, may be
+// lost at any time, and influences only which request gets a task now. What a worker holds is in the log, not
+// here.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace baton::core {
 
 struct Worker {
   std::string name;  // with its namespace
-  Instant last_heartbeat;
+  Instant last_seen;
   std::uint32_t capacity = 0;  // leases it wants at once; 0: it did not say
   Capabilities capabilities;
   Slot next = 0;
@@ -26,16 +27,23 @@ class WorkerRegistry {
   // scheduling depends on it.
   void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity,
                  Capabilities capabilities, Instant now);
+  // It asked for work, which shows that it is there and what it can do.
+  void asked_for_work(std::string_view ns, std::string_view worker, const Capabilities& capabilities,
+                      Instant now);
   void forget_silent_since(Instant then);
 
   const Worker* find(std::string_view ns, std::string_view worker) const;
   std::size_t size() const { return workers_.used(); }
+  Slot end() const { return workers_.end(); }                           // every slot in use is below this one
+  const Worker& operator[](Slot slot) const { return workers_[slot]; }  // without a name: not in use
 
   // How many more leases the worker would like, given how many it holds.
   std::uint32_t spare_capacity(std::string_view ns, std::string_view worker,
                                std::uint32_t active_leases) const;
 
  private:
+  Worker* saw(std::string_view ns, std::string_view worker, Instant now);
+
   Slab<Worker> workers_;
   NameMap names_;
 };

@@ -13,7 +13,7 @@ TEST(WorkerRegistry, KnowsTheLastHeartbeatAndCapacity) {
   EXPECT_EQ(workers.size(), 1u);
   const Worker* worker = workers.find("n", "w");
   ASSERT_NE(worker, nullptr);
-  EXPECT_EQ(worker->last_heartbeat, kStart + seconds(1));
+  EXPECT_EQ(worker->last_seen, kStart + seconds(1));
   EXPECT_EQ(worker->capacity, 3u);
   EXPECT_EQ(worker->capabilities, capabilities({"disk"}));
   EXPECT_EQ(workers.spare_capacity("n", "w", 1), 2u);

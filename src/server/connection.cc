@@ -1,0 +1,89 @@
+#include "server/connection.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace baton::server {
+
+Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, std::unique_ptr<TlsFilter> tls,
+                       Instant now, std::uint64_t& alike)
+    : socket_(std::move(socket)),
+      session_(std::move(session)),
+      tls_(std::move(tls)),
+      got_on_(now),
+      alike_(alike) {
+  const int yes = 1;
+  ::setsockopt(socket_.number(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  ++alike_;
+}
+
+bool Connection::read(std::span<char> buffer) {
+  // A session that wants no more is only told when the other side has gone.
+  const bool peeks = !session_->wants_more();
+  const std::size_t most = peeks ? 1 : buffer.size();
+  const ssize_t count = ::recv(socket_.number(), buffer.data(), most, peeks ? MSG_PEEK : 0);
+  if (count < 0 && errno == EINTR) return true;
+  if (count < 0 && errno == EAGAIN) return false;
+  if (count <= 0) {
+    ended_ = true;
+    broken_ = count < 0;
+    return false;
+  }
+  if (peeks) return true;
+  const auto got = static_cast<std::size_t>(count);
+  if (!take({buffer.data(), got})) ended_ = true;
+  return got == most || hung_up_;
+}
+
+Status Connection::take(std::string_view bytes) {
+  if (!tls_) {
+    session_->receive(bytes);
+    return {};
+  }
+  const bool was_ready = tls_->is_ready();
+  std::string plain;
+  const Status taken = tls_->receive(bytes, plain);
+  if (!was_ready && tls_->is_ready()) {
+    if (const std::string name = tls_->client_name(); !name.empty()) session_->certified(name);
+  }
+  if (!plain.empty()) session_->receive(plain);
+  return taken;
+}
+
+std::string& Connection::filtered_output() {
+  std::string& plain = session_->output();
+  if (!tls_) return plain;
+  tls_->send(plain);
+  return tls_->output();
+}
+
+void Connection::write(Instant now) {
+  session_->resume();
+  std::string& output = filtered_output();
+  if (output.empty() || broken_) return;
+  const ssize_t count = ::send(socket_.number(), output.data(), output.size(), MSG_NOSIGNAL);
+  if (count > 0) {
+    output.erase(0, static_cast<std::size_t>(count));
+    got_on_ = now;
+  } else if (errno != EAGAIN) {
+    broken_ = true;
+  }
+}
+
+// Who has said all he wants may still hear the replies; who waits for what may never come is taken for gone.
+bool Connection::is_over() const {
+  const bool nothing_due = session_->is_idle() || session_->is_waiting();
+  return broken_ || (nothing_due && (ended_ || session_->is_closing()) && !has_output());
+}
+
+bool Connection::is_stuck(Instant now, Duration max) {
+  const bool shakes_hands = tls_ && !tls_->is_ready();
+  if (!has_output() && !session_->is_halfway() && !shakes_hands) got_on_ = now;
+  return now - got_on_ > max;
+}
+
+}  // namespace baton::server

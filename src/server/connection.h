@@ -1,0 +1,55 @@
+// One socket and the conversation on it. It moves bytes when it is told to and knows when it is over; when a
+// socket is ready is another's business.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "server/descriptor.h"
+#include "server/session.h"
+#include "server/tls.h"
+
+namespace baton::server {
+
+class Connection {
+ public:
+  // `alike` counts the open connections of this kind.
+  Connection(Descriptor socket, std::unique_ptr<Session> session, std::unique_ptr<TlsFilter> tls, Instant now,
+             std::uint64_t& alike);
+  ~Connection() { --alike_; }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  int socket() const { return socket_.number(); }
+  // Hands what has come to the session. False if there is nothing more to read.
+  bool read(std::span<char> buffer);
+  // Lets the session go on, and sends what it has to say.
+  void write(Instant now);
+  void hung_up() { hung_up_ = true; }
+
+  bool has_output() const { return !output().empty(); }  // the socket took no more
+  bool wants_to_read() const { return !ended_ && session_->wants_more(); }
+  bool is_over() const;
+  // It has been halfway through something for longer than `max`.
+  bool is_stuck(Instant now, Duration max);
+
+ private:
+  Status take(std::string_view bytes);
+  std::string& filtered_output();
+  const std::string& output() const { return tls_ ? tls_->output() : session_->output(); }
+
+  Descriptor socket_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<TlsFilter> tls_;  // none: the session's bytes go as they are
+  Instant got_on_;                  // when it last did
+  std::uint64_t& alike_;
+  bool hung_up_ = false;  // there is an end behind what can be read
+  bool ended_ = false;    // the other side will send no more
+  bool broken_ = false;   // nor hear anything
+};
+
+}  // namespace baton::server

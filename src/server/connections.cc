@@ -1,0 +1,87 @@
+#include "server/connections.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace baton::server {
+
+void Connections::add(std::unique_ptr<Connection> connection) {
+  const Id id = ++last_id_;
+  poller_.watch(connection->socket(), Poller::For::reading_and_writing,
+                [this, id](Ready ready) { became_ready(id, ready); });
+  open_.emplace(id, Entry{.connection = std::move(connection)});
+}
+
+void Connections::clear() {
+  while (!open_.empty()) close(open_.begin()->first);
+}
+
+void Connections::close(Id id) {
+  poller_.forget(find(id)->connection->socket());
+  open_.erase(id);
+}
+
+Connections::Entry* Connections::find(Id id) {
+  const auto found = open_.find(id);
+  return found == open_.end() ? nullptr : &found->second;
+}
+
+void Connections::became_ready(Id id, Ready ready) {
+  Entry* const entry = find(id);
+  if (entry == nullptr) return;
+  if (ready.hung_up) entry->connection->hung_up();
+  if (ready.to_read) {
+    entry->may_read = true;
+    want_read(id, *entry);
+  }
+  if (ready.to_write && !std::exchange(entry->may_write, true)) touch(id);
+}
+
+void Connections::want_read(Id id, Entry& entry) {
+  if (!std::exchange(entry.readable, true)) readable_.push_back(id);
+}
+
+void Connections::touch(Id id) {
+  Entry* const entry = find(id);
+  if (entry != nullptr && !std::exchange(entry->touched, true)) touched_.push_back(id);
+}
+
+void Connections::read_ready() {
+  for (const Id id : std::exchange(readable_, {})) {
+    Entry* const entry = find(id);
+    if (entry == nullptr) continue;
+    entry->readable = false;
+    entry->may_read = entry->connection->read(buffer_);
+    touch(id);
+  }
+}
+
+void Connections::write_touched(Instant now) {
+  for (const Id id : std::exchange(touched_, {})) write(id, now);
+}
+
+void Connections::write(Id id, Instant now) {
+  Entry* const entry = find(id);
+  if (entry == nullptr) return;
+  entry->touched = false;
+  if (entry->may_write) {
+    entry->connection->write(now);
+    entry->may_write = !entry->connection->has_output();
+  }
+  if (entry->connection->is_over()) return close(id);
+  if (entry->may_read && entry->connection->wants_to_read()) want_read(id, *entry);
+}
+
+void Connections::close_stuck(Instant now, Duration max) {
+  std::vector<Id> stuck;
+  for (const auto& [id, entry] : open_) {
+    if (entry.connection->is_stuck(now, max)) stuck.push_back(id);
+  }
+  for (const Id id : stuck) close(id);
+}
+
+bool Connections::is_anyone_slow() const {
+  return std::ranges::any_of(open_, [](const auto& entry) { return entry.second.connection->has_output(); });
+}
+
+}  // namespace baton::server

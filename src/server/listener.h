@@ -1,0 +1,41 @@
+// A port that is listened on: hands over every connection somebody opens.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/time.h"
+#include "server/poller.h"
+#include "server/server.h"
+
+namespace baton::server {
+
+class Listener {
+ public:
+  Listener(Poller& poller, std::function<void(Descriptor)> opened)
+      : poller_(poller), opened_(std::move(opened)) {}
+  ~Listener() { close(); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  // Fills in the port if any free one will do. Nobody is handed over before accept_waiting().
+  Status open(Address& address);
+  void close();
+
+  // Hands over whoever waits to be let in. To be called in every turn.
+  void accept_waiting(Instant now);
+
+ private:
+  Poller& poller_;
+  const std::function<void(Descriptor)> opened_;
+  Descriptor socket_;
+  bool someone_waits_ = false;
+  std::optional<Instant> pause_until_;
+};
+
+// Whoever can reach a port may use it, unless a token or a certificate is asked for: an address that other
+// machines can reach is refused without.
+Status check_exposure(const ServerOptions& options);
+
+}  // namespace baton::server

@@ -1,0 +1,30 @@
+// Signals as something that can be waited for. One object at a time in a process.
+#pragma once
+
+#include <signal.h>
+
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "server/descriptor.h"
+
+namespace baton::server {
+
+class Signals {
+ public:
+  explicit Signals(std::span<const int> numbers);
+  ~Signals();  // as it was before
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  int descriptor() const { return read_.number(); }
+  int next();  // 0: there is none
+
+ private:
+  Descriptor read_;
+  Descriptor write_;
+  std::vector<std::pair<int, struct sigaction>> before_;
+};
+
+}  // namespace baton::server
