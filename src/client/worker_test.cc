@@ -228,7 +228,7 @@ TEST(Worker, StopsTheHandlerOfACancelledTask) {
                                    stopped = !gate.pass(stop);
                                    return "nobody wants it";
                                  }}},
-                   .ttl = milliseconds(300)});
+                   .ttl = hours(1)});  // it hears of it long before it would ask for more time
   const std::string task = site.submit("x");
   ASSERT_TRUE(eventually([&] { return worker->counts().begun == 1; }));
   ASSERT_TRUE(site.client.cancel(task));

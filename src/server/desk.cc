@@ -90,6 +90,21 @@ void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) 
   if (slot == 0 || core::is_final(state.tasks[slot].state)) waiters_.task_ended(task);
 }
 
+void Desk::gave(Operation& operation, const LostLease& held) {
+  if (operation.finisher_ != nullptr) news_.watch(*operation.finisher_, held);
+}
+
+std::vector<LostLease> Desk::take_lost(Operation& operation) {
+  return operation.finisher_ != nullptr ? operation.finisher_->take_lost() : std::vector<LostLease>();
+}
+
+core::TaskId Desk::id_of(std::string_view ns, const core::TaskRef& task) const {
+  if (task.key.empty()) return task.id;
+  const core::State& state = authority_.engine().state();
+  const core::Slot slot = core::find_task(state, ns, task);
+  return slot == 0 ? core::TaskId() : state.tasks[slot].id();
+}
+
 std::string Desk::queue_of(core::TaskId task) const {
   const core::State& state = authority_.engine().state();
   const core::Slot slot = state.ids.find(task.lsn);
@@ -98,6 +113,7 @@ std::string Desk::queue_of(core::TaskId task) const {
 
 void Desk::recorded(const core::Event& event) {
   ++counters.entries[core::name_of(core::type_of(event))];
+  news_.recorded(event);
   if (!waiters_.anyone_waits()) return;
   if (const auto* created = std::get_if<core::TaskCreated>(&event)) {
     waiters_.task_came(created->ns, created->queue);
@@ -123,6 +139,7 @@ void Desk::task_came(core::Lsn task) {
 }
 
 void Desk::tick() {
+  news_.tell(authority_.durable());
   if (!waiters_.anyone_waits()) return;
   const core::State& state = authority_.engine().state();
   const auto ready = [&](std::string_view ns, std::string_view queue) {

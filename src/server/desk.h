@@ -8,6 +8,7 @@
 
 #include "engine/authority.h"
 #include "server/counters.h"
+#include "server/lease_news.h"
 #include "server/operation.h"
 #include "server/reader.h"
 #include "server/waiters.h"
@@ -16,7 +17,8 @@ namespace baton::server {
 
 class Desk {
  public:
-  Desk(engine::Authority& authority, Reader& reader) : authority_(authority), reader_(reader) {
+  Desk(engine::Authority& authority, Reader& reader)
+      : authority_(authority), reader_(reader), news_(authority.engine().state()) {
     counters.since = now();
   }
 
@@ -24,6 +26,8 @@ class Desk {
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);
+  // The session goes.
+  void forget(Finisher& finisher) { news_.forget(finisher); }
   // The finisher goes. An operation under way goes when it is finished.
   void abandon(Operation& operation);
 
@@ -35,6 +39,10 @@ class Desk {
   void wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
                      Instant deadline);
   void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
+  // Whoever waits for this operation has the lease now, and hears if it is lost.
+  void gave(Operation& operation, const LostLease& held);
+  // What he has not been told of yet.
+  std::vector<LostLease> take_lost(Operation& operation);
   // An answer that nobody waits for.
   void ask(core::Request request);
 
@@ -45,6 +53,8 @@ class Desk {
   Duration wait() const;  // until the next one, if nothing happens
 
   std::string queue_of(core::TaskId task) const;  // empty if it is gone
+  // By its id, if it was named by its key.
+  core::TaskId id_of(std::string_view ns, const core::TaskRef& task) const;
   Instant now() const { return authority_.engine().now(); }
   const engine::Authority& authority() const { return authority_; }
 
@@ -55,6 +65,7 @@ class Desk {
   engine::Authority& authority_;
   Reader& reader_;
   Waiters waiters_;
+  LeaseNews news_;
 };
 
 }  // namespace baton::server

@@ -37,6 +37,7 @@ void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer answ
   if (!answer.reply) {
     error_ = answer.reply.error();
   } else if (const auto* granted = std::get_if<core::Granted>(&*answer.reply)) {
+    desk.gave(*this, {granted->task, granted->lease});
     taken_.push_back({*granted, desk.queue_of(granted->task), std::move(answer.payload)});
     if (granted->payload.length > 0 && !taken_.back().payload)
       desk.fetch(*this, taken_.size() - 1, granted->payload);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "engine/engine.h"
 #include "server/reply_writer.h"
@@ -14,10 +15,21 @@ namespace baton::server {
 class Desk;
 class Operation;
 
+// A lease that ended without its holder.
+struct LostLease {
+  core::TaskId task;
+  core::LeaseId lease;
+};
+
 // Who waits for the reply. It owns the operation from when it is finished.
 class Finisher {
  public:
   virtual void finished(Operation& operation) = 0;
+  // Whether it wants to hear of leases it was given that were lost; then it does, and may keep them for a
+  // reply.
+  virtual bool wants_news() const { return false; }
+  virtual void lost(const LostLease&) {}
+  virtual std::vector<LostLease> take_lost() { return {}; }
 
  protected:
   ~Finisher() = default;

@@ -66,10 +66,12 @@ class HeartbeatOperation final : public Operation {
     leases_ = core::active_leases(engine.state(), ns_, worker_);
     lsn_ = engine.state().last;
   }
+  void looked(Desk& desk) override { lost_ = desk.take_lost(*this); }
   void write(ReplyWriter& reply) override {
-    reply.map(2);
+    reply.map(lost_.empty() ? 2 : 3);
     reply.member("lsn", lsn_);
     reply.member("leases", leases_);
+    if (!lost_.empty()) write_lost(reply, lost_);
   }
 
  private:
@@ -79,6 +81,7 @@ class HeartbeatOperation final : public Operation {
   const core::Capabilities capabilities_;
   std::uint32_t leases_ = 0;
   core::Lsn lsn_ = 0;
+  std::vector<LostLease> lost_;
 };
 
 std::unique_ptr<Operation> queues(const std::string& ns, Arguments& arguments) {

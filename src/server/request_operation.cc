@@ -6,10 +6,12 @@ namespace {
 struct Writer {
   ReplyWriter& reply;
   core::Lsn lsn;
+  std::span<const LostLease> lost;
 
   void begin(std::size_t members) const {
-    reply.map(members + 1);
+    reply.map(members + 1 + (lost.empty() ? 0 : 1));
     reply.member("lsn", lsn);
+    if (!lost.empty()) write_lost(reply, lost);
   }
 
   void operator()(const core::Submitted& submitted) const {
@@ -62,9 +64,19 @@ struct Writer {
 
 }  // namespace
 
-void write_answer(ReplyWriter& reply, const engine::Answer& answer) {
+void write_lost(ReplyWriter& reply, std::span<const LostLease> lost) {
+  reply.name("lost");
+  reply.list(lost.size());
+  for (const LostLease& one : lost) {
+    reply.map(2);
+    reply.member("task", core::to_text(one.task));
+    reply.member("lease", core::to_text(one.lease));
+  }
+}
+
+void write_answer(ReplyWriter& reply, const engine::Answer& answer, std::span<const LostLease> lost) {
   if (!answer.reply) return reply.error(answer.reply.error());
-  std::visit(Writer{reply, answer.lsn}, *answer.reply);
+  std::visit(Writer{reply, answer.lsn, lost}, *answer.reply);
 }
 
 void RequestOperation::write(ReplyWriter& reply) { write_answer(reply, answer_); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,8 @@ class ManyRequestsOperation : public Operation {
   std::vector<engine::Answer> answers_;
 };
 
-// The reply to one request.
-void write_answer(ReplyWriter& reply, const engine::Answer& answer);
+// The reply to one request, with news of leases that were lost, if there are any.
+void write_answer(ReplyWriter& reply, const engine::Answer& answer, std::span<const LostLease> lost = {});
+void write_lost(ReplyWriter& reply, std::span<const LostLease> lost);
 
 }  // namespace baton::server

@@ -11,11 +11,13 @@ namespace baton::server {
 namespace {
 
 constexpr std::size_t kUnderWayMax = 4096;                     // commands of one connection
+constexpr std::size_t kUntoldMax = 256;                        // lost leases of one connection
 constexpr std::size_t kOutputBytesMax = std::size_t{1} << 20;  // begun no more while this much is unsent
 
 }  // namespace
 
 RespSession::~RespSession() {
+  desk_.forget(*this);
   for (const Slot& slot : slots_) {
     if (slot.operation != nullptr) desk_.abandon(*slot.operation);
   }
@@ -163,6 +165,30 @@ void RespSession::put(std::string text) {
   } else {
     slots_.push_back({.text = std::move(text)});
   }
+}
+
+// A push stands between replies, behind those that are due: they may tell of the very lease. It overtakes
+// only a command that waits for what may never come.
+void RespSession::lost(const LostLease& lease) {
+  if (caller_.version < 3) {
+    if (untold_.size() == kUntoldMax)
+      untold_.erase(untold_.begin());  // its holder learns when he next speaks of it
+    untold_.push_back(lease);
+    return;
+  }
+  std::string text;
+  wire::RespWriter push(text, caller_.version);
+  push.push(3);
+  push.bulk("lost");
+  push.bulk(core::to_text(lease.task));
+  push.bulk(core::to_text(lease.lease));
+  const auto behind = blocked_ ? slots_.end() - 1 : slots_.end();
+  if (behind == slots_.begin()) {
+    output_ += text;
+  } else {
+    slots_.insert(behind, {.text = std::move(text)});
+  }
+  changed_();
 }
 
 void RespSession::finished(Operation& operation) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/extend_operation.h"
 #include "server/lease_operation.h"
 #include "server/request_operation.h"
 #include "server/verb.h"
@@ -71,15 +72,15 @@ std::unique_ptr<Operation> next(const std::string& ns, Arguments& arguments) {
 }
 
 std::unique_ptr<Operation> extend(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(
-      core::ExtendLease{.ns = ns,
-                        .task = arguments.task("task"),
-                        .lease = arguments.lease("lease"),
-                        .ttl = arguments.duration("ttl_ms", kDefaultTtl)});
+  core::ExtendLease request{.ns = ns,
+                            .task = arguments.task("task"),
+                            .lease = arguments.lease("lease"),
+                            .ttl = arguments.duration("ttl_ms", kDefaultTtl)};
+  return std::make_unique<ExtendOperation>(ns, std::vector{std::move(request)}, false);
 }
 
 std::unique_ptr<Operation> extend_many(const std::string& ns, Arguments& arguments) {
-  core::ExtendLeases request{.ns = ns};
+  std::vector<core::ExtendLease> items;
   const Duration ttl = arguments.duration("ttl_ms", kDefaultTtl);
   for (const std::string_view text : arguments.all("leases")) {
     const std::size_t space = std::min(text.find(' '), text.size());
@@ -89,9 +90,9 @@ std::unique_ptr<Operation> extend_many(const std::string& ns, Arguments& argumen
       arguments.complain(Errc::invalid_request, "each of leases is a task id, a space, and a lease id");
       break;
     }
-    request.items.push_back({.task = std::move(*task), .lease = *lease, .ttl = ttl});
+    items.push_back({.task = std::move(*task), .lease = *lease, .ttl = ttl});
   }
-  return std::make_unique<RequestOperation>(std::move(request));
+  return std::make_unique<ExtendOperation>(ns, std::move(items), true);
 }
 
 std::unique_ptr<Operation> complete(const std::string& ns, Arguments& arguments) {
