@@ -10,8 +10,10 @@
 #include "cli/command_line.h"
 #include "cli/demo.h"
 #include "cli/log_commands.h"
+#include "cli/queue_commands.h"
 #include "cli/serve.h"
 #include "cli/submit.h"
+#include "cli/task_commands.h"
 #include "cli/work.h"
 
 namespace {
@@ -39,6 +41,8 @@ int run(int argc, char** argv) {
   add_serve_command(line);
   add_submit_command(line);
   add_work_command(line);
+  add_task_commands(line);
+  add_queue_commands(line);
   add_log_commands(line);
   return line.run();
 }
