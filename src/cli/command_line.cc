@@ -121,6 +121,12 @@ Command& Command::option(const char* name, std::string& value, const char* descr
   return added(entry_->app->add_option(named.names, value, description)->capture_default_str(), named.value);
 }
 
+Command& Command::option(const std::string& name, std::optional<std::string>& value,
+                         const std::string& description, const std::string& otherwise) {
+  const Named named(name);
+  return added(entry_->app->add_option(named.names, value, description)->default_str(otherwise), named.value);
+}
+
 Command& Command::options(const char* name, std::vector<std::string>& values, const char* description) {
   const Named named(name);
   auto* option = entry_->app->add_option(named.names, values, description);
@@ -183,7 +189,7 @@ Command& Command::flag(const char* name, bool& value, const char* description) {
   return added(entry_->app->add_flag(name, value, description));
 }
 
-Command& Command::environment(const char* variable) {
+Command& Command::environment(const std::string& variable) {
   entry_->last->envname(variable);
   return *this;
 }

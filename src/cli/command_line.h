@@ -41,6 +41,8 @@ class Command {
 
   // An option is named as in the help: "--data DIR", "-j,--jobs N".
   Command& option(const char* name, std::string& value, const char* description);
+  Command& option(const std::string& name, std::optional<std::string>& value, const std::string& description,
+                  const std::string& otherwise);
   Command& options(const char* name, std::vector<std::string>& values,
                    const char* description);  // any number
   Command& choice(const char* name, std::string& value, const std::vector<std::string>& among,
@@ -55,9 +57,9 @@ class Command {
   Command& duration(const char* name, std::optional<Duration>& value, const char* description);
   Command& flag(const char* name, bool& value, const char* description);
 
-  Command& environment(const char* variable);  // where the last option comes from if it is not given
-  Command& heading(const char* text);          // the options from here on stand under it in the help
-  Command& footer(const std::string& text);    // examples, exit codes: what stands at the end of its help
+  Command& environment(const std::string& variable);  // where the last option comes from if it is not given
+  Command& heading(const char* text);                 // the options from here on stand under it in the help
+  Command& footer(const std::string& text);  // examples, exit codes: what stands at the end of its help
   Command& run(std::function<int()> what);
 
  private:
