@@ -22,8 +22,8 @@ class Backstage {
  public:
   explicit Backstage(CoordinatorOptions options = {}) {
     options.log.segment_bytes = std::uint64_t{4} << 20;  // made in no time
-    options.engine.observer = [this](const core::Event& event, const core::Stamp&) {
-      if (desk_) desk_->recorded(event);
+    options.engine.observer = [this](const core::Event& event, const core::Stamp& stamp) {
+      if (desk_) desk_->recorded(event, stamp);
     };
     authority = engine::Authority::open(directory_.path() + "/data", options, [this] { post({}); }).value();
     reader_ = std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority->read(blob); },

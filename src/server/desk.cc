@@ -111,9 +111,10 @@ std::string Desk::queue_of(core::TaskId task) const {
   return slot == 0 ? std::string() : state.queue_of(state.tasks[slot]).name;
 }
 
-void Desk::recorded(const core::Event& event) {
+void Desk::recorded(const core::Event& event, const core::Stamp& stamp) {
   ++counters.entries[core::name_of(core::type_of(event))];
   news_.recorded(event);
+  events.recorded(event, stamp);
   if (!waiters_.anyone_waits()) return;
   if (const auto* created = std::get_if<core::TaskCreated>(&event)) {
     waiters_.task_came(created->ns, created->queue);
@@ -140,6 +141,7 @@ void Desk::task_came(core::Lsn task) {
 
 void Desk::tick() {
   news_.tell(authority_.durable());
+  events.tell(authority_.durable(), now());
   if (!waiters_.anyone_waits()) return;
   const core::State& state = authority_.engine().state();
   const auto ready = [&](std::string_view ns, std::string_view queue) {

@@ -8,6 +8,7 @@
 
 #include "engine/authority.h"
 #include "server/counters.h"
+#include "server/event_feed.h"
 #include "server/lease_news.h"
 #include "server/operation.h"
 #include "server/reader.h"
@@ -18,11 +19,15 @@ namespace baton::server {
 class Desk {
  public:
   Desk(engine::Authority& authority, Reader& reader)
-      : authority_(authority), reader_(reader), news_(authority.engine().state()) {
+      : events(authority.engine().state()),
+        authority_(authority),
+        reader_(reader),
+        news_(authority.engine().state()) {
     counters.since = now();
   }
 
   Counters counters;
+  EventFeed events;
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);
@@ -47,7 +52,7 @@ class Desk {
   void ask(core::Request request);
 
   // An entry was recorded.
-  void recorded(const core::Event& event);
+  void recorded(const core::Event& event, const core::Stamp& stamp);
   // Wakes whoever is to be woken. To be called after every turn of the authority.
   void tick();
   Duration wait() const;  // until the next one, if nothing happens

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -94,6 +95,10 @@ void HttpSession::handle() {
   const Verb* verb = path.starts_with(kPrefix) ? find_verb(path.substr(kPrefix.size())) : nullptr;
   const PrincipalRef principal = principal_of(plain(request[http::field::authorization]));
   if (verb == nullptr) {
+    if (is_get && path == kEventsPath) {
+      if (!principal) return refuse_stranger();
+      return begin_events(*principal, query, plain(request["Last-Event-ID"]));
+    }
     if (auto page = is_get ? pages_(path) : std::nullopt) {
       if (!principal && !page->open_to_all) return refuse_stranger();
       return answer(page->status, page->type, page->content);
@@ -109,19 +114,44 @@ void HttpSession::handle() {
   JsonArguments read;
   const Status good =
       is_get ? read.read_query(verb->parameters, query) : read.read_object(verb->parameters, request.body());
-  if (!good) return refuse(status_of(good.error().code), word(good.error().code), good.error().message);
+  if (!good) return refuse(good.error());
   if (!principal->may(verb->permission, read.ns()))
-    return refuse(403, "NOPERM",
-                  fmt::format("'{}' may not {} in namespace '{}'", principal->name(),
-                              name_of(verb->permission), read.ns()));
+    return refuse_permission(*principal, verb->permission, read.ns());
   auto operation = verb->make(read.ns(), read.arguments());
-  if (const auto& complaint = read.arguments().complaint())
-    return refuse(status_of(complaint->code), word(complaint->code), complaint->message);
+  if (const auto& complaint = read.arguments().complaint()) return refuse(*complaint);
   ++desk_.counters.commands[verb->name];
   operation_ = operation.get();
   beginning_ = true;
   desk_.accept(std::move(operation), *this);
   beginning_ = false;
+}
+
+void HttpSession::begin_events(const Principal& principal, std::string_view query, std::string_view last_id) {
+  JsonArguments read;
+  if (auto good = read.read_query(event_parameters(), query); !good) return refuse(good.error());
+  if (!principal.may(Permission::query, read.ns()))
+    return refuse_permission(principal, Permission::query, read.ns());
+  EventFilter filter{.ns = read.ns(), .queue = std::string(read.arguments().text("queue"))};
+  if (read.arguments().has("task")) {
+    filter.task = desk_.id_of(read.ns(), read.arguments().task("task"));
+    if (const auto& complaint = read.arguments().complaint()) return refuse(*complaint);
+    if (filter.task == core::TaskId{}) return refuse({Errc::not_found, "no such task"});
+  }
+  std::optional<core::Lsn> seen;
+  if (!last_id.empty()) {
+    const auto [end, error] =
+        std::from_chars(last_id.data(), last_id.data() + last_id.size(), seen.emplace());
+    if (error != std::errc{} || end != last_id.data() + last_id.size())
+      return refuse({Errc::invalid_request, "Last-Event-ID is not one that was given here"});
+  }
+  events_ = std::make_unique<EventStream>(desk_.events, output_, changed_);
+  if (!desk_.events.watch(*events_, std::move(filter), seen, desk_.now())) {
+    events_.reset();
+    return refuse({Errc::exhausted, "as many watch already as may"});
+  }
+  output_ +=
+      "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: "
+      "close\r\n\r\n";
 }
 
 PrincipalRef HttpSession::principal_of(std::string_view authorization) const {
@@ -133,6 +163,15 @@ PrincipalRef HttpSession::principal_of(std::string_view authorization) const {
 
 void HttpSession::refuse_stranger() {
   refuse(401, "NOAUTH", "give a token that is known here, as Authorization: Bearer TOKEN");
+}
+
+void HttpSession::refuse_permission(const Principal& principal, Permission permission, std::string_view ns) {
+  refuse(403, "NOPERM",
+         fmt::format("'{}' may not {} in namespace '{}'", principal.name(), name_of(permission), ns));
+}
+
+void HttpSession::refuse(const Error& error) {
+  refuse(status_of(error.code), word(error.code), error.message);
 }
 
 void HttpSession::finished(Operation& operation) {

@@ -10,6 +10,7 @@
 
 #include "server/access.h"
 #include "server/desk.h"
+#include "server/event_stream.h"
 #include "server/session.h"
 
 namespace baton::server {
@@ -37,10 +38,10 @@ class HttpSession final : public Session, private Finisher {
 
   void receive(std::string_view bytes) override;
   void resume() override;
-  bool wants_more() const override { return !closing_ && operation_ == nullptr; }
-  bool is_closing() const override { return closing_; }
-  bool is_idle() const override { return operation_ == nullptr; }
-  bool is_waiting() const override { return operation_ != nullptr && operation_->is_blocking(); }
+  bool wants_more() const override { return !is_closing() && is_idle(); }
+  bool is_closing() const override { return closing_ || (events_ && events_->is_over()); }
+  bool is_idle() const override { return operation_ == nullptr && !events_; }
+  bool is_waiting() const override { return events_ || (operation_ != nullptr && operation_->is_blocking()); }
   bool is_halfway() const override { return parser_ != nullptr && operation_ == nullptr; }
   void certified(std::string_view name) override { certified_ = access_.find_certified(name); }
 
@@ -49,8 +50,11 @@ class HttpSession final : public Session, private Finisher {
   void finished(Operation& operation) override;
   void run_requests();
   void handle();
+  void begin_events(const Principal& principal, std::string_view query, std::string_view last_id);
+  void refuse(const Error& error);
   PrincipalRef principal_of(std::string_view authorization) const;
   void refuse_stranger();
+  void refuse_permission(const Principal& principal, Permission permission, std::string_view ns);
   void answer(unsigned status, std::string_view type, std::string_view body);
   void refuse(unsigned status, std::string_view code, std::string_view message);
 
@@ -63,6 +67,7 @@ class HttpSession final : public Session, private Finisher {
   std::unique_ptr<Parser> parser_;
   std::string input_;  // not parsed yet
   Operation* operation_ = nullptr;
+  std::unique_ptr<EventStream> events_;  // once there is one, nothing else comes
   bool beginning_ = false;
   bool keep_alive_ = true;
   bool closing_ = false;

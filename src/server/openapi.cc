@@ -2,6 +2,7 @@
 
 #include <boost/json.hpp>
 
+#include "server/event_stream.h"
 #include "server/verb.h"
 
 namespace baton::server {
@@ -49,12 +50,12 @@ json::object body_of(const Verb& verb) {
   return schema;
 }
 
-json::array query_of(const Verb& verb) {
+json::array query_of(std::span<const Parameter> given) {
   json::array parameters{{{"name", "namespace"},
                           {"in", "query"},
                           {"schema", {{"type", "string"}}},
                           {"description", kNamespace}}};
-  for (const Parameter& parameter : verb.parameters) {
+  for (const Parameter& parameter : given) {
     parameters.push_back({{"name", parameter.name},
                           {"in", "query"},
                           {"required", parameter.place == Place::position},
@@ -88,9 +89,22 @@ json::object path_of(const Verb& verb) {
   if (verb.permission == Permission::query)
     path["get"] = {{"operationId", name + "_get"},
                    {"summary", verb.about},
-                   {"parameters", query_of(verb)},
+                   {"parameters", query_of(verb.parameters)},
                    {"responses", responses_of(verb)}};
   return path;
+}
+
+json::object events_path() {
+  json::object stream{
+      {"description", "Events, each with the lsn of its entry as its id; docs/protocol.md lists them"},
+      {"content", {{"text/event-stream", {{"schema", {{"type", "string"}}}}}}}};
+  json::object bad = content(reference("Refusal"));
+  bad["description"] = "Refused";
+  return {{"get",
+           {{"operationId", "events"},
+            {"summary", "What happens from now on, as server-sent events"},
+            {"parameters", query_of(event_parameters())},
+            {"responses", {{"200", std::move(stream)}, {"default", std::move(bad)}}}}}};
 }
 
 // What verbs reply. A test holds the real replies against these.
@@ -170,6 +184,7 @@ std::string openapi_json() {
   for (const auto& verbs : verb_families()) {
     for (const Verb& verb : verbs) paths["/v1/" + std::string(verb.name)] = path_of(verb);
   }
+  paths[kEventsPath] = events_path();
   const json::object document{
       {"openapi", "3.1.0"},
       {"info", {{"title", "baton"}, {"version", BATON_VERSION}}},

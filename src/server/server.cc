@@ -94,8 +94,8 @@ Status Server::Sockets::open() {
     options_.coordinator.on_note = [](const std::string& note) { fmt::print(stderr, "baton: {}\n", note); };
   if (auto safe = check_exposure(options_); !safe) return safe;
   if (auto read = read_secrets(); !read) return read;
-  options_.coordinator.engine.observer = [this](const core::Event& event, const core::Stamp&) {
-    if (desk_) desk_->recorded(event);
+  options_.coordinator.engine.observer = [this](const core::Event& event, const core::Stamp& stamp) {
+    if (desk_) desk_->recorded(event, stamp);
   };
   auto authority =
       engine::Authority::open(options_.directory, options_.coordinator, [this] { poller_.wake(); });

@@ -146,6 +146,17 @@ def curl(server):
     life(call)
     said = run("curl", "-s", f"http://127.0.0.1:{server.http_port}/metrics")
     expect('baton_tasks{namespace="default",queue="mail",state="completed"} 1' in said, said)
+    watching = subprocess.Popen(["curl", "-sN", f"http://127.0.0.1:{server.http_port}/v1/events?queue=seen"],
+                                stdout=subprocess.PIPE, text=True)
+    events = (line.split()[1] for line in watching.stdout if line.startswith("event: "))
+    expect(next(events) == "begin", "the beginning of the events")
+    call("submit", queue="unseen", payload="x")
+    leased = [call("submit", queue="seen", payload="x"), call("lease", worker="w", queue="seen")][1]["tasks"][0]
+    call("complete", task=leased["task"], lease=leased["lease"])
+    expect([next(events) for _ in range(3)] == ["TaskCreated", "LeaseGranted", "TaskCompleted"], "a life in events")
+    watching.terminate()
+    watching.wait(timeout=60)
+    watching.stdout.close()
 
 
 def tokens_and_tls():
