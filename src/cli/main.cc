@@ -7,13 +7,16 @@
 #include <cstring>
 #include <system_error>
 
+#include "cli/bench.h"
 #include "cli/command_line.h"
 #include "cli/demo.h"
 #include "cli/log_commands.h"
 #include "cli/queue_commands.h"
 #include "cli/serve.h"
+#include "cli/stats.h"
 #include "cli/submit.h"
 #include "cli/task_commands.h"
+#include "cli/top.h"
 #include "cli/work.h"
 
 namespace {
@@ -43,6 +46,9 @@ int run(int argc, char** argv) {
   add_work_command(line);
   add_task_commands(line);
   add_queue_commands(line);
+  add_stats_commands(line);
+  add_top_command(line);
+  add_bench_command(line);
   add_log_commands(line);
   return line.run();
 }
