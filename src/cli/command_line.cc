@@ -12,9 +12,12 @@ namespace baton::cli {
 namespace {
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done, 1 it could not be done and the message says why, 64 the command line makes no "
-    "sense.\n"
-    "The `log` commands have more: baton log verify --help.";
+    "Exit codes: 0 done, 1 it could not be done and the message says why, 2 a task that was waited for "
+    "failed,\n"
+    "3 it has not ended yet, 64 the command line makes no sense, 66 the input cannot be read, 69 no "
+    "coordinator\n"
+    "could be reached, 75 no answer came, 77 not allowed. The `log` commands have others: baton log verify "
+    "--help.";
 
 std::uint64_t parse_number(const std::string& name, const std::string& text, std::uint64_t min,
                            std::uint64_t max) {
@@ -109,6 +112,13 @@ Command& Command::optional_argument(const char* name, std::optional<std::string>
 
 Command& Command::arguments(const char* name, std::vector<std::string>& values, const char* description) {
   return added(entry_->app->add_option(name, values, description)->required());
+}
+
+Command& Command::choice_argument(const char* name, std::string& value, const std::vector<std::string>& among,
+                                  const char* description) {
+  choice(name, value, among, description);
+  entry_->last->required();
+  return *this;
 }
 
 Command& Command::rest(const char* name, std::vector<std::string>& words, const char* description) {
@@ -237,6 +247,30 @@ Command CommandLine::command(const std::string& name, const char* description) {
   Command::Entry& entry = *commands_.back();
   entry.app = parent->add_subcommand(last_word, description);
   return Command(entry);
+}
+
+CommandDescription CommandLine::describe() const { return describe(app_.get()); }
+
+CommandDescription CommandLine::describe(const CLI::App* app) const {
+  const Layout layout;
+  CommandDescription made{.path = path_of(app), .about = app->get_description(), .footer = app->get_footer()};
+  for (std::size_t at = 0; (at = made.footer.find(program(), at)) != std::string::npos; at += 5)
+    made.footer.replace(at, program().size(), "baton");
+  for (const CLI::Option* option : app->get_options()) {
+    OptionDescription one{.about = layout.make_option_desc(option)};
+    for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
+    if (const std::string value = layout.make_option_opts(option); !value.empty())
+      one.value = value.substr(1);
+    for (const auto& command : commands_) {
+      if (const auto among = command->choices.find(option); among != command->choices.end())
+        one.choices = among->second;
+    }
+    if (option->get_positional()) one.usage = layout.make_option_usage(option);
+    (option->get_positional() ? made.arguments : made.options).push_back(std::move(one));
+  }
+  for (const CLI::App* sub : app->get_subcommands({})) made.commands.push_back(describe(sub));
+  return made;
 }
 
 // The parser would take what is behind "--" for arguments like those before it.

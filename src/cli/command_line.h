@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "cli/command_description.h"
 
 namespace CLI {
 class App;
@@ -36,7 +37,9 @@ class Command {
   Command& argument(const char* name, std::string& value, const char* description);  // has to be given
   Command& optional_argument(const char* name, std::optional<std::string>& value, const char* description);
   Command& arguments(const char* name, std::vector<std::string>& values,
-                     const char* description);                                                // 1 or more
+                     const char* description);  // 1 or more
+  Command& choice_argument(const char* name, std::string& value, const std::vector<std::string>& among,
+                           const char* description);
   Command& rest(const char* name, std::vector<std::string>& words, const char* description);  // behind "--"
 
   // An option is named as in the help: "--data DIR", "-j,--jobs N".
@@ -92,10 +95,13 @@ class CommandLine {
   // As the user called it, for examples that can be copied.
   std::string program() const { return words_.front(); }
 
+  // All commands added so far, as if the program had been called "baton".
+  CommandDescription describe() const;
   // Reads the arguments and runs the command they name. Returns the exit code.
   int run();
 
  private:
+  CommandDescription describe(const CLI::App* app) const;
   CLI::App* parent_of(const std::string& name, std::string& last_word);
   void cut_off_rest();
   int complain(const std::string& what);

@@ -11,6 +11,7 @@
 #include "cli/command_line.h"
 #include "cli/demo.h"
 #include "cli/log_commands.h"
+#include "cli/man_page.h"
 #include "cli/queue_commands.h"
 #include "cli/serve.h"
 #include "cli/stats.h"
@@ -40,7 +41,6 @@ int complain_of_output(const char* why) {
 int run(int argc, char** argv) {
   using namespace baton::cli;
   CommandLine line(argc, argv);
-  add_demo_command(line);
   add_serve_command(line);
   add_submit_command(line);
   add_work_command(line);
@@ -50,6 +50,8 @@ int run(int argc, char** argv) {
   add_top_command(line);
   add_bench_command(line);
   add_log_commands(line);
+  add_demo_command(line);
+  add_document_commands(line);
   return line.run();
 }
 
