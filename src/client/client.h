@@ -78,6 +78,8 @@ class Client {
   Result<Task> wait(const std::string& task, Duration wait, Duration deadline = {});  // for its end
   Result<TaskPage> tasks(const TaskQuery& query, Duration deadline = {});
   Result<QueuePage> queues(const QueueQuery& query = {}, Duration deadline = {});
+  Result<WorkerPage> workers(const WorkerQuery& query = {}, Duration deadline = {});
+  Result<Stats> stats(Duration deadline = {});
   Result<std::uint64_t> heartbeat(const Heartbeat& heartbeat, Duration deadline = {});  // leases it holds
   Status pause(const std::string& queue, Duration deadline = {});
   Status resume(const std::string& queue, Duration deadline = {});
@@ -103,6 +105,8 @@ class Client {
   void wait(const std::string& task, Duration wait, Callback<Task> done, Duration deadline = {});
   void tasks(const TaskQuery& query, Callback<TaskPage> done, Duration deadline = {});
   void queues(const QueueQuery& query, Callback<QueuePage> done, Duration deadline = {});
+  void workers(const WorkerQuery& query, Callback<WorkerPage> done, Duration deadline = {});
+  void stats(Callback<Stats> done, Duration deadline = {});
   void heartbeat(const Heartbeat& heartbeat, Callback<std::uint64_t> done, Duration deadline = {});
   void pause(const std::string& queue, Callback<void> done, Duration deadline = {});
   void resume(const std::string& queue, Callback<void> done, Duration deadline = {});
