@@ -38,8 +38,15 @@ class Served {
   std::uint16_t port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  void kill() { child_.reset(); }  // as if by kill -9
-  void start() {                   // on what the last one left behind, on another port
+  void kill() {  // -9
+    if (!child_) return;
+    child_->signal(SIGKILL);
+    if (child_->wait(crash::after_ms(10'000)).signal != SIGKILL) early_ends_.push_back(child_->errors());
+    child_.reset();
+  }
+  // What it said when it ended although nobody had killed it, for each time that was so.
+  const std::vector<std::string>& early_ends() const { return early_ends_; }
+  void start() {  // on what the last one left behind, on another port
     std::vector<std::string> command = {program_,   "serve",       "--data", directory_,
                                         "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"};
     command.insert(command.end(), options_.begin(), options_.end());
@@ -70,6 +77,7 @@ class Served {
   const TemporaryDirectory data_;
   const std::string directory_;
   std::unique_ptr<crash::Child> child_;
+  std::vector<std::string> early_ends_;
   std::uint16_t port_ = 0;
 };
 
