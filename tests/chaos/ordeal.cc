@@ -34,6 +34,7 @@ class Ordeal {
     begin_life();
     for (unsigned round = 0; round < options_.rounds; ++round) {
       for (int faults = 0; faults < kFaultsInARound; ++faults) one_fault();
+      fault_of_the_setting();
       kill_and_start();
     }
     end_life();
@@ -63,7 +64,7 @@ class Ordeal {
     people_.emplace_back([this, p = person("reader", true)]() mutable {
       ask_about_tasks(std::move(p), "client-1", history_, stops_);
     });
-    for (int number = 0; number < 4; ++number) {
+    for (int number = 0; number < 8; ++number) {
       const std::string name = "worker-" + std::to_string(number);
       people_.emplace_back([this, p = person(name, number % 2 == 0)]() mutable {
         work(std::move(p), Manner::lively, history_, stops_);
@@ -77,7 +78,7 @@ class Ordeal {
 
   void one_fault() {
     pause_ms(between(5, 40));
-    switch (between(0, 9)) {
+    switch (between(0, 8)) {
       case 0: return hold("delayed", {.delay_ms = between(2, 30)}, 80);
       case 1: return hold("byte at a time", {.piece_bytes = 1}, 60);
       case 2: return half_open();
@@ -86,8 +87,7 @@ class Ordeal {
       case 5: return cut({.cut_replies_after = between(0, 400)});
       case 6: return hold("refused connections", {.refuses = true}, 30);
       case 7: return pause_server();
-      case 8: return pause_worker();
-      default: return fault_of_the_setting();
+      default: return pause_worker();
     }
   }
 
@@ -128,21 +128,17 @@ class Ordeal {
 
   void fault_of_the_setting() {
     if (options_.setting == Setting::clock) {
-      move_clock();
+      stage_.move_clock(between(-300, 600) * 1000);
+      happened("clock moved");
     } else if (options_.setting == Setting::small_disk) {
       stage_.fill_disk();
-      pause_ms(between(50, 150));
+      pause_ms(1200);  // the server looks once a second
       stage_.make_room();
       happened("disk full");
     }
   }
-  void move_clock() {
-    stage_.move_clock(between(-300, 600) * 1000);
-    happened("clock moved");
-  }
 
   void kill_and_start() {
-    if (options_.setting == Setting::clock) move_clock();
     server_.kill();
     stage_.power_was_cut();
     happened(options_.setting == Setting::power ? "power cut" : "killed");

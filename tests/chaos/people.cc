@@ -75,7 +75,7 @@ void submit_tasks(Person person, History& history, const std::atomic<bool>& stop
       const Operation said = record(history, person.name, [&] { return person.caller->submit(key); });
       if (said.outcome != Outcome::unknown || dice() % 2 == 0) break;  // or asks again under the same key
     }
-    pause(1000 + dice() % 4000);
+    pause(4000 + dice() % 12'000);
   }
 }
 

@@ -29,7 +29,7 @@ Stage::Stage(Setting setting, std::uint64_t seed) : setting_(setting) {
     shim_ = std::make_unique<crash::Shim>(directory_.path() + "/page", data());
     shim_->seed = seed;
     shim_->early_percent = 30;
-    shim_->sync_us = 300;
+    shim_->sync_us = 1500;
   }
   if (setting == Setting::clock) {
     const int file = ::open((directory_.path() + "/clock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
