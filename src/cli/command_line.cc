@@ -257,7 +257,7 @@ CommandDescription CommandLine::describe(const CLI::App* app) const {
   for (std::size_t at = 0; (at = made.footer.find(program(), at)) != std::string::npos; at += 5)
     made.footer.replace(at, program().size(), "baton");
   for (const CLI::Option* option : app->get_options()) {
-    OptionDescription one{.about = layout.make_option_desc(option)};
+    OptionDescription one{.about = layout.make_option_desc(option), .heading = option->get_group()};
     for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
     for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
     if (const std::string value = layout.make_option_opts(option); !value.empty())

@@ -17,7 +17,11 @@ struct Connection {
   std::string token_file;  // empty: $BATON_TOKEN, if there is one
   std::string ns = "default";
   Duration timeout = seconds(30);  // of one request
+  bool tls = false;
+  client::TlsOptions tls_files;  // any of them means TLS
 };
+
+inline constexpr const char* kConnectionHeading = "Connection";  // of their options in the help
 
 class Command;
 void add_connection_options(Command& command, Connection& connection);
