@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/mutant.h"
 #include "tests/chaos/ordeal.h"
 
 namespace baton::chaos {
@@ -56,6 +57,28 @@ TEST(Chaos, OfFullDisksLosesNothing) {
   const Tally tally = ordeal(Setting::small_disk, 5);
   if (tally.rounds == 0) GTEST_SKIP() << "no file system can be mounted here";
   EXPECT_GE(tally.faults.at("disk full"), 1u);
+}
+
+// And all this would be noticed if it were not so.
+bool is_noticed(Setting setting, Mutant mutant) {
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const Tally tally =
+        run_ordeal({.setting = setting, .seed = seed, .rounds = 3, .mutant = static_cast<int>(mutant)});
+    if (tally.complaints.empty()) continue;
+    std::printf("seed %d: %s\n", static_cast<int>(seed), tally.complaints.front().c_str());
+    return true;
+  }
+  return false;
+}
+
+TEST(Chaos, NoticesAnswersThatDoNotWaitForTheDisk) {
+  EXPECT_TRUE(is_noticed(Setting::power, Mutant::m1_reply_before_flush));
+}
+TEST(Chaos, NoticesCompletionsWithoutALease) {
+  EXPECT_TRUE(is_noticed(Setting::plain, Mutant::m9_complete_without_lease_check));
+}
+TEST(Chaos, NoticesThatARepeatedCompletionIsCalledCancelled) {
+  EXPECT_TRUE(is_noticed(Setting::plain, Mutant::m17_duplicate_complete_answers_cancelled));
 }
 
 TEST(Long, Chaos) {

@@ -36,9 +36,9 @@ Operation said(Kind kind, std::string who, Lsn task, Lsn lease, std::string word
           .lease = lease,
           .attempt = kind == Kind::lease ? 1u : 0u,
           .lsn = lsn,
-          .ttl_us = kind == Kind::lease ? 100 : 0,
-          .invoked_us = at,
-          .returned_us = at + 5};
+          .ttl_us = kind == Kind::lease ? 100'000 : 0,
+          .invoked_us = at * 1000,
+          .returned_us = at * 1000 + 5};
 }
 
 Operation submitted(std::string key, Lsn task, std::int64_t at) {
@@ -111,7 +111,7 @@ TEST(Checks, AllowWhatMayHaveHappened) {
       {.lsn = 14, .type = "LeaseGranted", .task = 13, .lease = 14, .worker = "v", .attempt = 1});
   for (const Kind kind : {Kind::submit, Kind::lease})
     story.history.push_back(
-        {.kind = kind, .outcome = Outcome::unknown, .who = "v", .key = "z", .invoked_us = 400});
+        {.kind = kind, .outcome = Outcome::unknown, .who = "v", .key = "z", .invoked_us = 400'000});
   EXPECT_THAT(check_against_log(story.history, story.log), IsEmpty());
   EXPECT_EQ(check_totals(story.history, story.log).recovered, 1u);
 }
@@ -145,7 +145,7 @@ TEST(Checks, NoticeTwoWhoGotTheSameEntry) {
 
 TEST(Checks, NoticeThatTwoHoldATask) {
   Story story = good_story();
-  story.operation(Kind::lease, 2, 4).ttl_us = 10'000;
+  story.operation(Kind::lease, 2, 4).ttl_us = 10'000'000;
   EXPECT_THAT(check_ownership(story.history), Not(IsEmpty()));
 }
 

@@ -19,6 +19,13 @@ namespace {
 constexpr int kFaultsInARound = 5;
 constexpr std::int64_t kDrainMs = 60'000;
 
+Surroundings surroundings_of(const OrdealOptions& options, const Stage& stage) {
+  Surroundings surroundings = stage.surroundings();
+  if (options.mutant != 0)
+    surroundings.environment.emplace_back("BATON_MUTANT", std::to_string(options.mutant));
+  return surroundings;
+}
+
 void pause_ms(std::int64_t ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 class Ordeal {
@@ -27,7 +34,8 @@ class Ordeal {
       : options_(options),
         stage_(stage),
         dice_(static_cast<unsigned>(options.seed)),
-        server_(BATON_PROGRAM, {"--segment-bytes", "4MiB"}, stage.surroundings()),
+        server_(options.mutant == 0 ? BATON_PROGRAM : BATON_MUTANT_SERVER, {"--segment-bytes", "4MiB"},
+                surroundings_of(options, stage)),
         proxy_(server_.port()) {}
 
   Tally run() {
@@ -207,7 +215,7 @@ class Ordeal {
     const Totals totals = check_totals(history, log);
     take(totals.complaints);
     count(history, resource, totals);
-    if (!tally_.complaints.empty()) keep(history);
+    if (!tally_.complaints.empty() && options_.mutant == 0) keep(history);
     return std::move(tally_);
   }
 
@@ -252,26 +260,6 @@ class Ordeal {
 };
 
 }  // namespace
-
-void Tally::add(const Tally& other) {
-  rounds += other.rounds;
-  operations += other.operations, unknown += other.unknown;
-  submitted += other.submitted, recovered += other.recovered, lost += other.lost, phantom += other.phantom;
-  doubly_completed += other.doubly_completed, repeated_work += other.repeated_work;
-  writes += other.writes, stale_writes += other.stale_writes;
-  for (const auto& [fault, times] : other.faults) faults[fault] += times;
-  complaints.insert(complaints.end(), other.complaints.begin(), other.complaints.end());
-}
-
-std::string Tally::summary() const {
-  std::string text = fmt::format(
-      "{} rounds: {} operations, {} of unknown outcome; {} tasks acknowledged, {} more found\n"
-      "lost {}, phantom {}, completed twice {}; work repeated {} times; {} writes, {} stale ones refused\n",
-      rounds, operations, unknown, submitted, recovered, lost, phantom, doubly_completed, repeated_work,
-      writes, stale_writes);
-  for (const auto& [fault, times] : faults) text += fmt::format("  {:<26}{:>7}\n", fault, times);
-  return text;
-}
 
 Tally run_ordeal(const OrdealOptions& options) {
   Stage stage(options.setting, options.seed);
