@@ -17,7 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
-#include "cli/stats.h"
+#include "cli/quantities.h"
 #include "cli/table.h"
 
 namespace baton::cli {
@@ -27,8 +27,6 @@ using Clients = std::vector<std::unique_ptr<client::Client>>;
 using Done = std::function<void(const Status&)>;
 // Begins request `number` of so many.
 using Begin = std::function<void(client::Client& client, std::size_t number, Done done)>;
-
-Format format_of(const BenchOptions& options) { return options.json ? Format::json : Format::text; }
 
 std::int64_t now_us() {
   timespec time{};
@@ -183,7 +181,7 @@ int run_bench(const BenchOptions& options) {
   Clients clients;
   for (std::uint64_t made = 0; made < options.connections; ++made) {
     auto client = connect(options.connection);
-    if (!client) return complain(client.error(), format_of(options));
+    if (!client) return complain(client.error(), format_of(options.json));
     clients.push_back(std::move(*client));
   }
   if (!options.json)
@@ -195,7 +193,7 @@ int run_bench(const BenchOptions& options) {
       {"submit", &Bench::submit}, {"lease", &Bench::lease}, {"complete", &Bench::complete}};
   for (const auto& [name, phase] : phases) {
     const auto measured = (bench.*phase)();
-    if (!measured) return complain(measured.error(), format_of(options));
+    if (!measured) return complain(measured.error(), format_of(options.json));
     table.row({name, fmt::format("{:.0f}", measured->per_second), milliseconds_text(measured->p50_us),
                milliseconds_text(measured->p99_us)});
     if (options.json) print_json(name, *measured, options);

@@ -26,8 +26,6 @@ namespace {
 
 constexpr std::uint64_t kComplaintsMax = 10;  // told one by one; further ones are only counted
 
-Format format_of(const SubmitOptions& options) { return options.json ? Format::json : Format::text; }
-
 // After such an answer the next task would get the same.
 bool is_hopeless(Errc code) {
   return code == Errc::unavailable || code == Errc::permission_denied || code == Errc::deadline_exceeded;
@@ -83,14 +81,14 @@ int submit_one(client::Client& client, const SubmitOptions& options) {
   if (!options.file.empty()) {
     auto content = read_whole(options.file);
     if (!content) {
-      complain(content.error(), format_of(options));
+      complain(content.error(), format_of(options.json));
       return kExitNoInput;
     }
     task.payload = std::move(*content);
   }
   const auto submitted = client.submit(task);
-  if (!submitted) return complain(submitted.error(), format_of(options));
-  if (options.wait) return print_ends(client, {submitted->task}, options.within, format_of(options));
+  if (!submitted) return complain(submitted.error(), format_of(options.json));
+  if (options.wait) return print_ends(client, {submitted->task}, options.within, format_of(options.json));
   fmt::print("{}\n", options.json ? json_of(*submitted).whole() : submitted->task);
   return 0;
 }
@@ -132,7 +130,7 @@ Status send_lines(LineReader& reader, Sender& sender, Tally& tally, const Submit
 int submit_lines(client::Client& client, const SubmitOptions& options) {
   const auto descriptor = LineReader::open(options.file.empty() ? "-" : options.file);
   if (!descriptor) {
-    complain(descriptor.error(), format_of(options));
+    complain(descriptor.error(), format_of(options.json));
     return kExitNoInput;
   }
   LineReader reader(*descriptor);
@@ -142,10 +140,11 @@ int submit_lines(client::Client& client, const SubmitOptions& options) {
   const Status read = send_lines(reader, sender, tally, options);
   sender.finish();
   print_counts(tally, client::now_ms() - began_at);
-  if (!read) complain(read.error(), format_of(options));
+  if (!read) complain(read.error(), format_of(options.json));
   int exit_code = read ? tally.exit_code() : kExitNoInput;
   if (options.wait)
-    exit_code = std::max(exit_code, print_ends(client, tally.tasks(), options.within, format_of(options)));
+    exit_code =
+        std::max(exit_code, print_ends(client, tally.tasks(), options.within, format_of(options.json)));
   return exit_code;
 }
 
@@ -169,10 +168,9 @@ int run_submit(const SubmitOptions& options) {
     fmt::print(stderr, "baton: {}; baton submit --help tells how it is used\n", *complaint);
     return kExitUsage;
   }
-  const auto client = connect(options.connection);
-  if (!client) return complain(client.error(), format_of(options));
-  if (options.lines || options.ndjson) return submit_lines(**client, options);
-  return submit_one(**client, options);
+  return with_client(options.connection, format_of(options.json), [&](client::Client& client) {
+    return options.lines || options.ndjson ? submit_lines(client, options) : submit_one(client, options);
+  });
 }
 
 void add_submit_command(CommandLine& line) {

@@ -11,14 +11,19 @@
 namespace baton::chaos {
 namespace {
 
+void print_complaints(const Tally& tally) {
+  for (std::size_t at = 0; at < tally.complaints.size() && at < 20; ++at)
+    std::printf("  %s\n", tally.complaints[at].c_str());
+  std::fflush(stdout);
+}
+
 void expect_nothing_wrong(const Tally& tally) {
   std::printf("%s", tally.summary().c_str());
   EXPECT_EQ(tally.lost, 0u);
   EXPECT_EQ(tally.phantom, 0u);
   EXPECT_EQ(tally.doubly_completed, 0u);
   EXPECT_TRUE(tally.complaints.empty());
-  for (std::size_t at = 0; at < tally.complaints.size() && at < 20; ++at)
-    std::printf("  %s\n", tally.complaints[at].c_str());
+  print_complaints(tally);
 }
 
 // A run counts only if something was asked, and something was done to those who did.
@@ -86,8 +91,11 @@ TEST(Long, Chaos) {
   constexpr unsigned kRounds = 500, kRoundsEach = 10;
   Tally all;
   for (std::uint64_t seed = 100; all.rounds < kRounds; ++seed) {
-    for (const Setting setting : {Setting::plain, Setting::power, Setting::clock, Setting::small_disk})
-      all.add(run_ordeal({.setting = setting, .seed = seed, .rounds = kRoundsEach}));
+    for (const Setting setting : {Setting::plain, Setting::power, Setting::clock, Setting::small_disk}) {
+      const Tally tally = run_ordeal({.setting = setting, .seed = seed, .rounds = kRoundsEach});
+      print_complaints(tally);
+      all.add(tally);
+    }
   }
   expect_nothing_wrong(all);
   expect_it_counts(all);

@@ -60,6 +60,9 @@ class LogCheck {
     return asked_.contains({kind, entry.task, entry.lease});
   }
 
+  // A lease whose worker hung up before it could be told is given back by the server itself.
+  bool is_unheard(Lsn lease) const { return !granted_.contains(lease); }
+
   void apply(const Entry& entry) {
     if (entry.type == "TaskCreated") {
       if (!keys_.contains(entry.key)) complain("entry {}: nobody submitted '{}'", entry.lsn, entry.key);
@@ -89,14 +92,13 @@ class LogCheck {
       demand(task.is_held_under(entry.lease) && is_asked(Kind::complete, entry));
       task.state = "completed";
     } else if (entry.type == "TaskFailed") {
-      // A lease whose worker hung up before it could be told is given back by the server itself.
-      const bool given_back = entry.outcome == "released" && !granted_.contains(entry.lease);
+      const bool given_back = entry.outcome == "released" && is_unheard(entry.lease);
       demand(task.is_held_under(entry.lease) && (given_back || is_asked(Kind::fail, entry)));
       task.failed_under.insert(entry.lease);
       task.state = entry.outcome == "failed" ? "failed" : "waiting";
     } else if (entry.type == "TaskCancelled") {
       demand(!task.is_held_under(entry.lease) &&
-             (is_asked(Kind::complete, entry) || is_asked(Kind::fail, entry)));
+             (is_asked(Kind::complete, entry) || is_asked(Kind::fail, entry) || is_unheard(entry.lease)));
     } else if (entry.type == "TaskDead") {
       demand(task.state == "waiting" || task.state == "leased");
       task.state = "dead";
