@@ -23,6 +23,12 @@
 namespace baton::cli {
 namespace {
 
+constexpr const char* kAbout =
+    R"(The tasks go through a queue of their own, which is purged at the end. A time is that from asking to
+answer, so with many requests under way it is mostly spent in line.
+
+)";
+
 using Clients = std::vector<std::unique_ptr<client::Client>>;
 using Done = std::function<void(const Status&)>;
 // Begins request `number` of so many.
@@ -213,12 +219,7 @@ void add_bench_command(CommandLine& line) {
       .number("--payload N", options->payload_bytes, "Bytes of a payload", 0, 1'000'000)
       .flag("--json", options->json, "Output for programs: a line for each phase");
   add_connection_options(bench, options->connection);
-  bench
-      .footer(
-          "The tasks go through a queue of their own, which is purged at the end. A time is that from asking "
-          "to\n"
-          "answer, so with many requests under way it is mostly spent in line.\n\nExample: " +
-          line.program() + " bench --connections 64 --depth 1 --tasks 20000")
+  bench.footer(kAbout + ("Example: " + line.program()) + " bench --connections 64 --depth 1 --tasks 20000")
       .run([options] { return run_bench(*options); });
 }
 

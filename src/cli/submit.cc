@@ -24,6 +24,15 @@
 namespace baton::cli {
 namespace {
 
+constexpr const char* kAbout =
+    R"(Times are written 250ms, 30s, 5m, 1h30m or 2d.
+
+Exit codes: 0 all are submitted (and with --wait, completed), 1 some were refused, 2 with --wait: some
+failed or died, 3 with --wait: some have not ended, 64 a wrong command line, 66 the input cannot be
+read, 69 no coordinator there, 75 no answer: it may have happened or not, 77 not allowed.
+
+)";
+
 constexpr std::uint64_t kComplaintsMax = 10;  // told one by one; further ones are only counted
 
 // After such an answer the next task would get the same.
@@ -205,17 +214,9 @@ void add_submit_command(CommandLine& line) {
   add_connection_options(submit, options->connection);
   const std::string program = line.program();
   submit
-      .footer(
-          "Times are written 250ms, 30s, 5m, 1h30m or 2d.\n\n"
-          "Exit codes: 0 all are submitted (and with --wait, completed), 1 some were refused, 2 with --wait: "
-          "some\n"
-          "failed or died, 3 with --wait: some have not ended, 64 a wrong command line, 66 the input cannot "
-          "be\n"
-          "read, 69 no coordinator there, 75 no answer: it may have happened or not, 77 not allowed.\n\n"
-          "Examples:\n  " +
-          program + " submit mail hello --priority 3\n  " + program +
-          " submit thumbnails --lines --file pictures.txt\n  " + program +
-          " submit add '2 3' --wait --within 1m")
+      .footer(kAbout + ("Examples:\n  " + program) + " submit mail hello --priority 3\n  " + program +
+              " submit thumbnails --lines --file pictures.txt\n  " + program +
+              " submit add '2 3' --wait --within 1m")
       .run([options] {
         options->task.queue = options->queue.value_or("");
         options->task.payload = options->payload.value_or("");
