@@ -1,5 +1,5 @@
 // Whatever is done to a real server and its clients: nothing acknowledged is lost, nothing is there that
-// nobody asked for, no task is completed twice, and the log explains every reply. // X2
+// nobody asked for, no task is completed twice, and the log explains every reply.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -43,21 +43,25 @@ Tally ordeal(Setting setting, std::uint64_t seed, unsigned rounds = 4) {
   return tally;
 }
 
+// X2
 TEST(Chaos, OfKillsLosesNothing) {
   const Tally tally = ordeal(Setting::plain, 1);
   EXPECT_EQ(tally.faults.at("killed"), tally.rounds);
 }
 
+// X2
 TEST(Chaos, OfPowerCutsLosesNothing) {
   const Tally tally = ordeal(Setting::power, 2);
   EXPECT_EQ(tally.faults.at("power cut"), tally.rounds);
 }
 
+// X2
 TEST(Chaos, OfClocksLosesNothing) {
   const Tally tally = ordeal(Setting::clock, 3);
   EXPECT_GE(tally.faults.at("clock moved"), tally.rounds);
 }
 
+// X2
 TEST(Chaos, OfFullDisksLosesNothing) {
   const Tally tally = ordeal(Setting::small_disk, 5);
   if (tally.rounds == 0) GTEST_SKIP() << "no file system can be mounted here";

@@ -1,4 +1,4 @@
-// The service manager hears from the program when it serves, that it lives, and when it stops. // X6
+// The service manager hears from the program when it serves, that it lives, and when it stops.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -48,6 +48,7 @@ class ServiceManager {
   const int socket_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 };
 
+// X6
 TEST(ServiceManager, HearsWhenTheServerServesThatItLivesAndWhenItStops) {
   const TemporaryDirectory directory;
   for (const std::string& name : {directory.path() + "/notify", "@" + directory.path()}) {
