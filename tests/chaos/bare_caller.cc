@@ -139,6 +139,7 @@ class BareCaller final : public Caller {
 
   bool connect() {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (socket_ < 0) return false;
     sockaddr_in address{
         .sin_family = AF_INET, .sin_port = ::htons(port_), .sin_addr = {::htonl(INADDR_LOOPBACK)}};
     const timeval patience{kPatience.ms / 1000, kPatience.ms % 1000 * 1000};

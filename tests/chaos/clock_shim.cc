@@ -3,17 +3,17 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 
 namespace {
 
 using baton::chaos::ClockPage;
 
 ClockPage* shared_page() {
-  static ClockPage* const page = [] {
+  static ClockPage* page = [] {
     const char* path = std::getenv(baton::chaos::kClockPage);
     const int file = path == nullptr ? -1 : ::open(path, O_RDWR | O_CLOEXEC);
     if (file < 0) return static_cast<ClockPage*>(nullptr);
@@ -27,8 +27,7 @@ ClockPage* shared_page() {
 }  // namespace
 
 extern "C" int clock_gettime(clockid_t clock, timespec* now) {
-  static const auto real =
-      reinterpret_cast<int (*)(clockid_t, timespec*)>(::dlsym(RTLD_NEXT, "clock_gettime"));
+  static auto real = reinterpret_cast<int (*)(clockid_t, timespec*)>(::dlsym(RTLD_NEXT, "clock_gettime"));
   const int failed = real(clock, now);
   ClockPage* page = clock == CLOCK_REALTIME ? shared_page() : nullptr;
   if (failed != 0 || page == nullptr) return failed;

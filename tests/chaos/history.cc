@@ -1,9 +1,9 @@
 #include "tests/chaos/history.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <charconv>
+#include <ctime>
 #include <sstream>
 
 namespace baton::chaos {
