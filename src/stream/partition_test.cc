@@ -40,8 +40,9 @@ TEST(Uuid, IsReadAsItIsWritten) {
   EXPECT_EQ(to_text(*parse_uuid(text)), text);
   EXPECT_EQ(parse_uuid("01890A5D-AC96-774B-BCCE-B302099A8057"), parse_uuid(text));
   EXPECT_TRUE(parse_uuid("00000000-0000-0000-0000-000000000000")->is_nil());
-  for (const char* bad : {"", "01890a5d", "01890a5dac96774bbcceb302099a8057", "01890a5d-ac96-774b-bcce-b302099a805g",
-                          "01890a5d+ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8057 "}) {
+  for (const char* bad :
+       {"", "01890a5d", "01890a5dac96774bbcceb302099a8057", "01890a5d-ac96-774b-bcce-b302099a805g",
+        "01890a5d+ac96-774b-bcce-b302099a8057", "01890a5d-ac96-774b-bcce-b302099a8057 "}) {
     EXPECT_FALSE(parse_uuid(bad)) << bad;
   }
 }

@@ -20,7 +20,13 @@ namespace baton::stream {
 enum class Lane : std::int16_t { outbox = 1, inbox = 2 };
 
 // Flags, which only ever accumulate. Done is `published` in the outbox and `event_stored` in the inbox.
-enum class MessageStatus : std::int32_t { none = 0, stored = 1, event_stored = 2, published = 4, failed = 32768 };
+enum class MessageStatus : std::int32_t {
+  none = 0,
+  stored = 1,
+  event_stored = 2,
+  published = 4,
+  failed = 32768
+};
 
 // `debug_mode` and `skip_inbox_claiming` go in; `newly_stored` and `orphaned` (given to somebody before, who
 // lost it) come out. The others are reserved, and refused.
@@ -55,7 +61,13 @@ enum class FailurePolicy : std::int16_t {
 };
 
 enum class ReceptorStatus : std::int16_t { none = 0, processing = 1, completed = 2, failed = 4 };
-enum class PerspectiveStatus : std::int16_t { none = 0, processing = 1, completed = 2, failed = 4, catching_up = 8 };
+enum class PerspectiveStatus : std::int16_t {
+  none = 0,
+  processing = 1,
+  completed = 2,
+  failed = 4,
+  catching_up = 8
+};
 
 template <class E>
 concept FlagSet = std::is_same_v<E, MessageStatus> || std::is_same_v<E, WorkFlags>;
@@ -96,9 +108,9 @@ struct NewMessage {
   std::string target;              // the destination (outbox) or handler (inbox)
   std::string type;
   std::string envelope_type;
-  std::string data;      // JSON
-  std::string metadata;  // JSON; empty: {}
-  std::string scope;     // JSON; empty: none
+  std::string data;       // JSON
+  std::string metadata;   // JSON; empty: {}
+  std::string scope;      // JSON; empty: none
   bool is_event = false;  // append it to the event store of its stream as well
   FailurePolicy policy = FailurePolicy::block;
 };

@@ -1,4 +1,5 @@
-// Coordinates the messages of many instances of a service: who holds which stream, what is done, what is next.
+// Coordinates the messages of many instances of a service: who holds which stream, what is done, what is
+// next.
 //
 //   WorkBatchRequest request{.instance = me};
 //   for (;;) {
@@ -24,7 +25,7 @@ namespace baton::stream {
 inline constexpr std::int32_t kPartitions = 10'000;
 inline constexpr Duration kLease = minutes(5);
 inline constexpr Duration kStale = minutes(10);
-inline constexpr std::size_t kItemsMax = 10'000;                        // in one list of a call
+inline constexpr std::size_t kItemsMax = 10'000;                       // in one list of a call
 inline constexpr std::size_t kMessageBytesMax = std::size_t{1} << 20;  // data of one message
 
 // In the order in which it takes effect.
@@ -88,18 +89,24 @@ class WorkCoordinator {
  public:
   virtual ~WorkCoordinator() = default;
 
-  virtual Result<WorkBatch> process_work_batch(const WorkBatchRequest& request, std::stop_token stop = {}) = 0;
+  virtual Result<WorkBatch> process_work_batch(const WorkBatchRequest& request,
+                                               std::stop_token stop = {}) = 0;
 
   // The same in parts, each atomic by itself. An instance makes itself known by its first heartbeat.
-  virtual Result<Standing> heartbeat(const Instance& instance, Duration stale = kStale, std::stop_token stop = {}) = 0;
-  virtual Result<std::vector<Verdict>> store(InstanceId instance, Lane lane, const std::vector<NewMessage>& messages,
-                                             std::int32_t partitions = kPartitions, std::stop_token stop = {}) = 0;
+  virtual Result<Standing> heartbeat(const Instance& instance, Duration stale = kStale,
+                                     std::stop_token stop = {}) = 0;
+  virtual Result<std::vector<Verdict>> store(InstanceId instance, Lane lane,
+                                             const std::vector<NewMessage>& messages,
+                                             std::int32_t partitions = kPartitions,
+                                             std::stop_token stop = {}) = 0;
   virtual Result<std::vector<Work>> claim(InstanceId instance, const ClaimRequest& request = {},
                                           std::stop_token stop = {}) = 0;
   virtual Result<std::vector<Verdict>> complete(InstanceId instance, Lane lane,
                                                 const std::vector<Completion>& completions,
-                                                WorkFlags flags = WorkFlags::none, std::stop_token stop = {}) = 0;
-  virtual Result<std::vector<Verdict>> fail(InstanceId instance, Lane lane, const std::vector<Failure>& failures,
+                                                WorkFlags flags = WorkFlags::none,
+                                                std::stop_token stop = {}) = 0;
+  virtual Result<std::vector<Verdict>> fail(InstanceId instance, Lane lane,
+                                            const std::vector<Failure>& failures,
                                             std::stop_token stop = {}) = 0;
   virtual Result<std::vector<Verdict>> renew(InstanceId instance, Lane lane, const std::vector<Held>& held,
                                              Duration lease = kLease, std::stop_token stop = {}) = 0;
@@ -107,6 +114,9 @@ class WorkCoordinator {
                                                std::stop_token stop = {}) = 0;
   // All that the instance holds, to be taken up again.
   virtual Result<std::vector<Work>> resume(InstanceId instance, std::stop_token stop = {}) = 0;
+  // Until there may be something to claim that was not there before. False: time is up, or it was stopped. A
+  // hint: whoever is not woken asks again after a while all the same.
+  virtual Result<bool> wait_for_work(Duration at_most, std::stop_token stop = {}) = 0;
   // The instance goes: what it holds is given back, unharmed and at once.
   virtual Status leave(InstanceId instance, std::stop_token stop = {}) = 0;
 };

@@ -61,19 +61,19 @@ begin
 end $$;
 comment on function wh_give_back is 'All that these instances hold can be claimed by others at once.';
 
-create function wh_evict_stale(stale_seconds integer) returns void
+create function wh_evict_stale(service integer, stale_seconds integer) returns void
 language plpgsql set search_path from current as $$
 declare
   gone uuid[];
 begin
   -- Looked at before anything is locked: nearly always there is nobody, and many ask.
   if not exists (select from wh_service_instances
-                 where last_heartbeat_at < now() - make_interval(secs => stale_seconds)) then
+                 where service_no = service and last_heartbeat_at < now() - make_interval(secs => stale_seconds)) then
     return;
   end if;
   with stale as (
     select instance_id from wh_service_instances
-    where last_heartbeat_at < now() - make_interval(secs => stale_seconds)
+    where service_no = service and last_heartbeat_at < now() - make_interval(secs => stale_seconds)
     order by instance_id for update skip locked
   ), removed as (
     delete from wh_service_instances i using stale where i.instance_id = stale.instance_id returning i.instance_id
@@ -84,7 +84,7 @@ begin
   if gone is not null then perform wh_give_back(gone, lost => true); end if;
 end $$;
 comment on function wh_evict_stale is
-  'Removes instances that have been silent for too long, leaves a tombstone for each and gives back what they held.';
+  'Removes instances of a service that have been silent for too long, leaves a tombstone for each and gives back what they held.';
 
 create function wh_heartbeat(
   instance uuid, service text, host text default '', process integer default 0, about jsonb default null,
@@ -116,7 +116,7 @@ begin
       where instance_id = instance;
     end if;
   end if;
-  perform wh_evict_stale(stale_seconds);
+  perform wh_evict_stale(wh_service_of(instance), stale_seconds);
   select s.rank, s.active into rank, active from wh_standing(instance, stale_seconds) s;
 end $$;
 comment on function wh_heartbeat is

@@ -108,7 +108,9 @@ begin
   select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
          (select array_agg(stream_no) from settled), (select array_agg(gone) from settled)
   into places, verdicts, streams, removed;
-  perform wh_settle(streams, removed, array_fill(false, array[cardinality(streams)]));
+  if streams is not null then
+    perform wh_settle(streams, removed, array_fill(false, array[cardinality(streams)]));
+  end if;
   return query select * from unnest(places, verdicts);
 end $$;
 comment on function wh_complete is
@@ -164,7 +166,7 @@ begin
   if array_position(removed, true) is not null then
     perform wh_bury(instance, service, in_lane, array_agg(i.id)) from unnest(ids, removed) as i(id, dies) where i.dies;
   end if;
-  perform wh_settle(streams, removed, parks);
+  if streams is not null then perform wh_settle(streams, removed, parks); end if;
   return query select * from unnest(places, verdicts);
 end $$;
 comment on function wh_fail is

@@ -90,35 +90,35 @@ begin
   return next row('standing', null, null, null, standing.rank, standing.active, null, null, null, null, null, null, null, null, null, null,
                   null, null, null, null, null, null, null, null)::wh_batch_row;
   return query
-  select (wh_verdict_row('outbox_completions', c.nth, c.verdict)).* from wh_complete_json(p_instance_id, 1::smallint, p_outbox_completions, keep) as c;
+  select v.* from wh_complete_json(p_instance_id, 1::smallint, p_outbox_completions, keep) as c, wh_verdict_row('outbox_completions', c.nth, c.verdict) as v;
   return query
-  select (wh_verdict_row('inbox_completions', c.nth, c.verdict)).* from wh_complete_json(p_instance_id, 2::smallint, p_inbox_completions, keep) as c;
+  select v.* from wh_complete_json(p_instance_id, 2::smallint, p_inbox_completions, keep) as c, wh_verdict_row('inbox_completions', c.nth, c.verdict) as v;
   return query
-  select (wh_verdict_row('outbox_failures', f.nth, f.verdict)).* from wh_fail_json(p_instance_id, 1::smallint, p_outbox_failures) as f;
+  select v.* from wh_fail_json(p_instance_id, 1::smallint, p_outbox_failures) as f, wh_verdict_row('outbox_failures', f.nth, f.verdict) as v;
   return query
-  select (wh_verdict_row('inbox_failures', f.nth, f.verdict)).* from wh_fail_json(p_instance_id, 2::smallint, p_inbox_failures) as f;
+  select v.* from wh_fail_json(p_instance_id, 2::smallint, p_inbox_failures) as f, wh_verdict_row('inbox_failures', f.nth, f.verdict) as v;
   return query
-  select (wh_verdict_row('receptor_completions', r.nth, r.verdict)).* from wh_receptors_json(p_instance_id, p_receptor_completions, false) as r;
+  select v.* from wh_receptors_json(p_instance_id, p_receptor_completions, false) as r, wh_verdict_row('receptor_completions', r.nth, r.verdict) as v;
   return query
-  select (wh_verdict_row('receptor_failures', r.nth, r.verdict)).* from wh_receptors_json(p_instance_id, p_receptor_failures, true) as r;
+  select v.* from wh_receptors_json(p_instance_id, p_receptor_failures, true) as r, wh_verdict_row('receptor_failures', r.nth, r.verdict) as v;
   return query
-  select (wh_verdict_row('perspective_completions', p.nth, p.verdict)).* from wh_record_perspectives(p_instance_id, p_perspective_completions, false) as p;
+  select v.* from wh_record_perspectives(p_instance_id, p_perspective_completions, false) as p, wh_verdict_row('perspective_completions', p.nth, p.verdict) as v;
   return query
-  select (wh_verdict_row('perspective_failures', p.nth, p.verdict)).* from wh_record_perspectives(p_instance_id, p_perspective_failures, true) as p;
+  select v.* from wh_record_perspectives(p_instance_id, p_perspective_failures, true) as p, wh_verdict_row('perspective_failures', p.nth, p.verdict) as v;
   if cardinality(p_renew_outbox_lease_ids) > 0 then
     return query
-    select (wh_verdict_row('renew_outbox', r.nth, r.verdict)).*
-    from wh_renew(p_instance_id, 1::smallint, p_renew_outbox_lease_ids, array_fill(null::bigint, array[cardinality(p_renew_outbox_lease_ids)]), p_lease_seconds) as r;
+    select v.*
+    from wh_renew(p_instance_id, 1::smallint, p_renew_outbox_lease_ids, array_fill(null::bigint, array[cardinality(p_renew_outbox_lease_ids)]), p_lease_seconds) as r, wh_verdict_row('renew_outbox', r.nth, r.verdict) as v;
   end if;
   if cardinality(p_renew_inbox_lease_ids) > 0 then
     return query
-    select (wh_verdict_row('renew_inbox', r.nth, r.verdict)).*
-    from wh_renew(p_instance_id, 2::smallint, p_renew_inbox_lease_ids, array_fill(null::bigint, array[cardinality(p_renew_inbox_lease_ids)]), p_lease_seconds) as r;
+    select v.*
+    from wh_renew(p_instance_id, 2::smallint, p_renew_inbox_lease_ids, array_fill(null::bigint, array[cardinality(p_renew_inbox_lease_ids)]), p_lease_seconds) as r, wh_verdict_row('renew_inbox', r.nth, r.verdict) as v;
   end if;
   return query
-  select (wh_verdict_row('new_outbox_messages', s.nth, s.verdict)).* from wh_store_json(p_instance_id, 1::smallint, p_new_outbox_messages, p_partition_count) as s;
+  select v.* from wh_store_json(p_instance_id, 1::smallint, p_new_outbox_messages, p_partition_count) as s, wh_verdict_row('new_outbox_messages', s.nth, s.verdict) as v;
   return query
-  select (wh_verdict_row('new_inbox_messages', s.nth, s.verdict)).* from wh_store_json(p_instance_id, 2::smallint, p_new_inbox_messages, p_partition_count) as s;
+  select v.* from wh_store_json(p_instance_id, 2::smallint, p_new_inbox_messages, p_partition_count) as s, wh_verdict_row('new_inbox_messages', s.nth, s.verdict) as v;
   return query
   select 'work', case w.lane when 1 then 'outbox' else 'inbox' end, null::integer, null::text, null::integer, null::integer,
          w.message_id, w.epoch, w.stream_id, w.partition_number, w.seq, w.target, w.message_type, w.envelope_type, w.event_data, w.metadata,
