@@ -99,7 +99,12 @@ Trouble Connection::broken(bool sent) const {
 }
 
 bool Connection::is_alive() {
-  return PQconsumeInput(connection_) == 1 && PQstatus(connection_) == CONNECTION_OK;
+  // A server that went down has left a last word and then the end, which is only found by reading on.
+  pollfd watched{PQsocket(connection_), POLLIN, 0};
+  while (PQstatus(connection_) == CONNECTION_OK && ::poll(&watched, 1, 0) > 0) {
+    if (PQconsumeInput(connection_) != 1) return false;
+  }
+  return PQstatus(connection_) == CONNECTION_OK;
 }
 
 Connection::Woken Connection::wait(bool to_write, std::int64_t timeout_ms) {
@@ -158,7 +163,10 @@ std::expected<pg_result*, Trouble> Connection::next_result(std::stop_token stop)
         return std::unexpected(
             Trouble{.message = "the database does not end a cancelled call", .sent = true});
       case Woken::readable:
-        if (PQconsumeInput(connection_) != 1) return std::unexpected(broken(true));
+        // What came before the end is still to be read.
+        if (PQconsumeInput(connection_) != 1 && PQisBusy(connection_) != 0)
+          return std::unexpected(broken(true));
+        if (PQstatus(connection_) != CONNECTION_OK) return PQgetResult(connection_);
     }
   }
 }
@@ -167,9 +175,11 @@ std::expected<pg_result*, Trouble> Connection::next_result(std::stop_token stop)
 std::expected<Rows, Trouble> Connection::take(std::stop_token stop) {
   auto result = next_result(stop);
   if (!result) return std::unexpected(result.error());
-  Rows rows(*result);
   if (!*result) return std::unexpected(broken(true));
-  if (auto end = next_result(stop); !end) return std::unexpected(end.error());
+  Rows rows(*result);
+  // A server that goes down says why before it hangs up, and that is the better word.
+  if (auto end = next_result(stop); !end)
+    return std::unexpected(is_success(*result) ? end.error() : trouble_of(*result));
   return rows;
 }
 
@@ -182,6 +192,7 @@ std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Ca
       auto prepared = take(stop);
       if (!prepared) return std::unexpected(prepared.error());
       if (!is_success(prepared->get())) prepared_.erase(calls[i].statement.name);
+      if (!is_success(prepared->get()) && !trouble) trouble = trouble_of(prepared->get());
     }
     auto rows = take(stop);
     if (!rows) return std::unexpected(rows.error());

@@ -73,7 +73,7 @@ create table wh_streams (
   unique (service_no, lane, stream_id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0);
-create index wh_streams_ready on wh_streams (service_no, lane, ready_at) where ready_at is not null;
+create index wh_streams_ready on wh_streams (service_no, lane, ready_at, stream_no) where ready_at is not null;
 create index wh_streams_owner on wh_streams (owner) where owner is not null;
 
 create table wh_messages (

@@ -36,7 +36,7 @@ begin
     select s.stream_no, s.partition_number, s.pending from wh_streams s
     where s.service_no = service and s.lane = in_lane and s.ready_at <= now()
       and (mod(s.partition_number, standing.active) = standing.rank or s.ready_at <= offered_until)
-    order by s.ready_at
+    order by s.ready_at, s.stream_no
     limit at_most.streams * 10
     for update skip locked
   loop
