@@ -68,8 +68,10 @@ Plan<std::vector<Result<Submitted>>> plan_submit_many(const SubmitMany& request)
   Command command("SUBMITMANY");
   command.add(request.queue).add(request.payloads.size());
   for (const std::string& payload : request.payloads) command.add(payload);
+  command.each("KEY", request.keys);
   add_options(command, request.options);
-  return {std::move(command), Safety::once, decode_submitted_many};
+  return {std::move(command), request.keys.empty() ? Safety::once : Safety::repeatable,
+          decode_submitted_many};
 }
 
 Plan<std::vector<Leased>> plan_lease(const Lease& request) {
@@ -206,6 +208,14 @@ ExchangeOptions exchange_options(const ClientOptions& options, std::optional<Err
       line.addresses.push_back(std::move(*address));
     } else if (!complaint) {
       complaint = std::move(address.error());
+    }
+  }
+  if (options.tls) {
+    auto loaded = TlsContext::load(*options.tls);
+    if (loaded) {
+      line.tls = std::move(*loaded);
+    } else {
+      complaint = std::move(loaded.error());
     }
   }
   if (options.addresses.empty()) complaint = {Errc::invalid_request, "the client was given no address"};

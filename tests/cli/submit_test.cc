@@ -74,13 +74,27 @@ TEST(SubmitCommand, ReadsTasksAsJsonAndTellsWhichLineIsWrong) {
   const AtServer at;
   const Said said = at.shell(
       R"(printf '%s\n' '{"queue":"a","payload":"x","key":"k","priority":9}' '{"payload":"y"}' '[' )"
-      R"('{"queue":"a","payload":"x","prority":1}' '{"payload_base64":"/w=="}' | baton submit b --ndjson --json)");
+      R"('{"queue":"a","payload":"x","prority":1}' '{"payload_base64":"/w=="}' '{"payload":"z","key":"no blanks"}' )"
+      R"(| baton submit b --ndjson --json)");
   EXPECT_EQ(said.exit_code, 1);
   EXPECT_TRUE(contains(said.output, R"("message":"no such argument: prority"},"line":4})")) << said.output;
   EXPECT_TRUE(contains(said.errors, "baton: line 3: INVALID_REQUEST: ")) << said.errors;
-  EXPECT_TRUE(contains(said.errors, "3 tasks submitted in 0.0 s, 2 were refused")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "\n3 tasks submitted in ")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, " s, 3 were refused\n")) << said.errors;
   const Said queues = at.shell("redis-cli -u redis://$0 QUEUES");
   EXPECT_TRUE(contains(queues.output, "\na\n") && contains(queues.output, "\nb\n")) << queues.output;
+}
+
+TEST(SubmitCommand, KeepsTheOptionsOfNeighboursApart) {
+  const AtServer at;
+  at.shell(
+      R"(printf '%s\n' '{"queue":"q","payload":"x","priority":1}' '{"queue":"q","payload":"x","priority":2}' )"
+      R"('{"queue":"r","payload":"x"}' | baton submit --ndjson)");
+  const Said list = at.baton({"task", "list", "--json"});
+  for (const char* part :
+       {R"("queue":"q","state":"waiting","priority":1)", R"("queue":"q","state":"waiting","priority":2)",
+        R"("queue":"r","state":"waiting","priority":0)"})
+    EXPECT_TRUE(contains(list.output, part)) << part << list.output;
 }
 
 TEST(SubmitCommand, TellsThatATaskItWaitedForHasNotEnded) {
@@ -136,6 +150,27 @@ TEST(ConnectionOptions, NeedsTheRightToken) {  // X4
   EXPECT_EQ(at.baton({"submit", "mail", "hello", "--token-file", token}).exit_code, 0);
   EXPECT_EQ(at.shell("BATON_TOKEN=$(cat " + token + ") baton submit mail hello").exit_code, 0);
   EXPECT_EQ(at.shell("BATON_TOKEN=wrong baton submit mail hello").exit_code, 77);
+}
+
+TEST(ConnectionOptions, SpeakTlsToACoordinatorThatWantsIt) {  // X4
+  const TemporaryDirectory temporary;
+  const std::string certificate = temporary.path() + "/cert.pem", key = temporary.path() + "/key.pem";
+  ASSERT_EQ(run_program({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=c", "-addext",
+                         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate})
+                .exit_code,
+            0);
+  const AtServer at({"--tls-certificate", certificate, "--tls-key", key});
+  EXPECT_EQ(at.baton({"submit", "mail", "hello", "--tls-ca", certificate}).exit_code, 0);
+  EXPECT_TRUE(begins(at.shell("seq 5000 | BATON_TLS_CA=" + certificate + " baton submit q --lines").errors,
+                     "5000 tasks"));
+  const Said plain = at.baton({"submit", "mail", "hello"});
+  EXPECT_EQ(plain.exit_code, 69);
+  EXPECT_TRUE(contains(plain.errors, "if it wants TLS, say --tls")) << plain.errors;
+  const Said unknown = at.baton({"submit", "mail", "hello", "--tls"});
+  EXPECT_EQ(unknown.exit_code, 77);
+  EXPECT_TRUE(contains(unknown.errors, "the coordinator's certificate is not accepted: self-signed"))
+      << unknown.errors;
 }
 
 }  // namespace
