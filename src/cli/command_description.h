@@ -11,6 +11,7 @@ struct OptionDescription {
   std::string value;               // what its value is called; empty for a flag
   std::string about;
   std::vector<std::string> choices;  // its values, if they are known
+  std::string heading;               // under which it stands in the help
   std::string usage;                 // of an argument: [payload]
 };
 

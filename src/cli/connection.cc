@@ -53,31 +53,39 @@ std::unexpected<Error> unreachable(Error error) {
   return std::unexpected(std::move(error));
 }
 
-// Somebody answers there, and in the right language.
-Status greet(const client::Address& address, const client::Endpoint& endpoint, Duration within) {
+bool uses_tls(const Connection& connection) {
+  return connection.tls || !connection.tls_files.ca.empty() || !connection.tls_files.certificate.empty();
+}
+
+enum class Language : bool { plain, tls };
+
+// Somebody answers there, and in the right language; with TLS that is the client's to find out.
+Status greet(const client::Address& address, const client::Endpoint& endpoint, Duration within,
+             Language language) {
   auto connecting = client::begin_connecting(endpoint);
   if (!connecting) return unreachable(std::move(connecting.error()));
   const Socket socket(*connecting);
   if (!socket.becomes(POLLOUT, within)) return unreachable(address, "no answer; is it the right host?");
   if (const int error = socket.trouble(); error != 0)
     return unreachable(unreachable(address, std::strerror(error)).error());
+  if (language == Language::tls) return {};
   char answer = 0;
   if (::send(socket.descriptor(), kPing.data(), kPing.size(), MSG_NOSIGNAL) < 0 ||
       !socket.becomes(POLLIN, within) || ::recv(socket.descriptor(), &answer, 1, 0) != 1)
-    return unreachable(address, "whoever listens there does not answer");
+    return unreachable(address, "whoever listens there does not answer; if it wants TLS, say --tls");
   if (answer == '+' || answer == '-') return {};  // an error is fine: it may want to know who we are first
   if (answer == 'H') return unreachable(address, "that is an HTTP port; the other one is wanted here");
-  return unreachable(address, "whoever listens there is no coordinator, or wants TLS");
+  return unreachable(address, "whoever listens there is no coordinator, or wants TLS: --tls");
 }
 
-Status greet(const std::string& text, Duration within) {
+Status greet(const std::string& text, Duration within, Language language) {
   auto address = client::parse_address(text);
   if (!address) return std::unexpected(address.error());
   auto endpoints = client::resolve(*address);
   if (!endpoints) return std::unexpected(endpoints.error());
   Status said = unreachable(*address, "the host has no address");
   for (const client::Endpoint& endpoint : *endpoints) {
-    said = greet(*address, endpoint, within);
+    said = greet(*address, endpoint, within, language);
     if (said) return said;
   }
   return said;
@@ -98,7 +106,7 @@ Result<std::string> read_token(const Connection& connection) {
 }  // namespace
 
 void add_connection_options(Command& command, Connection& connection) {
-  command.heading("Connection")
+  command.heading(kConnectionHeading)
       .options("--connect HOST:PORT", connection.addresses,
                "Where the coordinator is; several are tried in turn")
       .environment("BATON_CONNECT")
@@ -107,6 +115,14 @@ void add_connection_options(Command& command, Connection& connection) {
       .option("--user NAME", connection.user, "Whose token it is, if the coordinator has to be told")
       .environment("BATON_USER")
       .option("--token-file FILE", connection.token_file, "The token; else it is in $BATON_TOKEN")
+      .flag("--tls", connection.tls, "Use TLS; the options below mean it too")
+      .environment("BATON_TLS")
+      .option("--tls-ca FILE", connection.tls_files.ca,
+              "PEM: who may have signed the coordinator's certificate")
+      .environment("BATON_TLS_CA")
+      .option("--tls-certificate FILE", connection.tls_files.certificate,
+              "PEM: ours, for a coordinator that asks for it")
+      .option("--tls-key FILE", connection.tls_files.key, "Its key, PEM")
       .duration("--timeout TIME", connection.timeout, "How long one request may take");
 }
 
@@ -115,16 +131,24 @@ Result<std::unique_ptr<client::Client>> connect(const Connection& connection) {
   if (!token) return std::unexpected(token.error());
   Status reached;
   for (const std::string& address : connection.addresses) {
-    reached = greet(address, std::min(connection.timeout, kGreetingMax));
+    reached = greet(address, std::min(connection.timeout, kGreetingMax),
+                    uses_tls(connection) ? Language::tls : Language::plain);
     if (reached) break;
   }
   if (!reached) return std::unexpected(reached.error());
-  return std::make_unique<client::Client>(client::ClientOptions{.addresses = connection.addresses,
-                                                                .user = connection.user,
-                                                                .token = *token,
-                                                                .ns = connection.ns,
-                                                                .deadline = connection.timeout,
-                                                                .bytes_max = std::size_t{64} << 20});
+  client::ClientOptions options{.addresses = connection.addresses,
+                                .user = connection.user,
+                                .token = *token,
+                                .ns = connection.ns,
+                                .deadline = connection.timeout,
+                                .bytes_max = std::size_t{64} << 20};
+  if (uses_tls(connection)) options.tls = connection.tls_files;
+  return std::make_unique<client::Client>(options);
+}
+
+int with_client(const Connection& connection, Format format, const std::function<int(client::Client&)>& run) {
+  const auto client = connect(connection);
+  return client ? run(**client) : complain(client.error(), format);
 }
 
 }  // namespace baton::cli

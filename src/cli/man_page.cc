@@ -8,6 +8,7 @@
 
 #include "cli/command_line.h"
 #include "cli/completion.h"
+#include "cli/connection.h"
 
 namespace baton::cli {
 namespace {
@@ -49,10 +50,7 @@ std::string usage_of(const CommandDescription& command) {
 
 bool is_help(const OptionDescription& option) { return option.names.back() == "--help"; }
 // Those that every command has which talks to a coordinator are told once.
-bool is_common(const OptionDescription& option) {
-  constexpr std::string_view kCommon[] = {"--connect", "--namespace", "--user", "--token-file", "--timeout"};
-  return std::ranges::find(kCommon, option.names.back()) != std::end(kCommon);
-}
+bool is_common(const OptionDescription& option) { return option.heading == kConnectionHeading; }
 
 std::string option_text(const OptionDescription& option) {
   return fmt::format(".TP\n{}\n{}\n", names_of(option), literal(option.about));

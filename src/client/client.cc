@@ -208,6 +208,14 @@ ExchangeOptions exchange_options(const ClientOptions& options, std::optional<Err
       complaint = std::move(address.error());
     }
   }
+  if (options.tls) {
+    auto loaded = TlsContext::load(*options.tls);
+    if (loaded) {
+      line.tls = std::move(*loaded);
+    } else {
+      complaint = std::move(loaded.error());
+    }
+  }
   if (options.addresses.empty()) complaint = {Errc::invalid_request, "the client was given no address"};
   if (options.calls_max == 0 || options.bytes_max == 0 || options.waiting_connections_max == 0)
     complaint = {Errc::invalid_request, "a limit of the client is zero"};

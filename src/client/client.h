@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,18 @@
 
 namespace baton::client {
 
+// The coordinator has to show a certificate for the host it was called by.
+struct TlsOptions {
+  std::string ca;           // PEM: who may have signed it; empty: whom the system trusts
+  std::string certificate;  // PEM, with the chain behind it, and key: for a coordinator that asks for ours
+  std::string key;
+};
+
 struct ClientOptions {
   std::vector<std::string> addresses = {"127.0.0.1:7077"};  // HOST:PORT, tried in turn
   std::string user;                                         // with a token: who we are
   std::string token;
+  std::optional<TlsOptions> tls;
   std::string ns;                         // namespace; empty: the coordinator's default
   Duration deadline = seconds(30);        // of a call that names none, on top of what it waits on purpose
   Duration connect_timeout = seconds(5);  // for each address

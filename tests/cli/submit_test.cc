@@ -83,6 +83,18 @@ TEST(SubmitCommand, ReadsTasksAsJsonAndTellsWhichLineIsWrong) {
   EXPECT_TRUE(contains(queues.output, "\na\n") && contains(queues.output, "\nb\n")) << queues.output;
 }
 
+TEST(SubmitCommand, KeepsTheOptionsOfNeighboursApart) {
+  const AtServer at;
+  at.shell(
+      R"(printf '%s\n' '{"queue":"q","payload":"x","priority":1}' '{"queue":"q","payload":"x","priority":2}' )"
+      R"('{"queue":"r","payload":"x"}' | baton submit --ndjson)");
+  const Said list = at.baton({"task", "list", "--json"});
+  for (const char* part :
+       {R"("queue":"q","state":"waiting","priority":1)", R"("queue":"q","state":"waiting","priority":2)",
+        R"("queue":"r","state":"waiting","priority":0)"})
+    EXPECT_TRUE(contains(list.output, part)) << part << list.output;
+}
+
 TEST(SubmitCommand, TellsThatATaskItWaitedForHasNotEnded) {
   const AtServer at;
   const Said said = at.baton({"submit", "mail", "hello", "--wait", "--within", "50ms"});
@@ -136,6 +148,27 @@ TEST(ConnectionOptions, NeedsTheRightToken) {  // X4
   EXPECT_EQ(at.baton({"submit", "mail", "hello", "--token-file", token}).exit_code, 0);
   EXPECT_EQ(at.shell("BATON_TOKEN=$(cat " + token + ") baton submit mail hello").exit_code, 0);
   EXPECT_EQ(at.shell("BATON_TOKEN=wrong baton submit mail hello").exit_code, 77);
+}
+
+TEST(ConnectionOptions, SpeakTlsToACoordinatorThatWantsIt) {  // X4
+  const TemporaryDirectory temporary;
+  const std::string certificate = temporary.path() + "/cert.pem", key = temporary.path() + "/key.pem";
+  ASSERT_EQ(run_program({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=c", "-addext",
+                         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate})
+                .exit_code,
+            0);
+  const AtServer at({"--tls-certificate", certificate, "--tls-key", key});
+  EXPECT_EQ(at.baton({"submit", "mail", "hello", "--tls-ca", certificate}).exit_code, 0);
+  EXPECT_TRUE(begins(at.shell("seq 5000 | BATON_TLS_CA=" + certificate + " baton submit q --lines").errors,
+                     "5000 tasks"));
+  const Said plain = at.baton({"submit", "mail", "hello"});
+  EXPECT_EQ(plain.exit_code, 69);
+  EXPECT_TRUE(contains(plain.errors, "if it wants TLS, say --tls")) << plain.errors;
+  const Said unknown = at.baton({"submit", "mail", "hello", "--tls"});
+  EXPECT_EQ(unknown.exit_code, 77);
+  EXPECT_TRUE(contains(unknown.errors, "the coordinator's certificate is not accepted: self-signed"))
+      << unknown.errors;
 }
 
 }  // namespace
