@@ -84,7 +84,7 @@ class SlowSpeakers {
 double wait_for_calm(const Peer& peer) {
   const auto begin = std::chrono::steady_clock::now();
   const Load one{.connections = 1, .depth = 1, .life = {Step::submit}, .seconds = 0.1};
-  for (double p50_us = 0; p50_us == 0 || p50_us > 20'000;) p50_us = run_load(peer, one).p50_us;
+  for (double p50_us = 0; p50_us == 0 || p50_us > 20'000;) p50_us = run_load(scene.peer, one).p50_us;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
@@ -103,24 +103,25 @@ double median(std::vector<double> values) {
 
 struct Scene {
   std::string name;
-  std::vector<double> p50_us;
-  std::vector<double> memory_mb;
+  const Peer& peer;
+  std::vector<double> p50_us = {};
+  std::vector<double> memory_mb = {};
 };
 
-void measure(Scene& scene, const Peer& peer, double seconds) {
-  const Measured measured = run_load(peer, {.connections = 16,
-                                            .depth = 1,
-                                            .life = {Step::submit, Step::lease, Step::complete},
-                                            .seconds = seconds});
+void measure(Scene& scene, double seconds) {
+  const Measured measured = run_load(scene.peer, {.connections = 16,
+                                                  .depth = 1,
+                                                  .life = {Step::submit, Step::lease, Step::complete},
+                                                  .seconds = seconds});
   scene.p50_us.push_back(measured.p50_us);
-  scene.memory_mb.push_back(resident_mb(peer.process()));
+  scene.memory_mb.push_back(resident_mb(scene.peer.process()));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 7;
-  const double seconds = argc > 2 ? std::atof(argv[2]) : 0.7;
+  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
+  const double seconds = argc > 2 ? std::atof(argv[2]) : 0.3;
   const std::size_t idle = argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 10'000;
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
@@ -132,31 +133,29 @@ int main(int argc, char** argv) {
     return 1;
   }
 
-  // A server for each, since memory that was used once is not given back at once.
+  // A server for each, alike in all but its company.
   const TemporaryDirectory directory;
   const std::string program = std::filesystem::path(argv[0]).parent_path() / "baton";
-  const auto calm = start_baton(program, directory.path() + "/calm");
-  const auto harassed = start_baton(program, directory.path() + "/harassed");
-  Scene alone{"16 x 1 alone"}, beside_idle{fmt::format("beside {} idle ones", idle)},
-      beside_hostile{
-          fmt::format("beside {} that never read, {} that send a byte at a time", kHostile, kHostile)};
-  std::vector<double> floods_s;
+  const auto start = [&](const char* name) { return start_baton(program, directory.path() + "/" + name); };
+  const auto alone = start("alone"), popular = start("popular"), harassed = start("harassed");
+  const Crowd idle_ones(*popular, idle);
+  become_idle(idle_ones);
+  const Crowd never_read(*harassed, kHostile);
+  ask_and_never_read(never_read);
+  const SlowSpeakers slow(*harassed);
+  const double flood_s = wait_for_calm(*harassed);
+
+  std::vector<Scene> scenes{
+      {"16 x 1 alone", *alone},
+      {fmt::format("beside {} idle ones", idle), *popular},
+      {fmt::format("beside {} that never read, {} that send a byte at a time", kHostile, kHostile),
+       *harassed}};
   for (int round = 0; round < rounds; ++round) {
-    measure(alone, *calm, seconds);
-    {
-      const Crowd crowd(*calm, idle);
-      become_idle(crowd);
-      measure(beside_idle, *calm, seconds);
-    }
-    const Crowd never_read(*harassed, kHostile);
-    ask_and_never_read(never_read);
-    const SlowSpeakers slow(*harassed);
-    floods_s.push_back(wait_for_calm(*harassed));
-    measure(beside_hostile, *harassed, seconds);
+    for (std::size_t at = 0; at < scenes.size(); ++at)
+      measure(scenes[(at + static_cast<std::size_t>(round)) % scenes.size()], seconds);
   }
-  for (const Scene* scene : {&alone, &beside_idle, &beside_hostile})
-    fmt::print("{:<60} p50 {:>5.0f} us, {:.2f} x  {:>4.0f} MB\n", scene->name, median(scene->p50_us),
-               median(scene->p50_us) / median(alone.p50_us), median(scene->memory_mb));
-  fmt::print("until the questions that nobody hears the answers of were dealt with: {:.1f} s\n",
-             median(floods_s));
+  for (const Scene& scene : scenes)
+    fmt::print("{:<60} p50 {:>5.0f} us, {:.2f} x  {:>4.0f} MB\n", scene.name, median(scene.p50_us),
+               median(scene.p50_us) / median(scenes[0].p50_us), median(scene.memory_mb));
+  fmt::print("until the questions that nobody hears the answers of were dealt with: {:.1f} s\n", flood_s);
 }
