@@ -5,6 +5,22 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS baton RUNTIME COMPONENT program)
 
+# The man page and what shells complete are the program's own words.
+set(baton_documents ${CMAKE_BINARY_DIR}/documents)
+add_custom_command(OUTPUT ${baton_documents}/baton.1
+                   COMMAND ${CMAKE_COMMAND} -E make_directory ${baton_documents}
+                   COMMAND baton man > ${baton_documents}/baton.1
+                   COMMAND baton completion bash > ${baton_documents}/baton
+                   COMMAND baton completion zsh > ${baton_documents}/_baton
+                   COMMAND baton completion fish > ${baton_documents}/baton.fish
+                   BYPRODUCTS ${baton_documents}/baton ${baton_documents}/_baton ${baton_documents}/baton.fish
+                   DEPENDS baton VERBATIM)
+add_custom_target(documents ALL DEPENDS ${baton_documents}/baton.1)
+install(FILES ${baton_documents}/baton.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
+install(FILES ${baton_documents}/baton DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
+install(FILES ${baton_documents}/_baton DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT program)
+install(FILES ${baton_documents}/baton.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
+
 # Two sets, so that a client's program needs neither Boost nor fmt.
 set(baton_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/baton)
 set(baton_client_libraries base wire client)

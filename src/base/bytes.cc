@@ -6,17 +6,6 @@ namespace baton {
 
 static_assert(std::endian::native == std::endian::little, "the formats are read in place, as little-endian");
 
-void ByteWriter::varint(std::uint64_t value) {
-  std::byte encoded[10];
-  std::size_t length = 0;
-  while (value >= 0x80) {
-    encoded[length++] = static_cast<std::byte>(value | 0x80);
-    value >>= 7;
-  }
-  encoded[length++] = static_cast<std::byte>(value);
-  raw({encoded, length});
-}
-
 void ByteWriter::zigzag(std::int64_t value) {
   varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
 }

@@ -49,7 +49,10 @@ class ByteWriter {
     out_.resize(at + sizeof value);
     store(out_.data() + at, value);
   }
-  void varint(std::uint64_t value);   // 7 bits a byte, least significant first
+  void varint(std::uint64_t value) {  // 7 bits a byte, least significant first
+    for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<std::byte>(value | 0x80));
+    out_.push_back(static_cast<std::byte>(value));
+  }
   void zigzag(std::int64_t value);    // signed, small magnitudes short
   void text(std::string_view value);  // varint length, then the bytes
   void raw(ByteView value) { out_.insert(out_.end(), value.begin(), value.end()); }

@@ -3,15 +3,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+
+#include "cli/duration_text.h"
 
 namespace baton::cli {
 namespace {
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done, 1 it could not be done and the message says why, 64 the command line makes no "
-    "sense.\n"
-    "The `log` commands have more: baton log verify --help.";
+    "Exit codes: 0 done, 1 it could not be done and the message says why, 2 a task that was waited for "
+    "failed,\n"
+    "3 it has not ended yet, 64 the command line makes no sense, 66 the input cannot be read, 69 no "
+    "coordinator\n"
+    "could be reached, 75 no answer came, 77 not allowed. The `log` commands have others: baton log verify "
+    "--help.";
 
 std::uint64_t parse_number(const std::string& name, const std::string& text, std::uint64_t min,
                            std::uint64_t max) {
@@ -26,6 +32,52 @@ std::uint64_t parse_number(const std::string& name, const std::string& text, std
   }
   return number;
 }
+
+Duration parse_time(const std::string& name, const std::string& text) {
+  const auto duration = parse_duration(text);
+  if (!duration)
+    throw CLI::ValidationError(
+        fmt::format("{}: '{}' is no time such as 250ms, 30s, 5m or 1h30m", name, text));
+  return *duration;
+}
+
+// "-j,--jobs N": the names of an option, and what its value is called.
+struct Named {
+  explicit Named(std::string_view text)
+      : names(text.substr(0, text.find(' '))), value(text.substr(std::min(names.size() + 1, text.size()))) {}
+  std::string long_name() const { return names.substr(names.rfind(',') + 1); }  // npos + 1 is 0
+
+  std::string names;
+  std::string value;
+};
+
+constexpr const char* kRest = "--";  // in place of the name of a value: the words behind this
+
+// Names, then what it is, then in brackets what holds if it is not given.
+class Layout final : public CLI::Formatter {
+ public:
+  Layout() { column_width(30); }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    return option->get_type_size() == 0 || option->get_type_name().empty() || is_rest(option)
+               ? ""
+               : " " + option->get_type_name();
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string otherwise = option->get_default_str();
+    if (!option->get_envname().empty())
+      otherwise =
+          fmt::format("${}{}{}", option->get_envname(), otherwise.empty() ? "" : ", else ", otherwise);
+    if (otherwise.empty()) return option->get_description();
+    return fmt::format("{} [{}]", option->get_description(), otherwise);
+  }
+  std::string make_option_usage(const CLI::Option* option) const override {
+    return is_rest(option) ? "-- " + option->get_name() + "..." : CLI::Formatter::make_option_usage(option);
+  }
+
+ private:
+  static bool is_rest(const CLI::Option* option) { return option->get_type_name() == kRest; }
+};
 
 // The words that lead to a command, as they were typed.
 std::string path_of(const CLI::App* app) {
@@ -42,27 +94,118 @@ const CLI::App* first_confused(const CLI::App* app) {
 
 }  // namespace
 
-Command& Command::argument(const char* name, std::string& value, const char* description) {
-  entry_->app->add_option(name, value, description)->required()->type_name("");
+Command& Command::added(CLI::Option* option, const std::string& value_name) {
+  option->type_name(value_name);
+  if (!entry_->heading.empty()) option->group(entry_->heading);
+  entry_->last = option;
   return *this;
 }
 
+Command& Command::argument(const char* name, std::string& value, const char* description) {
+  return added(entry_->app->add_option(name, value, description)->required());
+}
+
+Command& Command::optional_argument(const char* name, std::optional<std::string>& value,
+                                    const char* description) {
+  return added(entry_->app->add_option(name, value, description));
+}
+
+Command& Command::arguments(const char* name, std::vector<std::string>& values, const char* description) {
+  return added(entry_->app->add_option(name, values, description)->required());
+}
+
+Command& Command::choice_argument(const char* name, std::string& value, const std::vector<std::string>& among,
+                                  const char* description) {
+  choice(name, value, among, description);
+  entry_->last->required();
+  return *this;
+}
+
+Command& Command::rest(const char* name, std::vector<std::string>& words, const char* description) {
+  entry_->rest = &words;
+  return added(entry_->app->add_option(name, words, description), kRest);
+}
+
 Command& Command::option(const char* name, std::string& value, const char* description) {
-  entry_->app->add_option(name, value, description)->capture_default_str();
+  const Named named(name);
+  return added(entry_->app->add_option(named.names, value, description)->capture_default_str(), named.value);
+}
+
+Command& Command::option(const std::string& name, std::optional<std::string>& value,
+                         const std::string& description, const std::string& otherwise) {
+  const Named named(name);
+  return added(entry_->app->add_option(named.names, value, description)->default_str(otherwise), named.value);
+}
+
+Command& Command::options(const char* name, std::vector<std::string>& values, const char* description) {
+  const Named named(name);
+  auto* option = entry_->app->add_option(named.names, values, description);
+  option->allow_extra_args(false)->delimiter(',')->default_str(fmt::format("{}", fmt::join(values, ",")));
+  return added(option, named.value);
+}
+
+// An option that is read by `parse`, which is told its name and what was given for it.
+Command& Command::parsed(const char* name, const char* description, const std::string& otherwise,
+                         std::function<void(const std::string&, const std::string&)> parse) {
+  const Named named(name);
+  auto* option = entry_->app->add_option_function<std::string>(
+      named.names, [=](const std::string& text) { parse(named.long_name(), text); }, description);
+  return added(option->default_str(otherwise), named.value);
+}
+
+Command& Command::choice(const char* name, std::string& value, const std::vector<std::string>& among,
+                         const char* description) {
+  parsed(name, description, value, [=, &value](const std::string& option, const std::string& text) {
+    if (std::ranges::find(among, text) == among.end())
+      throw CLI::ValidationError(fmt::format("{}: '{}' is none of {}", option, text, fmt::join(among, ", ")));
+    value = text;
+  });
+  entry_->choices[entry_->last] = among;
   return *this;
 }
 
 Command& Command::number(const char* name, std::uint64_t& value, const char* description, std::uint64_t min,
                          std::uint64_t max) {
-  const auto parse = [=, &value](const std::string& text) { value = parse_number(name, text, min, max); };
-  entry_->app->add_option_function<std::string>(name, parse, description)
-      ->type_name("NUMBER")
-      ->default_str(std::to_string(value));
-  return *this;
+  return parsed(name, description, std::to_string(value), [=, &value](const auto& option, const auto& text) {
+    value = parse_number(option, text, min, max);
+  });
+}
+
+Command& Command::number(const char* name, std::uint32_t& value, const char* description, std::uint32_t max) {
+  return parsed(name, description, std::to_string(value), [=, &value](const auto& option, const auto& text) {
+    value = static_cast<std::uint32_t>(parse_number(option, text, 0, max));
+  });
+}
+
+Command& Command::number(const char* name, std::optional<std::uint32_t>& value, const char* description,
+                         std::uint32_t max) {
+  return parsed(name, description, {}, [=, &value](const auto& option, const auto& text) {
+    value = static_cast<std::uint32_t>(parse_number(option, text, 0, max));
+  });
+}
+
+Command& Command::duration(const char* name, Duration& value, const char* description) {
+  const std::string otherwise = value.ms == 0 ? "" : duration_text(value);
+  return parsed(name, description, otherwise,
+                [&value](const auto& option, const auto& text) { value = parse_time(option, text); });
+}
+
+Command& Command::duration(const char* name, std::optional<Duration>& value, const char* description) {
+  return parsed(name, description, {},
+                [&value](const auto& option, const auto& text) { value = parse_time(option, text); });
 }
 
 Command& Command::flag(const char* name, bool& value, const char* description) {
-  entry_->app->add_flag(name, value, description);
+  return added(entry_->app->add_flag(name, value, description));
+}
+
+Command& Command::environment(const std::string& variable) {
+  entry_->last->envname(variable);
+  return *this;
+}
+
+Command& Command::heading(const char* text) {
+  entry_->heading = text;
   return *this;
 }
 
@@ -77,12 +220,12 @@ Command& Command::run(std::function<int()> what) {
 }
 
 CommandLine::CommandLine(int argc, char** argv)
-    : argc_(argc),
-      argv_(argv),
+    : words_(argv, argv + argc),
       app_(std::make_unique<CLI::App>("baton coordinates work on machines that may die at any moment.")) {
   app_->name("baton");
   app_->set_version_flag("--version", BATON_VERSION);
   app_->require_subcommand(1);
+  app_->formatter(std::make_shared<Layout>());
 }
 
 CommandLine::~CommandLine() = default;
@@ -106,10 +249,47 @@ Command CommandLine::command(const std::string& name, const char* description) {
   return Command(entry);
 }
 
+CommandDescription CommandLine::describe() const { return describe(app_.get()); }
+
+CommandDescription CommandLine::describe(const CLI::App* app) const {
+  const Layout layout;
+  CommandDescription made{.path = path_of(app), .about = app->get_description(), .footer = app->get_footer()};
+  for (std::size_t at = 0; (at = made.footer.find(program(), at)) != std::string::npos; at += 5)
+    made.footer.replace(at, program().size(), "baton");
+  for (const CLI::Option* option : app->get_options()) {
+    OptionDescription one{.about = layout.make_option_desc(option), .heading = option->get_group()};
+    for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
+    if (const std::string value = layout.make_option_opts(option); !value.empty())
+      one.value = value.substr(1);
+    for (const auto& command : commands_) {
+      if (const auto among = command->choices.find(option); among != command->choices.end())
+        one.choices = among->second;
+    }
+    if (option->get_positional()) one.usage = layout.make_option_usage(option);
+    (option->get_positional() ? made.arguments : made.options).push_back(std::move(one));
+  }
+  for (const CLI::App* sub : app->get_subcommands({})) made.commands.push_back(describe(sub));
+  return made;
+}
+
+// The parser would take what is behind "--" for arguments like those before it.
+void CommandLine::cut_off_rest() {
+  const auto dashes = std::ranges::find(words_, kRest);
+  if (dashes == words_.end() || words_.size() < 2) return;
+  for (const auto& command : commands_) {
+    if (command->rest == nullptr || command->app->get_name() != words_[1]) continue;
+    command->rest->assign(dashes + 1, words_.end());
+    words_.erase(dashes, words_.end());
+    return;
+  }
+}
+
 int CommandLine::run() {
   app_->footer(kExitCodes);
+  cut_off_rest();
   try {
-    app_->parse(argc_, argv_);
+    app_->parse(std::vector<std::string>(words_.rbegin(), words_.rend() - 1));  // it wants the last one first
   } catch (const CLI::Success& asked) {
     return app_->exit(asked);  // for help, or for the version
   } catch (const CLI::ArgumentMismatch& error) {
@@ -121,7 +301,10 @@ int CommandLine::run() {
     return complain(error.what());
   }
   for (const auto& command : commands_) {
-    if (command->app->parsed()) return command->run();
+    if (!command->app->parsed()) continue;
+    if (command->rest != nullptr && command->rest->empty())
+      return complain("what to run is missing behind --");
+    return command->run();
   }
   return complain("a command is missing");
 }

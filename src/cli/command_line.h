@@ -3,6 +3,7 @@
 //
 //   Command verify = line.command("log verify", "Checks every byte and replays every entry");
 //   verify.argument("directory", options->directory, "Data directory");
+//   verify.option("--from LSN", options->from, "First entry to print");
 //   verify.run([options] { return log_verify(*options); });
 //
 // A family of commands adds itself from its own file (add_log_commands and the like); main() lists the
@@ -12,13 +13,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/time.h"
+#include "cli/command_description.h"
+
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace baton::cli {
 
@@ -28,10 +35,33 @@ inline constexpr int kExitUsage = 64;  // EX_USAGE: the command line makes no se
 class Command {
  public:
   Command& argument(const char* name, std::string& value, const char* description);  // has to be given
+  Command& optional_argument(const char* name, std::optional<std::string>& value, const char* description);
+  Command& arguments(const char* name, std::vector<std::string>& values,
+                     const char* description);  // 1 or more
+  Command& choice_argument(const char* name, std::string& value, const std::vector<std::string>& among,
+                           const char* description);
+  Command& rest(const char* name, std::vector<std::string>& words, const char* description);  // behind "--"
+
+  // An option is named as in the help: "--data DIR", "-j,--jobs N".
   Command& option(const char* name, std::string& value, const char* description);
+  Command& option(const std::string& name, std::optional<std::string>& value, const std::string& description,
+                  const std::string& otherwise);
+  Command& options(const char* name, std::vector<std::string>& values,
+                   const char* description);  // any number
+  Command& choice(const char* name, std::string& value, const std::vector<std::string>& among,
+                  const char* description);
   Command& number(const char* name, std::uint64_t& value, const char* description, std::uint64_t min = 0,
                   std::uint64_t max = UINT64_MAX);
+  Command& number(const char* name, std::uint32_t& value, const char* description,
+                  std::uint32_t max = UINT32_MAX);
+  Command& number(const char* name, std::optional<std::uint32_t>& value, const char* description,
+                  std::uint32_t max = UINT32_MAX);
+  Command& duration(const char* name, Duration& value, const char* description);  // 250ms, 30s, 5m, 1h30m, 2d
+  Command& duration(const char* name, std::optional<Duration>& value, const char* description);
   Command& flag(const char* name, bool& value, const char* description);
+
+  Command& environment(const std::string& variable);  // where the last option comes from if it is not given
+  Command& heading(const char* text);                 // the options from here on stand under it in the help
   Command& footer(const std::string& text);  // examples, exit codes: what stands at the end of its help
   Command& run(std::function<int()> what);
 
@@ -39,9 +69,16 @@ class Command {
   friend class CommandLine;
   struct Entry {
     CLI::App* app = nullptr;
+    CLI::Option* last = nullptr;
+    std::string heading;
+    std::vector<std::string>* rest = nullptr;
+    std::map<const CLI::Option*, std::vector<std::string>> choices;
     std::function<int()> run;
   };
   explicit Command(Entry& entry) : entry_(&entry) {}
+  Command& parsed(const char* name, const char* description, const std::string& otherwise,
+                  std::function<void(const std::string& option, const std::string& text)> parse);
+  Command& added(CLI::Option* option, const std::string& value_name = {});
   Entry* entry_;
 };
 
@@ -56,17 +93,20 @@ class CommandLine {
   void group(const char* name, const char* description);
   Command command(const std::string& name, const char* description);
   // As the user called it, for examples that can be copied.
-  std::string program() const { return argv_[0]; }
+  std::string program() const { return words_.front(); }
 
+  // All commands added so far, as if the program had been called "baton".
+  CommandDescription describe() const;
   // Reads the arguments and runs the command they name. Returns the exit code.
   int run();
 
  private:
+  CommandDescription describe(const CLI::App* app) const;
   CLI::App* parent_of(const std::string& name, std::string& last_word);
+  void cut_off_rest();
   int complain(const std::string& what);
 
-  const int argc_;
-  char** const argv_;
+  std::vector<std::string> words_;  // of the command line, the program's name first
   std::unique_ptr<CLI::App> app_;
   std::vector<std::unique_ptr<Command::Entry>> commands_;
 };

@@ -180,9 +180,9 @@ void add_demo_command(CommandLine& line) {
   auto options = std::make_shared<DemoOptions>();
   options->program = line.program();
   line.command("demo", "Runs tasks through workers that crash, and shows every log entry")
-      .option("--data", options->directory, "Data directory, made if need be")
-      .number("--tasks", options->tasks, "Tasks to submit", 1, 100'000)
-      .number("--workers", options->workers, "Workers at a time", 1, 64)
+      .option("--data DIR", options->directory, "Data directory, made if need be")
+      .number("--tasks N", options->tasks, "Tasks to submit", 1, 100'000)
+      .number("--workers N", options->workers, "Workers at a time", 1, 64)
       .footer("Example: " + options->program + " demo --data data --tasks 12")
       .run([options] { return run_demo(*options); });
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/command_line.h"
+#include "cli/complaint.h"
 #include "core/event_codec.h"
 #include "engine/backup.h"
 #include "engine/describe.h"
@@ -25,8 +26,7 @@ constexpr int kExitUnreadable = 74;  // EX_IOERR
 
 int complain(const LogOptions& options, const Error& error, int exit_code = kExitUnreadable) {
   if (options.json) {
-    fmt::print("{{\"error\":{},\"message\":{}}}\n", engine::json_string(word(error.code)),
-               engine::json_string(error.message));
+    fmt::print("{}\n", json_of(error).whole());
   }
   // An error of the system names its file already.
   const bool named = error.message.find(options.directory) != std::string::npos;
@@ -260,8 +260,8 @@ void add_log_commands(CommandLine& line) {
       program + " log verify data");
 
   auto [dump, dumped] = add("dump", "Prints the entries", log_dump);
-  dump.number("--from", dumped->from, "First entry to print");
-  dump.number("--to", dumped->to, "Last entry to print, 0 for all");
+  dump.number("--from LSN", dumped->from, "First entry to print");
+  dump.number("--to LSN", dumped->to, "Last entry to print, 0 for all");
   dump.footer("Example: " + program + " log dump data --from 100 --to 120");
 
   auto [stat, counted] = add("stat", "Sizes and counts", log_stat);

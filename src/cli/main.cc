@@ -7,10 +7,18 @@
 #include <cstring>
 #include <system_error>
 
+#include "cli/bench.h"
 #include "cli/command_line.h"
 #include "cli/demo.h"
 #include "cli/log_commands.h"
+#include "cli/man_page.h"
+#include "cli/queue_commands.h"
 #include "cli/serve.h"
+#include "cli/stats.h"
+#include "cli/submit.h"
+#include "cli/task_commands.h"
+#include "cli/top.h"
+#include "cli/work.h"
 
 namespace {
 
@@ -33,9 +41,17 @@ int complain_of_output(const char* why) {
 int run(int argc, char** argv) {
   using namespace baton::cli;
   CommandLine line(argc, argv);
-  add_demo_command(line);
   add_serve_command(line);
+  add_submit_command(line);
+  add_work_command(line);
+  add_task_commands(line);
+  add_queue_commands(line);
+  add_stats_commands(line);
+  add_top_command(line);
+  add_bench_command(line);
   add_log_commands(line);
+  add_demo_command(line);
+  add_document_commands(line);
   return line.run();
 }
 

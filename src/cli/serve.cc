@@ -2,8 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <fstream>
+#include <map>
 #include <memory>
+#include <optional>
+#include <sstream>
 
 #include "cli/command_line.h"
 #include "server/access.h"
@@ -11,6 +17,8 @@
 
 namespace baton::cli {
 namespace {
+
+constexpr std::uint16_t kDefaultPort = 7077;
 
 Result<server::Address> parse_address(const std::string& text) {
   const std::size_t colon = text.rfind(':');
@@ -29,12 +37,49 @@ int complain(const Error& error) {
   return 1;
 }
 
-void print_what_to_try(const server::Server& server) {
-  const auto port = server.address().port;
+void print_what_to_try(const server::Server& server, const ServeOptions& options) {
+  const std::string where = fmt::format(" --connect 127.0.0.1:{}", server.address().port);
+  const std::string connect = server.address().port == kDefaultPort ? "" : where;
   fmt::print("try, from another terminal:\n");
-  fmt::print("  redis-cli -p {} SUBMIT mail hello\n", port);
-  fmt::print("  redis-cli -p {} LEASE worker-1 mail\n", port);
+  fmt::print("  {} submit{} mail hello\n", options.program, connect);
+  fmt::print("  {} work{} mail --drain -- tr a-z A-Z\n", options.program, connect);
+  fmt::print("  {} task list{}\n", options.program, connect);
   fmt::print("  curl -s http://127.0.0.1:{}/v1/queues\n", server.http_address()->port);
+}
+
+// On the command line a setting is --connections-max, in the environment BATON_CONNECTIONS_MAX.
+std::string as_option(std::string name) {
+  std::ranges::replace(name, '_', '-');
+  return "--" + name;
+}
+std::string as_variable(const std::string& name) {
+  std::string variable = "BATON_";
+  for (const char letter : name)
+    variable += static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  return variable;
+}
+
+// What was given, before it is known to make sense.
+struct Given {
+  std::string config;
+  std::map<std::string, std::optional<std::string>>
+      settings;  // by name, from the environment or the command line
+};
+
+Status read(const Settings& settings, const Given& given) {
+  if (!given.config.empty()) {
+    std::ifstream file(given.config);
+    std::ostringstream text;
+    if (!file || !(text << file.rdbuf()))
+      return failure(Errc::not_found, fmt::format("{} cannot be read, or is empty", given.config));
+    if (auto set = read_settings(settings, text.str(), given.config); !set) return set;
+  }
+  for (const auto& [name, value] : given.settings) {
+    if (!value) continue;
+    if (auto set = settings.find(name)->set(*value); !set)
+      return failure(Errc::invalid_request, fmt::format("{}: {}", as_option(name), set.error().message));
+  }
+  return {};
 }
 
 }  // namespace
@@ -44,8 +89,9 @@ int run_serve(const ServeOptions& options) {
   if (!address) return complain(address.error());
   auto http = parse_address(options.http);
   if (!http) return complain(http.error());
-  server::ServerOptions serve{.directory = options.directory, .listen = *address, .http = *http};
-  serve.tokens = options.tokens;
+  server::ServerOptions serve = options.server;
+  serve.listen = *address;
+  serve.http = *http;
   if (!options.tls.certificate.empty() || !options.tls.key.empty() || !options.tls.client_ca.empty())
     serve.tls = options.tls;
   auto opened = server::Server::open(std::move(serve));
@@ -54,9 +100,9 @@ int run_serve(const ServeOptions& options) {
   const RecoverySummary& recovery = server.recovery();
   fmt::print("baton {} serves RESP on {}:{} and HTTP on {}:{}\n", BATON_VERSION, server.address().host,
              server.address().port, server.http_address()->host, server.http_address()->port);
-  fmt::print("data in {}; recovered in {} ms ({} entries replayed)\n", options.directory, recovery.took.ms,
-             recovery.replayed);
-  if (options.tokens.empty() && options.tls.certificate.empty()) print_what_to_try(server);
+  fmt::print("data in {}; recovered in {} ms ({} entries replayed)\n", options.server.directory,
+             recovery.took.ms, recovery.replayed);
+  if (options.server.tokens.empty() && options.tls.certificate.empty()) print_what_to_try(server, options);
   std::fflush(stdout);
   if (auto done = server.run(); !done) return complain(done.error());
   fmt::print("stopped, everything is on disk\n");
@@ -77,23 +123,38 @@ int run_token(const std::string& name, const std::string& allowed) {
 void add_serve_command(CommandLine& line) {
   // The closure that runs the command shares the options with the parser that fills them.
   auto options = std::make_shared<ServeOptions>();
-  line.command("serve", "Serves clients and workers")
-      .option("--data", options->directory, "Data directory, made if need be")
-      .option("--listen", options->listen, "Where to listen for the Redis protocol, HOST:PORT")
-      .option("--http", options->http, "Where to listen for HTTP, HOST:PORT")
-      .option("--tokens", options->tokens, "File of names, tokens and what each may do; see `baton token`")
-      .option("--tls-certificate", options->tls.certificate,
-              "Certificate chain, PEM; clients then have to use TLS")
-      .option("--tls-key", options->tls.key, "Its key, PEM")
-      .option("--tls-client-ca", options->tls.client_ca,
-              "Clients have to show a certificate signed by one of these")
-      .footer("Example: " + line.program() + " serve --data data --listen 127.0.0.1:7077")
-      .run([options] { return run_serve(*options); });
+  auto settings = std::make_shared<Settings>(settings_of(*options));
+  auto given = std::make_shared<Given>();
+  options->program = line.program();
+  Command serve = line.command("serve", "Serves clients and workers");
+  for (const Setting& setting : settings->all()) {
+    serve
+        .option(as_option(setting.name) + " " + setting.value_name, given->settings[setting.name],
+                setting.about, setting.otherwise)
+        .environment(as_variable(setting.name));
+  }
+  serve
+      .option("--config FILE", given->config,
+              "Settings in TOML, with the names of the options: tls_key = \"key.pem\"")
+      .environment("BATON_CONFIG")
+      .footer(
+          "The command line has the last word, then the environment, then the file.\n\n"
+          "Exit codes: 0 stopped as asked, 1 it could not serve and the message says why, 64 a setting makes "
+          "no sense.\n\n"
+          "Example: " +
+          line.program() + " serve --data data --listen 127.0.0.1:7077")
+      .run([options, settings, given] {
+        if (auto done = read(*settings, *given); !done) {
+          fmt::print(stderr, "baton: {}\nbaton serve --help lists the settings\n", done.error().message);
+          return kExitUsage;
+        }
+        return run_serve(*options);
+      });
   auto name = std::make_shared<std::string>();
   auto allowed = std::make_shared<std::string>("default=all");
   line.command("token", "Makes a token, and the line about it for the file of `baton serve --tokens`")
       .argument("name", *name, "Whose it is")
-      .option("--allow", *allowed,
+      .option("--allow TEXT", *allowed,
               "NAMESPACE=submit,work,query,admin or NAMESPACE=all, several in quotes; * is every one")
       .footer("Example: " + line.program() + " token ci --allow 'default=submit,query' >> tokens")
       .run([name, allowed] { return run_token(*name, *allowed); });

@@ -163,6 +163,14 @@ Plan<QueuePage> plan_queues(const QueueQuery& query) {
   return {std::move(command), Safety::query, decode_queues};
 }
 
+Plan<WorkerPage> plan_workers(const WorkerQuery& query) {
+  Command command("WORKERS");
+  command.option("COUNT", query.count).option("CURSOR", query.cursor);
+  return {std::move(command), Safety::query, decode_workers};
+}
+
+Plan<Stats> plan_stats() { return {Command("STATS"), Safety::query, decode_stats}; }
+
 Plan<std::uint64_t> plan_heartbeat(const Heartbeat& heartbeat) {
   Command command("HEARTBEAT");
   command.add(heartbeat.worker).option_if(heartbeat.capacity > 0, "CAPACITY", heartbeat.capacity);
@@ -198,6 +206,14 @@ ExchangeOptions exchange_options(const ClientOptions& options, std::optional<Err
       line.addresses.push_back(std::move(*address));
     } else if (!complaint) {
       complaint = std::move(address.error());
+    }
+  }
+  if (options.tls) {
+    auto loaded = TlsContext::load(*options.tls);
+    if (loaded) {
+      line.tls = std::move(*loaded);
+    } else {
+      complaint = std::move(loaded.error());
     }
   }
   if (options.addresses.empty()) complaint = {Errc::invalid_request, "the client was given no address"};
@@ -372,6 +388,10 @@ Result<TaskPage> Client::tasks(const TaskQuery& query, Duration deadline) {
 Result<QueuePage> Client::queues(const QueueQuery& query, Duration deadline) {
   return calls_->ask(plan_queues(query), deadline);
 }
+Result<WorkerPage> Client::workers(const WorkerQuery& query, Duration deadline) {
+  return calls_->ask(plan_workers(query), deadline);
+}
+Result<Stats> Client::stats(Duration deadline) { return calls_->ask(plan_stats(), deadline); }
 Result<std::uint64_t> Client::heartbeat(const Heartbeat& heartbeat, Duration deadline) {
   return calls_->ask(plan_heartbeat(heartbeat), deadline);
 }
@@ -435,6 +455,12 @@ void Client::tasks(const TaskQuery& query, Callback<TaskPage> done, Duration dea
 }
 void Client::queues(const QueueQuery& query, Callback<QueuePage> done, Duration deadline) {
   calls_->start(plan_queues(query), std::move(done), deadline);
+}
+void Client::workers(const WorkerQuery& query, Callback<WorkerPage> done, Duration deadline) {
+  calls_->start(plan_workers(query), std::move(done), deadline);
+}
+void Client::stats(Callback<Stats> done, Duration deadline) {
+  calls_->start(plan_stats(), std::move(done), deadline);
 }
 void Client::heartbeat(const Heartbeat& heartbeat, Callback<std::uint64_t> done, Duration deadline) {
   calls_->start(plan_heartbeat(heartbeat), std::move(done), deadline);

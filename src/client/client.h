@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,10 +30,18 @@
 
 namespace baton::client {
 
+// The coordinator has to show a certificate for the host it was called by.
+struct TlsOptions {
+  std::string ca;           // PEM: who may have signed it; empty: whom the system trusts
+  std::string certificate;  // PEM, with the chain behind it, and key: for a coordinator that asks for ours
+  std::string key;
+};
+
 struct ClientOptions {
   std::vector<std::string> addresses = {"127.0.0.1:7077"};  // HOST:PORT, tried in turn
   std::string user;                                         // with a token: who we are
   std::string token;
+  std::optional<TlsOptions> tls;
   std::string ns;                         // namespace; empty: the coordinator's default
   Duration deadline = seconds(30);        // of a call that names none, on top of what it waits on purpose
   Duration connect_timeout = seconds(5);  // for each address
@@ -78,6 +87,8 @@ class Client {
   Result<Task> wait(const std::string& task, Duration wait, Duration deadline = {});  // for its end
   Result<TaskPage> tasks(const TaskQuery& query, Duration deadline = {});
   Result<QueuePage> queues(const QueueQuery& query = {}, Duration deadline = {});
+  Result<WorkerPage> workers(const WorkerQuery& query = {}, Duration deadline = {});
+  Result<Stats> stats(Duration deadline = {});
   Result<std::uint64_t> heartbeat(const Heartbeat& heartbeat, Duration deadline = {});  // leases it holds
   Status pause(const std::string& queue, Duration deadline = {});
   Status resume(const std::string& queue, Duration deadline = {});
@@ -103,6 +114,8 @@ class Client {
   void wait(const std::string& task, Duration wait, Callback<Task> done, Duration deadline = {});
   void tasks(const TaskQuery& query, Callback<TaskPage> done, Duration deadline = {});
   void queues(const QueueQuery& query, Callback<QueuePage> done, Duration deadline = {});
+  void workers(const WorkerQuery& query, Callback<WorkerPage> done, Duration deadline = {});
+  void stats(Callback<Stats> done, Duration deadline = {});
   void heartbeat(const Heartbeat& heartbeat, Callback<std::uint64_t> done, Duration deadline = {});
   void pause(const std::string& queue, Callback<void> done, Duration deadline = {});
   void resume(const std::string& queue, Callback<void> done, Duration deadline = {});

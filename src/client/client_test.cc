@@ -137,6 +137,18 @@ TEST(Client, HasEveryVerb) {
   EXPECT_EQ(client.get(anew->task)->view.dead_reason, "cancelled");
 
   EXPECT_EQ(*client.heartbeat({.worker = "w", .capacity = 2, .capabilities = {"gpu"}}), 0u);
+  const auto workers = client.workers();
+  ASSERT_TRUE(workers) << workers.error().message;
+  ASSERT_EQ(workers->workers.size(), 1u);
+  EXPECT_EQ(workers->workers.front().capacity, 2u);
+  EXPECT_EQ(workers->workers.front().capabilities, "gpu");
+  EXPECT_TRUE(workers->workers.front().silent_for);
+  const auto stats = client.stats();
+  ASSERT_TRUE(stats) << stats.error().message;
+  EXPECT_FALSE(stats->version.empty());
+  EXPECT_EQ(stats->ns, "default");
+  EXPECT_EQ(stats->in_namespace.completed, 1u);
+  EXPECT_GT(stats->flushes, 0u);
   EXPECT_TRUE(client.pause("q"));
   auto queues = client.queues();
   ASSERT_EQ(queues->queues.size(), 1u);

@@ -105,6 +105,16 @@ Result<TaskView> decode_view(const RespValue& reply) {
   return view;
 }
 
+TaskCounts decode_counts(const RespValue& reply) {
+  Members members(reply);
+  return {.queues = members.number("queues"),
+          .waiting = members.number("waiting"),
+          .leased = members.number("leased"),
+          .completed = members.number("completed"),
+          .failed = members.number("failed"),
+          .dead = members.number("dead")};
+}
+
 Result<std::vector<Leased>> decode_tasks(const RespValue& list) {
   if (auto error = refusal(list)) return std::unexpected(std::move(*error));
   if (list.type != Type::array) return puzzled();
@@ -234,6 +244,54 @@ Result<QueuePage> decode_queues(const RespValue& reply) {
   }
   if (!members.ok()) return puzzled();
   return page;
+}
+
+Result<WorkerPage> decode_workers(const RespValue& reply) {
+  Members members(reply);
+  WorkerPage page{.cursor = members.number("cursor")};
+  for (const RespValue& item : members.list("workers").items) {
+    Members worker(item);
+    WorkerView& view = page.workers.emplace_back(WorkerView{.worker = worker.text("worker"),
+                                                            .leases = worker.number("leases"),
+                                                            .capacity = worker.number("capacity"),
+                                                            .capabilities = worker.text("capabilities")});
+    if (item.find("silent_ms") != nullptr) view.silent_for = worker.duration("silent_ms");
+    if (!worker.ok()) return puzzled();
+  }
+  if (!members.ok()) return puzzled();
+  return page;
+}
+
+Result<Stats> decode_stats(const RespValue& reply) {
+  Members members(reply);
+  Members server(members.value("server"));
+  Members here(members.value("namespace"));
+  Stats stats{
+      .lsn = members.number("lsn"),
+      .version = server.text("version"),
+      .uptime = server.duration("uptime_ms"),
+      .epoch = server.number("epoch"),
+      .recovery = server.duration("recovery_ms"),
+      .memory_bytes = server.number("memory_bytes"),
+      .connections_resp = server.number("connections_resp"),
+      .connections_http = server.number("connections_http"),
+      .workers = server.number("workers"),
+      .leases = server.number("leases"),
+      .commands = server.number("commands"),
+      .refusals = server.number("refusals"),
+      .durable_lag = server.number("durable_lag"),
+      .flushes = server.number("flushes"),
+      .flush_p50_us = server.number("flush_p50_us"),
+      .flush_p99_us = server.number("flush_p99_us"),
+      .flushed_entries = server.number("flushed_entries"),
+      .flushed_bytes = server.number("flushed_bytes"),
+      .batch_entries = server.number("batch_entries"),
+      .tasks = decode_counts(members.value("tasks")),
+      .ns = here.text("name"),
+      .in_namespace = decode_counts(members.value("namespace")),
+  };
+  if (!members.ok() || !server.ok() || !here.ok()) return puzzled();
+  return stats;
 }
 
 Result<std::uint64_t> decode_leases(const RespValue& reply) {

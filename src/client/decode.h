@@ -17,6 +17,8 @@ Status decode_accepted(const wire::RespValue& reply);
 Result<Task> decode_task(const wire::RespValue& reply);
 Result<TaskPage> decode_page(const wire::RespValue& reply);
 Result<QueuePage> decode_queues(const wire::RespValue& reply);
+Result<WorkerPage> decode_workers(const wire::RespValue& reply);
+Result<Stats> decode_stats(const wire::RespValue& reply);
 Result<std::uint64_t> decode_leases(const wire::RespValue& reply);
 Result<std::uint64_t> decode_purged(const wire::RespValue& reply);
 // A push that tells of a lost lease; nothing if it tells of something else.

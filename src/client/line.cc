@@ -49,7 +49,8 @@ Line::Line(const LineOptions& options, const Tells& tells)
 Line::~Line() { disconnect(); }
 
 bool Line::wants_to_write() const {
-  return state_ == State::connecting || (state_ != State::closed && !output_.empty());
+  if (state_ == State::closed || state_ == State::connecting) return state_ == State::connecting;
+  return tls_ ? !tls_->output().empty() : !output_.empty();
 }
 
 std::int64_t Line::wakes_at() const {
@@ -94,6 +95,7 @@ void Line::connected(std::int64_t now) {
   if (error != 0) return broke(options_.addresses[address_].text() + ": " + std::strerror(error), now);
   state_ = State::greeting;
   blocked_ = false;
+  if (options_.tls) tls_ = options_.tls->begin(options_.addresses[address_].host);
   output_ = options_.greeting;
   given_ = output_.size();
   taken_ = taken_calls_ = 0;
@@ -111,7 +113,7 @@ void Line::read(std::int64_t now) {
       return broke(got == 0 ? "the coordinator closed the connection" : std::string(std::strerror(errno)),
                    now);
     heard_at_ = now;
-    input_.append(bytes, static_cast<std::size_t>(got));
+    if (!take_bytes({bytes, static_cast<std::size_t>(got)})) return;
     std::string_view rest = input_;
     for (;;) {
       const RespValueParser::Found found = parser_->parse(rest);
@@ -127,6 +129,22 @@ void Line::read(std::int64_t now) {
     input_.erase(0, input_.size() - rest.size());
     if (static_cast<std::size_t>(got) < sizeof bytes) return;
   }
+}
+
+// False if that was the end of the connection.
+bool Line::take_bytes(std::string_view bytes) {
+  if (!tls_) {
+    input_ += bytes;
+    return true;
+  }
+  const Status taken = tls_->receive(bytes, input_);
+  if (taken) return true;
+  if (taken.error().code == Errc::closed) {
+    broke(taken.error().message, now_ms());
+  } else {
+    turned_away(taken.error());
+  }
+  return false;
 }
 
 void Line::take_in(RespValue value) {
@@ -147,18 +165,20 @@ void Line::take_in(RespValue value) {
 
 void Line::greeted(const RespValue& reply) {
   if (reply.type == RespValue::Type::error) {
-    const Error error = error_of(reply);
-    broke(options_.addresses[address_].text() + ": " + error.message, now_ms());
-    if (is_lasting(reply)) {
-      for (const CallPtr& call : std::exchange(pending_, {})) {
-        if (!call->is_settled()) tells_.settle(*call, std::unexpected(error));
-      }
-    }
-    return;
+    if (is_lasting(reply)) return turned_away(error_of(reply));
+    return broke(options_.addresses[address_].text() + ": " + error_of(reply).message, now_ms());
   }
   if (--greetings_missing_ > 0) return;
   state_ = State::open;
   endpoints_.clear();
+}
+
+// It would happen again, so nobody waits for a better answer.
+void Line::turned_away(const Error& error) {
+  broke(options_.addresses[address_].text() + ": " + error.message, now_ms());
+  for (const CallPtr& call : std::exchange(pending_, {})) {
+    if (!call->is_settled()) tells_.settle(*call, std::unexpected(error));
+  }
 }
 
 void Line::write_out(Call& call, std::int64_t now) {
@@ -186,20 +206,39 @@ void Line::send(std::int64_t now) {
           call->wait > Duration{} ? std::max<std::int64_t>(call->wait_until - now, 0) : 0;
       sent_.push_back({.call = std::move(call), .end = given_, .due = now + waits + options_.silence_max.ms});
     }
-    if (output_.empty() || blocked_) return;
-    const ssize_t took = ::send(socket_, output_.data(), output_.size(), MSG_NOSIGNAL);
-    if (took < 0 && errno == EINTR) continue;
-    if (took < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      blocked_ = true;
-      return;
-    }
-    if (took < 0) return broke(std::strerror(errno), now);
-    output_.erase(0, static_cast<std::size_t>(took));
-    taken_ += static_cast<std::uint64_t>(took);
+    if (!send_out(now)) return;
     // A command of which the system has not taken every byte is never whole on the other side.
     while (taken_calls_ < sent_.size() && sent_[taken_calls_].end <= taken_)
       sent_[taken_calls_++].call->was_sent = true;
   }
+}
+
+// False if there is nothing to send, or nobody takes it for now.
+bool Line::send_out(std::int64_t now) {
+  if (tls_ && tls_->output().size() < kOutputBytesMax) {
+    // Of what is encrypted nobody can tell where a command ends, so all of it counts as taken when any of it
+    // is.
+    taken_ += output_.size();
+    tls_->send(output_);
+    taken_ -= output_.size();  // what was not said yet
+  }
+  std::string& bytes = tls_ ? tls_->output() : output_;
+  if (bytes.empty() || blocked_) return false;
+  ssize_t took = -1;
+  do {
+    took = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  } while (took < 0 && errno == EINTR);
+  if (took < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    blocked_ = true;
+    return false;
+  }
+  if (took < 0) {
+    broke(std::strerror(errno), now);
+    return false;
+  }
+  bytes.erase(0, static_cast<std::size_t>(took));
+  if (!tls_) taken_ += static_cast<std::uint64_t>(took);
+  return true;
 }
 
 // What was sent and may be repeated goes out again first, in the order in which it was sent.
@@ -241,6 +280,7 @@ void Line::broke(const std::string& why, std::int64_t now) {
 void Line::disconnect() {
   if (socket_ >= 0) ::close(std::exchange(socket_, -1));
   state_ = State::closed;
+  tls_.reset();
   sent_.clear();
   output_.clear();
   input_.clear();

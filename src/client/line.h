@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
@@ -17,13 +18,15 @@
 
 #include "client/address.h"
 #include "client/call.h"
+#include "client/tls.h"
 
 namespace baton::client {
 
 struct LineOptions {
   std::vector<Address> addresses;
-  std::string greeting;       // commands to begin with
-  std::size_t greetings = 0;  // replies to them
+  std::shared_ptr<TlsContext> tls;  // null: none; all lines of a client share it
+  std::string greeting;             // commands to begin with
+  std::size_t greetings = 0;        // replies to them
   Duration connect_timeout;
   Duration silence_max;
   Duration backoff_min;
@@ -77,8 +80,11 @@ class Line {
   void take_in(wire::RespValue value);
   void greeted(const wire::RespValue& reply);
   void send(std::int64_t now);
+  bool send_out(std::int64_t now);
+  bool take_bytes(std::string_view bytes);
   void write_out(Call& call, std::int64_t now);
   void broke(const std::string& why, std::int64_t now);
+  void turned_away(const Error& error);
   void disconnect();
 
   const LineOptions& options_;
@@ -97,9 +103,10 @@ class Line {
   std::deque<CallPtr> pending_;
   std::deque<Sent> sent_;  // or about to be: their bytes are in output_
   std::string output_;
-  std::uint64_t given_ = 0;      // bytes in this connection's output so far
-  std::uint64_t taken_ = 0;      // of them, by the system
-  std::size_t taken_calls_ = 0;  // so many of sent_, as a whole
+  std::unique_ptr<TlsFilter> tls_;  // between these and the socket, if there is TLS
+  std::uint64_t given_ = 0;         // bytes in this connection's output so far
+  std::uint64_t taken_ = 0;         // of them, by the system
+  std::size_t taken_calls_ = 0;     // so many of sent_, as a whole
   std::string input_;
   std::size_t greetings_missing_ = 0;
   std::unique_ptr<wire::RespValueParser> parser_;

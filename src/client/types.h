@@ -24,6 +24,7 @@ struct TaskOptions {
   std::optional<std::uint32_t> jitter_percent;
   std::optional<std::uint32_t> max_attempts;
   std::optional<Duration> max_hold;
+  friend bool operator==(const TaskOptions&, const TaskOptions&) = default;
 };
 struct Submit {
   std::string queue;
@@ -140,6 +141,54 @@ struct QueueQuery {
 struct QueuePage {
   std::vector<QueueView> queues;
   std::string cursor;  // of the next page; empty: this is the last
+};
+struct WorkerView {
+  std::string worker;
+  std::uint64_t leases = 0;
+  std::uint64_t capacity = 0;  // 0: any number
+  std::string capabilities;
+  std::optional<Duration> silent_for;  // none: it was not heard of since the coordinator's start
+};
+struct WorkerQuery {
+  std::uint32_t count = 1000;
+  std::uint64_t cursor = 0;
+};
+struct WorkerPage {
+  std::vector<WorkerView> workers;
+  std::uint64_t cursor = 0;  // of the next page; 0: this is the last
+};
+struct TaskCounts {
+  std::uint64_t queues = 0;
+  std::uint64_t waiting = 0;
+  std::uint64_t leased = 0;
+  std::uint64_t completed = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t dead = 0;
+};
+// How the coordinator is doing. Counts are since its start, so two of these give a rate.
+struct Stats {
+  std::uint64_t lsn = 0;
+  std::string version;
+  Duration uptime;
+  std::uint64_t epoch = 0;
+  Duration recovery;  // how long the start took
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t connections_resp = 0;
+  std::uint64_t connections_http = 0;
+  std::uint64_t workers = 0;
+  std::uint64_t leases = 0;
+  std::uint64_t commands = 0;
+  std::uint64_t refusals = 0;
+  std::uint64_t durable_lag = 0;  // entries recorded and not yet on disk
+  std::uint64_t flushes = 0;
+  std::uint64_t flush_p50_us = 0;
+  std::uint64_t flush_p99_us = 0;
+  std::uint64_t flushed_entries = 0;
+  std::uint64_t flushed_bytes = 0;
+  std::uint64_t batch_entries = 0;  // in a flush, on average
+  TaskCounts tasks;                 // in all namespaces
+  std::string ns;
+  TaskCounts in_namespace;
 };
 struct Heartbeat {
   std::string worker;

@@ -100,6 +100,9 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
     if (options_.trouble) options_.trouble(error);
   }
   Lease order(std::size_t count, Duration wait) const;
+  std::size_t wanted() const {
+    return options_.tasks_max == 0 ? idle_ : std::min<std::size_t>(idle_, options_.tasks_max - counts_.begun);
+  }
 
   Client& client_;
   const WorkerOptions options_;
@@ -167,7 +170,7 @@ void Worker::Shift::fetch() {
   for (;;) {
     changed_.wait(lock, [&] { return drains_ || idle_ > 0; });
     if (drains_) return;
-    const std::size_t count = idle_;
+    const std::size_t count = wanted();
     lock.unlock();
     auto leased = client_.lease(order(count, options_.wait));
     if (!leased) report(leased.error());
@@ -175,6 +178,7 @@ void Worker::Shift::fetch() {
     if (!leased && leased.error().code != Errc::outcome_unknown) {
       changed_.wait_for(lock, std::chrono::milliseconds(kPause.ms), [&] { return drains_; });
     } else if (leased) {
+      const bool has_nothing = leased->empty() && running_.empty() && taken_.empty();
       std::vector<Leased> unwanted;  // because we drain, or because it is more than we asked for
       for (Leased& task : *leased) {
         if (drains_ || idle_ == 0) {
@@ -187,6 +191,7 @@ void Worker::Shift::fetch() {
       changed_.notify_all();
       lock.unlock();
       release(unwanted);
+      if (has_nothing && options_.idle) options_.idle();
       lock.lock();
     }
   }
@@ -246,8 +251,9 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
   } else {
     {
       const std::lock_guard lock(mutex_);
-      ++counts_.begun;
+      if (++counts_.begun == options_.tasks_max) drains_ = true;
     }
+    if (is_draining()) changed_.notify_all();
     const auto result = handle(job, stop);
     bool is_lost = false;
     {
@@ -259,12 +265,19 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
       // Nobody wants it.
     } else if (result) {
       next = complete(place, *result);
+    } else if (result.error().code == Errc::closed) {
+      release({task});
     } else {
       fail(place, failed_with(result.error()));
     }
   }
-  const std::lock_guard lock(mutex_);
-  running_.erase(place);
+  bool was_last = false;
+  {
+    const std::lock_guard lock(mutex_);
+    running_.erase(place);
+    was_last = running_.empty() && drains_ && counts_.begun == options_.tasks_max;
+  }
+  if (was_last && options_.idle) options_.idle();
   return next;
 }
 

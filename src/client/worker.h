@@ -5,11 +5,12 @@
 //   (*worker)->drain();
 //
 // A handler returns the result, or an error: the attempt has failed and is tried again as the task's policy
-// says; after INVALID_REQUEST, TOO_LARGE or UNSUPPORTED_VERSION, which no repetition mends, it is final. One
-// that throws has failed with what it threw. The stop token tells it that its lease was lost or the task
-// cancelled: then nobody wants the result, and what it returns is dropped. If the process dies, the leases
-// expire and somebody else gets the tasks; whatever a handler does to the outside world may thus happen more
-// than once, and the fence is there to tell.
+// says; after INVALID_REQUEST, TOO_LARGE or UNSUPPORTED_VERSION, which no repetition mends, it is final;
+// after CLOSED the task is given back as if it had not been taken. One that throws has failed with what it
+// threw. The stop token tells it that its lease was lost or the task cancelled: then nobody wants the result,
+// and what it returns is dropped. If the process dies, the leases expire and somebody else gets the tasks;
+// whatever a handler does to the outside world may thus happen more than once, and the fence is there to
+// tell.
 #pragma once
 
 #include <cstddef>
@@ -42,6 +43,10 @@ struct WorkerOptions {
   Duration ttl = seconds(30);  // of the leases; they are extended after a third of it
   Duration wait = seconds(2);  // for a task, before asking again; a drain may take as long
   Duration heartbeat = seconds(10);
+  std::uint64_t tasks_max = 0;  // to be begun, then it drains of its own accord; 0: any number
+  // Told, now and again, that there is nothing to do: no task came and none is under way. May be empty; on
+  // any thread, so it must neither block nor drain.
+  std::function<void()> idle;
   // Told of what went wrong and was no handler's doing; may be empty. On any thread, so it must neither block
   // nor drain.
   std::function<void(const Error&)> trouble;

@@ -353,6 +353,46 @@ TEST(Worker, GivesBackWhatItDidNotBegin) {
 }
 
 // X2: kill -9 of the server under a busy worker. Nothing is done twice, nothing is left.
+TEST(Worker, GivesBackATaskWhoseHandlerSaysClosed) {
+  Site site;
+  const std::string task = site.submit("x");
+  const auto refuse = [](const Job&, const std::stop_token&) -> Result<std::string> {
+    return failure(Errc::closed, "not now");
+  };
+  const auto worker = site.worker({.handlers = {{"q", refuse}}, .tasks_max = 1});
+  EXPECT_TRUE(eventually([&] { return worker->counts().released == 1; }));
+  const auto seen = site.client.get(task);
+  ASSERT_TRUE(seen);
+  EXPECT_EQ(seen->view.state, "waiting");
+  EXPECT_EQ(seen->view.failures, 0u);
+}
+
+TEST(Worker, DrainsOfItsOwnAccordAfterSoManyTasks) {
+  Site site;
+  for (int i = 0; i < 10; ++i) site.submit("x");
+  std::atomic<bool> is_idle = false;
+  const auto worker =
+      site.worker({.slots = 2, .handlers = {{"q", echo}}, .tasks_max = 3, .idle = [&] { is_idle = true; }});
+  EXPECT_TRUE(eventually([&] { return is_idle.load(); }));
+  EXPECT_TRUE(worker->is_draining());
+  worker->drain();
+  EXPECT_EQ(worker->counts().completed, 3u);
+}
+
+TEST(Worker, TellsWhenThereIsNothingToDo) {
+  Site site;
+  for (int i = 0; i < 10; ++i) site.submit("x");
+  std::atomic<std::uint64_t> done_when_idle = 0;
+  Worker* self = nullptr;
+  std::atomic<bool> is_known = false;
+  const auto worker = site.worker({.handlers = {{"q", echo}}, .idle = [&] {
+                                     if (is_known) done_when_idle = self->counts().completed;
+                                   }});
+  self = worker.get();
+  is_known = true;
+  EXPECT_TRUE(eventually([&] { return done_when_idle == 10; }));
+}
+
 TEST(Worker, GoesOnWhenTheServerIsKilledAndComesBack) {
   Site site;
   Proxy proxy(site.server.port());

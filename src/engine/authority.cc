@@ -256,7 +256,7 @@ bool Authority::handle(Item& item) {
 }
 
 void Authority::deliver() {
-  engine_->release([&](Answer answer) {
+  engine_->release([&](Answer&& answer) {
     callers_.front()(std::move(answer));
     callers_.pop_front();
   });

@@ -25,7 +25,7 @@ namespace baton::engine {
 
 class Authority {
  public:
-  using Done = std::function<void(Answer)>;
+  using Done = std::function<void(Answer&&)>;
 
   // Recovers, and records all that expired meanwhile. From then on `wake` is called, on any thread, when
   // there is a reason for a turn.

@@ -127,16 +127,15 @@ void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {
   answers_.push_back(std::move(given));
 }
 
-void Engine::release(const std::function<void(Answer)>& deliver) {
+void Engine::release(const std::function<void(Answer&&)>& deliver) {
   const core::Lsn durable = mutant(Mutant::m1_reply_before_flush) ? state_.last : log_.durable();
   const auto early = [](const Answer& answer) {
     return mutant(Mutant::m22_renewal_told_before_durable) && answer.reply &&
            std::holds_alternative<core::Extended>(*answer.reply);
   };
   while (!answers_.empty() && (answers_.front().lsn <= durable || early(answers_.front()))) {
-    Answer next = std::move(answers_.front());
+    deliver(std::move(answers_.front()));
     answers_.pop_front();
-    deliver(std::move(next));
   }
 }
 

@@ -72,7 +72,7 @@ class Engine {
   bool seal();
 
   // Hands out the answers that may leave, in order.
-  void release(const std::function<void(Answer)>& deliver);
+  void release(const std::function<void(Answer&&)>& deliver);
   bool has_waiting_answers() const { return !answers_.empty(); }
 
   void admit(Admission admission);

@@ -36,11 +36,6 @@ void FileLog::stop_threads() {
   if (preparer_.joinable()) preparer_.join();
 }
 
-bool FileLog::has_room() const {
-  const std::lock_guard lock(mutex_);
-  return writer_->has_room();
-}
-
 bool FileLog::awaits_successor() {
   const std::lock_guard lock(mutex_);
   const Successor& successor = writer_->successor();
@@ -50,7 +45,9 @@ bool FileLog::awaits_successor() {
 
 Place FileLog::append(std::uint16_t type, Instant time, ByteView body) {
   const std::lock_guard lock(mutex_);
-  return writer_->append(type, time, body);
+  const Place place = writer_->append(type, time, body);
+  has_room_.store(writer_->has_room(), std::memory_order_relaxed);
+  return place;
 }
 
 Headroom FileLog::headroom() const {
@@ -108,6 +105,7 @@ void FileLog::flush_all(std::unique_lock<std::mutex>& lock) {
 bool FileLog::flush_next(std::unique_lock<std::mutex>& lock) {
   auto flush = error_ || stopping_ ? std::nullopt : writer_->begin_flush();
   if (!flush) return false;
+  has_room_.store(true, std::memory_order_relaxed);  // a new batch fills from here on
   lock.unlock();
   const std::uint64_t began = now_us();
   const Status done = writer_->perform(*flush);

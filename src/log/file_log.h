@@ -26,7 +26,7 @@ class FileLog final : public Log {
   // Without close() this is a crash as far as the log is concerned: what was not flushed is gone.
   ~FileLog() override;
 
-  bool has_room() const override;
+  bool has_room() const override { return has_room_.load(std::memory_order_relaxed); }
   Place append(std::uint16_t type, Instant time, ByteView body) override;
   void start_flush() override;
   Lsn last() const override { return writer_->last(); }  // only the loop's own thread changes it
@@ -62,6 +62,7 @@ class FileLog final : public Log {
   std::unique_ptr<LogWriter> writer_;
   std::function<void()> wake_;
   std::atomic<Lsn> durable_;
+  std::atomic<bool> has_room_ = true;  // asked before every request, so without the lock
   FlushStats stats_;
 
   mutable std::mutex mutex_;  // guards the writer's appending side and everything below

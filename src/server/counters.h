@@ -1,21 +1,37 @@
 // What happened since the start, counted for operators. One thread counts.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <map>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/time.h"
 
 namespace baton::server {
 
+// Counts under names that live for ever. They are few, and a name mostly lies where it lay the last time.
+class Tally {
+ public:
+  std::uint64_t& operator[](std::string_view name) {
+    for (auto& [known, count] : counts_) {
+      if (known.data() == name.data() || known == name) return count;
+    }
+    return counts_.emplace_back(name, 0).second;
+  }
+  auto begin() const { return counts_.begin(); }
+  auto end() const { return counts_.end(); }
+
+ private:
+  std::vector<std::pair<std::string_view, std::uint64_t>> counts_;
+};
+
 struct Counters {
   Instant since;
-  std::map<std::string_view, std::uint64_t> commands;    // by verb; the names live for ever
-  std::map<std::string_view, std::uint64_t> rejections;  // by code
-  std::map<std::string_view, std::uint64_t> entries;     // by event
-  std::uint64_t connections_resp = 0;                    // open now
+  Tally commands;                      // by verb
+  Tally rejections;                    // by code
+  Tally entries;                       // by event
+  std::uint64_t connections_resp = 0;  // open now
   std::uint64_t connections_http = 0;
   std::uint64_t sessions = 0;  // of the Redis protocol, begun ever; numbers them
   std::uint64_t connections_total = 0;

@@ -60,7 +60,7 @@ void Desk::ask(Operation& operation, std::size_t index, core::Request& request) 
   }
   ++operation.outstanding_;
   // Two words, so that it needs no memory of its own.
-  const auto done = [index, at = &operation](engine::Answer answer) {
+  const auto done = [index, at = &operation](engine::Answer&& answer) {
     Desk& desk = *at->desk_;
     if (!answer.reply) ++desk.counters.rejections[word(answer.reply.error().code)];
     if (at->audited_ != 0) desk.audited(*at, answer);

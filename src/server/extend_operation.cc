@@ -10,7 +10,7 @@ void ExtendOperation::begin(Desk& desk) {
   desk.ask(*this, 0, request);
 }
 
-void ExtendOperation::answered(Desk& desk, std::size_t, engine::Answer answer) {
+void ExtendOperation::answered(Desk& desk, std::size_t, engine::Answer&& answer) {
   answer_ = std::move(answer);
   if (!answer_.reply) return;
   const auto* many = std::get_if<core::ExtendedMany>(&*answer_.reply);

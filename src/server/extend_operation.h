@@ -16,7 +16,7 @@ class ExtendOperation final : public Operation {
       : ns_(std::move(ns)), items_(std::move(items)), is_many_(is_many) {}
 
   void begin(Desk& desk) override;
-  void answered(Desk& desk, std::size_t, engine::Answer answer) override;
+  void answered(Desk& desk, std::size_t, engine::Answer&& answer) override;
   void write(ReplyWriter& reply) override;
 
  private:

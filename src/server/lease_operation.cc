@@ -28,7 +28,7 @@ void LeaseOperation::ask(Desk& desk) {
   }
 }
 
-void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer answer) {
+void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer&& answer) {
   lsn_ = answer.lsn;
   if (index == kCompletion) {
     completed_ = std::move(answer);

@@ -21,7 +21,7 @@ class LeaseOperation final : public Operation {
       : order_(std::move(order)), completes_(std::move(completes)) {}
 
   void begin(Desk& desk) override;
-  void answered(Desk& desk, std::size_t index, engine::Answer answer) override;
+  void answered(Desk& desk, std::size_t index, engine::Answer&& answer) override;
   void fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) override;
   void wake(Desk& desk, bool time_is_up) override;
   void abandoned(Desk& desk) override;

@@ -44,7 +44,7 @@ class Operation {
 
   // Asks the desk for whatever is needed.
   virtual void begin(Desk& desk) = 0;
-  virtual void answered(Desk&, std::size_t /*index*/, engine::Answer) {}
+  virtual void answered(Desk&, std::size_t /*index*/, engine::Answer&&) {}
   virtual void look(engine::Engine&) {}
   virtual void looked(Desk&) {}  // and what was seen is durable
   virtual void fetched(Desk&, std::size_t /*index*/, Result<Bytes>) {}

@@ -15,7 +15,7 @@ class RequestOperation : public Operation {
   explicit RequestOperation(core::Request request) : request_(std::move(request)) {}
 
   void begin(Desk& desk) override { desk.ask(*this, 0, request_); }
-  void answered(Desk&, std::size_t, engine::Answer answer) override { answer_ = std::move(answer); }
+  void answered(Desk&, std::size_t, engine::Answer&& answer) override { answer_ = std::move(answer); }
   void write(ReplyWriter& reply) override;
 
  private:
@@ -28,7 +28,7 @@ class ManyRequestsOperation : public Operation {
   explicit ManyRequestsOperation(std::vector<core::Request> requests) : requests_(std::move(requests)) {}
 
   void begin(Desk& desk) override;
-  void answered(Desk&, std::size_t index, engine::Answer answer) override {
+  void answered(Desk&, std::size_t index, engine::Answer&& answer) override {
     answers_[index] = std::move(answer);
   }
   void write(ReplyWriter& reply) override;  // a list of what each alone would reply

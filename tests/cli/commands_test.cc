@@ -15,13 +15,6 @@ namespace {
 constexpr int kUnreadable = 74;
 constexpr int kDamaged = 2;
 
-Said baton(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), BATON_PROGRAM);
-  return run_program(std::move(arguments));
-}
-
-bool begins(const std::string& text, std::string_view with) { return text.starts_with(with); }
-bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 std::size_t lines(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count(text, '\n'));
 }
@@ -40,6 +33,18 @@ TEST(Help, IsThereForEveryCommand) {
       {},
       {"demo"},
       {"serve"},
+      {"submit"},
+      {"work"},
+      {"task", "get"},
+      {"task", "wait"},
+      {"task", "list"},
+      {"task", "cancel"},
+      {"task", "requeue"},
+      {"queue", "list"},
+      {"queue", "pause"},
+      {"worker", "list"},
+      {"stats"},
+      {"top"},
       {"log"},
       {"log", "verify"},
       {"log", "dump"},
@@ -72,7 +77,7 @@ TEST(LogCommands, SayThatThereIsNoLogAndLeaveNothingBehind) {
           << command << said.errors;
       EXPECT_TRUE(std::filesystem::is_empty(temporary.path())) << command << " " << directory;
       arguments.emplace_back("--json");
-      EXPECT_TRUE(begins(baton(arguments).output, R"({"error":"NOT_FOUND","message":")")) << command;
+      EXPECT_TRUE(begins(baton(arguments).output, R"({"error":{"code":"NOT_FOUND","message":")")) << command;
     }
   }
 }

@@ -82,14 +82,16 @@ TEST(Readme, HasATourWhoseCommandsAllWork) {
   std::string heard;
   for (const char* section : {"Five minutes", "In your own program"}) {
     for (const std::string& script : scripts_in(page, section)) {
-      const Said said = run_program(
-          {"/bin/bash", "-o", "pipefail", "-ec", "cd \"$0\"\n" + server.with_ports(script), place.path()});
+      const Said said =
+          run_program({"/bin/bash", "-o", "pipefail", "-ec",
+                       "cd \"$0\"\n" + server.with_ports("export BATON_CONNECT=127.0.0.1:7077\n" + script),
+                       place.path()});
       EXPECT_EQ(said.exit_code, 0) << script << "\n" << said.output << said.errors;
       EXPECT_FALSE(said.output.empty()) << script;
       heard += said.output;
     }
   }
-  for (const char* expected : {"COMMITTED", "sent", "baton_tasks{", "intact", "TaskCompleted"})
+  for (const char* expected : {"12321", "COMMITTED", "sent", "baton_tasks{", "intact", "TaskCompleted"})
     EXPECT_NE(heard.find(expected), std::string::npos) << expected << " in\n" << heard;
 }
 

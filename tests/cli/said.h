@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/crash/child.h"
@@ -20,5 +21,13 @@ inline Said run_program(std::vector<std::string> command) {
   for (const std::string& line : ran.lines) said.output += line + "\n";
   return said;
 }
+
+inline Said baton(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), BATON_PROGRAM);
+  return run_program(std::move(arguments));
+}
+
+inline bool begins(std::string_view text, std::string_view with) { return text.starts_with(with); }
+inline bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 }  // namespace baton::cli

@@ -143,7 +143,7 @@ TEST_F(BadEnvironment, DirectoryThatCannotBeWrittenIsRefused) {
   fs::create_directory(data_);
   ASSERT_EQ(::chown(data_.c_str(), kNobody, kNobody), 0);
   fs::permissions(data_, fs::perms::owner_read | fs::perms::owner_exec);
-  EXPECT_EXIT(open_as_nobody(), testing::ExitedWithCode(1), "PERMISSION_DENIED: .*LOCK");
+  EXPECT_EXIT(open_as_nobody(), testing::ExitedWithCode(1), "PERMISSION_DENIED: .*run as the owner");
   EXPECT_TRUE(fs::is_empty(data_));
 }
 

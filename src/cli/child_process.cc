@@ -1,0 +1,264 @@
+#include "cli/child_process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <utility>
+
+#include "client/call.h"
+
+extern char** environ;
+
+namespace baton::cli {
+namespace {
+
+constexpr std::size_t kErrorsKept = 2048;
+constexpr Duration kKillAgain = seconds(1);
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return number_; }
+  void set(int number) { number_ = number; }
+  bool is_open() const { return number_ >= 0; }
+  void close() {
+    if (is_open()) ::close(std::exchange(number_, -1));
+  }
+
+ private:
+  int number_;
+};
+
+struct Pipe {
+  Descriptor read;
+  Descriptor write;
+  bool open() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+    read.set(ends[0]);
+    write.set(ends[1]);
+    return true;
+  }
+};
+
+void do_not_block(const Descriptor& descriptor) { ::fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
+
+std::vector<char*> pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  for (const std::string& text : texts) all.push_back(const_cast<char*>(text.c_str()));
+  all.push_back(nullptr);
+  return all;
+}
+
+std::vector<std::string> environment_with(const std::vector<std::string>& more) {
+  std::vector<std::string> all;
+  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::unexpected<Error> cannot(const char* what, int error) {
+  const bool is_hopeless = error == E2BIG;
+  return failure(is_hopeless ? Errc::too_large : Errc::io_failed,
+                 fmt::format("{}: {}", what, std::strerror(error)));
+}
+
+class Child {
+ public:
+  explicit Child(const ChildCommand& command) : command_(command) {}
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  Status start();
+  ChildEnd attend(std::span<const std::stop_token> stops);
+
+ private:
+  [[noreturn]] void become(char* const* arguments, char* const* variables);
+  void feed();
+  void listen(Descriptor& from);
+  void keep(const Descriptor& from, std::string_view text);
+  void signal_group(int number) const { ::kill(-pid_, number); }
+  void begin_ending();
+  int patience() const;
+
+  const ChildCommand& command_;
+  Pipe input_, output_, errors_;
+  Pipe trouble_;  // brings the reason if the program could not be started, and is closed if it was
+  Descriptor ended_;
+  Descriptor stopped_;
+  pid_t pid_ = -1;
+  std::size_t fed_ = 0;
+  std::optional<std::int64_t> kill_at_;
+  ChildEnd end_;
+};
+
+Child::~Child() {
+  if (pid_ <= 0) return;
+  signal_group(SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+}
+
+// Between fork and exec, in a copy of a process with several threads: system calls and nothing else.
+void Child::become(char* const* arguments, char* const* variables) {
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  ::dup2(input_.read.get(), STDIN_FILENO);
+  ::dup2(output_.write.get(), STDOUT_FILENO);
+  ::dup2(errors_.write.get(), STDERR_FILENO);
+  ::execvpe(arguments[0], arguments, variables);
+  const int error = errno;
+  (void)!::write(trouble_.write.get(), &error, sizeof error);
+  ::_exit(127);
+}
+
+Status Child::start() {
+  stopped_.set(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!stopped_.is_open() || !input_.open() || !output_.open() || !errors_.open() || !trouble_.open())
+    return cannot("no pipe to the command", errno);
+  const std::vector<std::string> environment = environment_with(command_.environment);
+  const auto arguments = pointers(command_.words);
+  const auto variables = pointers(environment);
+  const pid_t pid = ::fork();
+  if (pid < 0) return cannot("the command cannot be started", errno);
+  if (pid == 0) become(arguments.data(), variables.data());
+  pid_ = pid;
+  ::setpgid(pid_, pid_);  // whoever of the two comes first
+  trouble_.write.close();
+  int error = 0;
+  if (::read(trouble_.read.get(), &error, sizeof error) == sizeof error) {
+    ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+    return cannot(command_.words[0].c_str(), error);
+  }
+  ended_.set(
+      static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));  // the header of glibc 2.36 is not for C++
+  if (!ended_.is_open()) return cannot("the command cannot be watched", errno);
+  input_.read.close();
+  output_.write.close();
+  errors_.write.close();
+  do_not_block(input_.write);
+  do_not_block(output_.read);
+  do_not_block(errors_.read);
+  return {};
+}
+
+void Child::feed() {
+  const ssize_t took =
+      ::write(input_.write.get(), command_.input.data() + fed_, command_.input.size() - fed_);
+  if (took > 0) fed_ += static_cast<std::size_t>(took);
+  const bool wants_no_more = took < 0 && errno != EAGAIN && errno != EINTR;
+  if (wants_no_more || fed_ == command_.input.size()) input_.write.close();
+}
+
+void Child::keep(const Descriptor& from, std::string_view text) {
+  if (&from == &output_.read) {
+    end_.output += text;
+    if (end_.output.size() <= command_.output_bytes_max) return;
+    end_.said_too_much = true;
+    end_.output.clear();
+    begin_ending();
+  } else {
+    (void)!::write(STDERR_FILENO, text.data(), text.size());  // for whoever looks on
+    end_.errors += text;
+    if (end_.errors.size() > kErrorsKept) end_.errors.erase(0, end_.errors.size() - kErrorsKept);
+  }
+}
+
+void Child::listen(Descriptor& from) {
+  char bytes[kReadBytes];
+  while (from.is_open()) {
+    const ssize_t got = ::read(from.get(), bytes, sizeof bytes);
+    if (got > 0) {
+      keep(from, {bytes, static_cast<std::size_t>(got)});
+    } else if (got < 0 && errno == EINTR) {
+      continue;
+    } else if (got < 0 && errno == EAGAIN) {
+      return;
+    } else {
+      from.close();
+    }
+  }
+}
+
+void Child::begin_ending() {
+  if (kill_at_) return;
+  signal_group(SIGTERM);
+  kill_at_ = client::now_ms() + command_.grace.ms;
+}
+
+int Child::patience() const {
+  if (!kill_at_) return -1;
+  return static_cast<int>(std::clamp<std::int64_t>(*kill_at_ - client::now_ms(), 0, 60'000));
+}
+
+ChildEnd Child::attend(std::span<const std::stop_token> stops) {
+  const auto tell = [this] {
+    const std::uint64_t one = 1;
+    (void)!::write(stopped_.get(), &one, sizeof one);
+  };
+  std::list<std::stop_callback<decltype(tell)>> callbacks;
+  for (const std::stop_token& stop : stops) callbacks.emplace_back(stop, tell);
+  if (command_.input.empty()) input_.write.close();
+  for (bool runs = true; runs;) {
+    const auto wants = [](const Descriptor& descriptor, short events) {
+      return pollfd{.fd = descriptor.get(), .events = events, .revents = 0};  // a closed one, -1, is left out
+    };
+    pollfd polled[] = {wants(ended_, POLLIN), wants(stopped_, POLLIN), wants(input_.write, POLLOUT),
+                       wants(output_.read, POLLIN), wants(errors_.read, POLLIN)};
+    const int ready = ::poll(polled, std::size(polled), patience());
+    if (ready < 0 && errno != EINTR) break;
+    if (kill_at_ && client::now_ms() >= *kill_at_) {
+      signal_group(SIGKILL);
+      kill_at_ = client::now_ms() + kKillAgain.ms;
+    }
+    if (ready <= 0) continue;
+    if (polled[1].revents != 0) {
+      std::uint64_t ignored = 0;
+      (void)!::read(stopped_.get(), &ignored, sizeof ignored);
+      end_.was_stopped = true;
+      begin_ending();
+    }
+    if (polled[2].revents != 0) feed();
+    runs = polled[0].revents == 0;
+    // What it had said when it ended is there; what others say whom it left behind is not its own.
+    listen(output_.read);
+    listen(errors_.read);
+  }
+  if (end_.was_stopped || end_.said_too_much) signal_group(SIGKILL);  // those it left behind
+  int status = 0;
+  ::waitpid(std::exchange(pid_, -1), &status, 0);
+  if (WIFEXITED(status)) end_.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) end_.signal = WTERMSIG(status);
+  return std::move(end_);
+}
+
+}  // namespace
+
+Result<ChildEnd> run_child(const ChildCommand& command, std::span<const std::stop_token> stops) {
+  Child child(command);
+  if (auto started = child.start(); !started) return std::unexpected(started.error());
+  return child.attend(stops);
+}
+
+}  // namespace baton::cli

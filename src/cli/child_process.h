@@ -1,0 +1,39 @@
+// Runs a command to its end: hands it its input, keeps what it says, and ends it if nobody wants it any more.
+//
+// It has a process group of its own, so that Ctrl-C on the terminal is ours to deal with, and so that
+// whatever it started ends with it: SIGTERM first, SIGKILL to what is left after the grace. If we die, it is
+// killed.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace baton::cli {
+
+struct ChildCommand {
+  std::vector<std::string> words;        // the first one is looked for on the PATH
+  std::vector<std::string> environment;  // NAME=value, besides our own
+  std::string input;
+  std::size_t output_bytes_max = 0;
+  Duration grace;
+};
+
+struct ChildEnd {
+  int exit_code = -1;
+  int signal = 0;  // that ended it, or 0
+  std::string output;
+  std::string errors;          // the last of what it wrote to standard error
+  bool was_stopped = false;    // by a stop token
+  bool said_too_much = false;  // and was ended for it
+};
+
+// An error means that it could not be started.
+Result<ChildEnd> run_child(const ChildCommand& command, std::span<const std::stop_token> stops);
+
+}  // namespace baton::cli

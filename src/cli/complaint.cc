@@ -1,0 +1,28 @@
+#include "cli/complaint.h"
+
+#include <fmt/format.h>
+
+namespace baton::cli {
+
+int exit_code_of(Errc code) {
+  switch (code) {
+    case Errc::unavailable: return kExitUnavailable;
+    case Errc::deadline_exceeded:
+    case Errc::outcome_unknown: return kExitUnknown;
+    case Errc::permission_denied: return kExitNotAllowed;
+    default: return kExitRefused;
+  }
+}
+
+JsonObject json_of(const Error& error) {
+  return JsonObject().object("error",
+                             JsonObject().text("code", word(error.code)).text("message", error.message));
+}
+
+int complain(const Error& error, Format format) {
+  if (format == Format::json) fmt::print("{}\n", json_of(error).whole());
+  fmt::print(stderr, "baton: {}: {}\n", word(error.code), error.message);
+  return exit_code_of(error.code);
+}
+
+}  // namespace baton::cli

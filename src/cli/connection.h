@@ -1,0 +1,33 @@
+// How a command finds its coordinator, and who it says it is.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "client/client.h"
+
+namespace baton::cli {
+
+struct Connection {
+  std::vector<std::string> addresses = {"127.0.0.1:7077"};  // tried in turn
+  std::string user;
+  std::string token_file;  // empty: $BATON_TOKEN, if there is one
+  std::string ns = "default";
+  Duration timeout = seconds(30);  // of one request
+  bool tls = false;
+  client::TlsOptions tls_files;  // any of them means TLS
+};
+
+inline constexpr const char* kConnectionHeading = "Connection";  // of their options in the help
+
+class Command;
+void add_connection_options(Command& command, Connection& connection);
+
+// A client, after somebody was seen to listen there: a wrong address is told at once, and not when the
+// client has given up trying.
+Result<std::unique_ptr<client::Client>> connect(const Connection& connection);
+
+}  // namespace baton::cli

@@ -1,0 +1,164 @@
+#include "cli/stats.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command_line.h"
+#include "cli/complaint.h"
+#include "cli/duration_text.h"
+#include "cli/json_object.h"
+#include "cli/size_text.h"
+#include "cli/table.h"
+
+namespace baton::cli {
+namespace {
+
+struct StatsOptions {
+  Connection connection;
+  bool json = false;
+};
+
+Format format_of(const StatsOptions& options) { return options.json ? Format::json : Format::text; }
+
+JsonObject& add(JsonObject& json, const client::TaskCounts& counts) {
+  return json.number("queues", counts.queues)
+      .number("waiting", counts.waiting)
+      .number("leased", counts.leased)
+      .number("completed", counts.completed)
+      .number("failed", counts.failed)
+      .number("dead", counts.dead);
+}
+
+// As the protocol has it.
+JsonObject json_of(const client::Stats& stats) {
+  JsonObject server, all, here;
+  server.text("version", stats.version)
+      .number("uptime_ms", static_cast<std::uint64_t>(stats.uptime.ms))
+      .number("epoch", stats.epoch)
+      .number("recovery_ms", static_cast<std::uint64_t>(stats.recovery.ms))
+      .number("memory_bytes", stats.memory_bytes)
+      .number("connections_resp", stats.connections_resp)
+      .number("connections_http", stats.connections_http)
+      .number("workers", stats.workers)
+      .number("leases", stats.leases)
+      .number("commands", stats.commands)
+      .number("refusals", stats.refusals)
+      .number("durable_lag", stats.durable_lag)
+      .number("flushes", stats.flushes)
+      .number("flush_p50_us", stats.flush_p50_us)
+      .number("flush_p99_us", stats.flush_p99_us)
+      .number("flushed_entries", stats.flushed_entries)
+      .number("flushed_bytes", stats.flushed_bytes)
+      .number("batch_entries", stats.batch_entries);
+  here.text("name", stats.ns);
+  return JsonObject()
+      .number("lsn", stats.lsn)
+      .object("server", server)
+      .object("tasks", add(all, stats.tasks))
+      .object("namespace", add(here, stats.in_namespace));
+}
+
+JsonObject json_of(const client::WorkerView& view) {
+  JsonObject json;
+  json.text("worker", view.worker)
+      .number("leases", view.leases)
+      .number("capacity", view.capacity)
+      .text("capabilities", view.capabilities);
+  if (view.silent_for) json.number("silent_ms", static_cast<std::uint64_t>(view.silent_for->ms));
+  return json;
+}
+
+std::string text_of(const client::TaskCounts& counts) {
+  return fmt::format("{} waiting, {} leased, {} completed, {} failed, {} dead, in {} queues", counts.waiting,
+                     counts.leased, counts.completed, counts.failed, counts.dead, counts.queues);
+}
+
+void print(const client::Stats& stats) {
+  const auto line = [](const std::string& name, const std::string& value) {
+    fmt::print("{:<13} {}\n", name, value);
+  };
+  line("server", fmt::format("baton {}, up {}, recovered in {}", stats.version, rough_text(stats.uptime),
+                             rough_text(stats.recovery)));
+  line("memory", size_text(stats.memory_bytes));
+  line("connections",
+       fmt::format("{} Redis protocol, {} HTTP", stats.connections_resp, stats.connections_http));
+  line("commands", fmt::format("{}, {} refused", stats.commands, stats.refusals));
+  line("workers", fmt::format("{}, {} leases", stats.workers, stats.leases));
+  line("tasks", text_of(stats.tasks));
+  line("in " + printable(stats.ns, 20), text_of(stats.in_namespace));
+  line("log", fmt::format("entry {}, {} not yet on disk", stats.lsn, stats.durable_lag));
+  line("flushes", fmt::format("{}, p50 {}, p99 {}, {} entries each, {} in all", stats.flushes,
+                              milliseconds_text(stats.flush_p50_us), milliseconds_text(stats.flush_p99_us),
+                              stats.batch_entries, size_text(stats.flushed_bytes)));
+}
+
+int run_stats(client::Client& client, const StatsOptions& options) {
+  const auto stats = client.stats();
+  if (!stats) return complain(stats.error(), format_of(options));
+  if (options.json)
+    fmt::print("{}\n", json_of(*stats).whole());
+  else
+    print(*stats);
+  return 0;
+}
+
+int worker_list(client::Client& client, const StatsOptions& options) {
+  std::vector<client::WorkerView> all;
+  client::WorkerQuery query;
+  do {
+    auto page = client.workers(query);
+    if (!page) return complain(page.error(), format_of(options));
+    for (client::WorkerView& view : page->workers) {
+      if (options.json)
+        fmt::print("{}\n", json_of(view).whole());
+      else
+        all.push_back(std::move(view));
+    }
+    query.cursor = page->cursor;
+  } while (query.cursor != 0);
+  if (!options.json) table_of(all).print();
+  return 0;
+}
+
+}  // namespace
+
+std::string milliseconds_text(std::uint64_t microseconds) {
+  return fmt::format("{}ms", static_cast<double>(microseconds / 10) / 100);
+}
+
+Table table_of(const std::vector<client::WorkerView>& workers) {
+  Table table({{"WORKER"},
+               {"LEASES", Align::right},
+               {"WANTS", Align::right},
+               {"SILENT", Align::right},
+               {"CAPABILITIES"}});
+  for (const client::WorkerView& view : workers) {
+    table.row({printable(view.worker), std::to_string(view.leases),
+               view.capacity == 0 ? "any" : std::to_string(view.capacity),
+               view.silent_for ? rough_text(*view.silent_for) : "-", printable(view.capabilities)});
+  }
+  return table;
+}
+
+void add_stats_commands(CommandLine& line) {
+  line.group("worker", "Looks at workers");
+  // The closure that runs the command shares the options with the parser that fills them.
+  const auto add = [&](const std::string& name, const char* description,
+                       int (*run)(client::Client&, const StatsOptions&)) {
+    auto options = std::make_shared<StatsOptions>();
+    Command command = line.command(name, description);
+    command.flag("--json", options->json, "Output for programs");
+    add_connection_options(command, options->connection);
+    command.footer("Example: " + line.program() + " " + name);
+    command.run([options, run] {
+      const auto client = connect(options->connection);
+      return client ? run(**client, *options) : complain(client.error(), format_of(*options));
+    });
+  };
+  add("worker list", "Lists workers: those that hold tasks, then those heard of in the last ten minutes",
+      worker_list);
+  add("stats", "Tells how the coordinator is doing", run_stats);
+}
+
+}  // namespace baton::cli

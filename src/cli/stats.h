@@ -1,0 +1,18 @@
+// baton stats, baton worker list: how the coordinator is doing, and who works for it.
+#pragma once
+
+#include <string>
+
+#include "cli/connection.h"
+#include "client/types.h"
+
+namespace baton::cli {
+
+class Table;
+Table table_of(const std::vector<client::WorkerView>& workers);
+std::string milliseconds_text(std::uint64_t microseconds);  // 0.4ms
+
+class CommandLine;
+void add_stats_commands(CommandLine& line);
+
+}  // namespace baton::cli

@@ -1,0 +1,227 @@
+#include "cli/work.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "cli/child_process.h"
+#include "cli/command_line.h"
+#include "cli/complaint.h"
+#include "client/worker.h"
+
+namespace baton::cli {
+namespace {
+
+constexpr std::size_t kResultBytesMax = 1'000'000;  // of any coordinator
+constexpr std::string_view kPlace = "{}";
+constexpr int kWakeUp = SIGUSR1;  // from our own threads: there is nothing left to do
+
+std::string default_name() {
+  char host[HOST_NAME_MAX + 1] = "worker";
+  (void)::gethostname(host, sizeof host - 1);
+  return fmt::format("{}-{}", host, ::getpid());
+}
+
+// Whether the payload goes into an argument; it is on standard input otherwise.
+bool is_place(std::string_view word) { return word.find(kPlace) != word.npos; }
+bool has_place(const std::vector<std::string>& command) { return std::ranges::any_of(command, is_place); }
+
+std::string filled_in(std::string word, const std::string& payload) {
+  for (std::size_t at = 0; (at = word.find(kPlace, at)) != std::string::npos; at += payload.size())
+    word.replace(at, kPlace.size(), payload);
+  return word;
+}
+
+ChildCommand command_for(const WorkOptions& options, const client::Job& job) {
+  ChildCommand command{.words = options.command, .output_bytes_max = kResultBytesMax, .grace = options.grace};
+  if (has_place(command.words)) {
+    for (std::string& word : command.words) word = filled_in(std::move(word), job.payload);
+  } else {
+    command.input = job.payload;
+  }
+  command.environment = {"BATON_TASK=" + job.task, "BATON_QUEUE=" + job.queue,
+                         "BATON_ATTEMPT=" + std::to_string(job.attempt), "BATON_FENCE=" + job.fence};
+  return command;
+}
+
+std::string how_it_ended(const ChildEnd& end) {
+  std::string text = end.signal != 0
+                         ? fmt::format("ended by signal {} ({})", end.signal, ::strsignal(end.signal))
+                         : fmt::format("exit code {}", end.exit_code);
+  const std::size_t last = end.errors.find_last_not_of(" \r\n");
+  if (last != std::string::npos) text += ": " + end.errors.substr(0, last + 1);
+  return text;
+}
+
+class Work {
+ public:
+  explicit Work(const WorkOptions& options) : options_(options) {}
+
+  Result<std::string> handle(const client::Job& job, const std::stop_token& lost) {
+    if (job.payload.find('\0') != std::string::npos && has_place(options_.command))
+      return failure(Errc::invalid_request,
+                     "an argument cannot hold a zero byte; leave out {} for standard input");
+    const std::stop_token stops[] = {lost, gives_up_.get_token()};
+    auto end = run_child(command_for(options_, job), stops);
+    if (!end) return std::unexpected(end.error());
+    if (end->was_stopped) return failure(Errc::closed, "ended, for nobody wants it or there is no time");
+    if (end->said_too_much) return failure(Errc::too_large, "the output is over 1 000 000 bytes");
+    if (end->exit_code == 0) return std::move(end->output);
+    const std::string how = how_it_ended(*end);
+    fmt::print(stderr, "baton: {}: attempt {}: {}\n", job.task, job.attempt, how);
+    return failure(end->exit_code == kExitHopelessTask ? Errc::invalid_request : Errc::io_failed, how);
+  }
+  void trouble(const Error& error) {
+    const std::lock_guard lock(mutex_);
+    if (error.message != std::exchange(last_trouble_, error.message)) complain(error);
+    if (error.code != Errc::permission_denied) return;
+    exit_code_ = kExitNotAllowed;
+    wake_up();
+  }
+  void give_up() { gives_up_.request_stop(); }
+  int exit_code() const { return exit_code_; }
+  static void wake_up() { ::kill(::getpid(), kWakeUp); }
+
+ private:
+  const WorkOptions& options_;
+  std::stop_source gives_up_;
+  std::mutex mutex_;
+  std::string last_trouble_;  // is not said twice in a row
+  std::atomic<int> exit_code_ = 0;
+};
+
+// Nothing may be tried with a command that is not there: every task would fail for it.
+bool is_runnable(const std::string& word) {
+  if (is_place(word)) return true;
+  if (word.find('/') != std::string::npos) return ::access(word.c_str(), X_OK) == 0;
+  const char* path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
+  while (!rest.empty()) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
+    if (::access(fmt::format("{}/{}", folder, word).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// Signals that wait to be asked for, in every thread that is started from now on.
+class Signals {
+ public:
+  Signals() {
+    ::sigemptyset(&set_);
+    for (const int number : {SIGINT, SIGTERM, kWakeUp}) ::sigaddset(&set_, number);
+    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    ::signal(SIGPIPE, SIG_IGN);  // a command need not read its input
+  }
+  bool next_is_request() const {  // to end, by whoever started us
+    int number = 0;
+    ::sigwait(&set_, &number);
+    return number != kWakeUp;
+  }
+
+ private:
+  sigset_t set_{};
+};
+
+client::WorkerOptions worker_options(const WorkOptions& options, Work& work) {
+  client::WorkerOptions made{.name = options.name.empty() ? default_name() : options.name,
+                             .slots = options.jobs,
+                             .capabilities = options.capabilities,
+                             .ttl = options.ttl,
+                             .wait = options.drain ? milliseconds(100) : seconds(1),
+                             .tasks_max = options.once ? 1u : 0u,
+                             .trouble = [&work](const Error& error) { work.trouble(error); }};
+  for (const std::string& queue : options.queues) {
+    made.handlers[queue] = [&work](const client::Job& job, const std::stop_token& lost) {
+      return work.handle(job, lost);
+    };
+  }
+  if (options.drain || options.once) made.idle = Work::wake_up;
+  return made;
+}
+
+// A first request lets the commands that run come to their end, a second one does not.
+void drain(client::Worker& worker, Work& work, const Signals& signals) {
+  std::atomic<bool> is_drained = false;
+  std::thread impatience([&] {
+    while (!is_drained) {
+      if (signals.next_is_request()) work.give_up();
+    }
+  });
+  worker.drain();
+  is_drained = true;
+  Work::wake_up();
+  impatience.join();
+}
+
+}  // namespace
+
+int run_work(const WorkOptions& options) {
+  if (!is_runnable(options.command.front())) {
+    fmt::print(stderr, "baton: there is no program '{}' to run\n", options.command.front());
+    return kExitUsage;
+  }
+  const Signals signals;
+  const auto client = connect(options.connection);
+  if (!client) return complain(client.error());
+  Work work(options);
+  auto worker = client::Worker::start(**client, worker_options(options, work));
+  if (!worker) return complain(worker.error());
+  if (signals.next_is_request())
+    fmt::print(stderr,
+               "baton: takes no further task and waits for those under way; once more gives them back\n");
+  drain(**worker, work, signals);
+  const client::WorkerCounts counts = (*worker)->counts();
+  fmt::print(stderr, "{} completed, {} failed, {} lost, {} given back\n", counts.completed, counts.failed,
+             counts.lost, counts.released);
+  return work.exit_code();
+}
+
+void add_work_command(CommandLine& line) {
+  // The closure that runs the command shares the options with the parser that fills them.
+  auto options = std::make_shared<WorkOptions>();
+  Command work = line.command("work", "Runs a command for each task");
+  work.arguments("queue", options->queues, "Where tasks are taken from; 16 queues at most")
+      .rest("command", options->command,
+            "What to run; {} stands for the payload, which is on standard input otherwise")
+      .number("-j,--jobs N", options->jobs, "Commands at a time", 1, client::kSlotsMax)
+      .flag("--drain", options->drain, "Stop when there is no task to take")
+      .flag("--once", options->once, "Stop after one task")
+      .option("--name NAME", options->name, "What the worker is called [HOST-PID]")
+      .options("--capability NAME", options->capabilities, "What it can do; may be repeated")
+      .duration("--ttl TIME", options->ttl,
+                "How long a lease holds if this worker dies; it is extended meanwhile")
+      .duration("--grace TIME", options->grace, "What a command is given to end before it is killed");
+  add_connection_options(work, options->connection);
+  const std::string program = line.program();
+  work.footer(
+          "The command's exit code decides: 0 completes the task with its output as the result; 65 fails it "
+          "for good;\n"
+          "any other fails this attempt, and the task is tried again as it was submitted to be. The end of "
+          "what it\n"
+          "wrote to standard error is the reason. It finds BATON_TASK, BATON_QUEUE, BATON_ATTEMPT and "
+          "BATON_FENCE in\n"
+          "its environment. If the lease is lost or the task cancelled it is ended: SIGTERM, then SIGKILL.\n"
+          "Ctrl-C takes no further task and waits for the commands that run; once more ends them and gives "
+          "their\n"
+          "tasks back.\n\n"
+          "Exit codes: 0 stopped as asked, 64 a wrong command line, 69 no coordinator there, 77 not "
+          "allowed.\n\n"
+          "Examples:\n  " +
+          program + " work thumbnails -j 4 -- convert {} -resize 200x200 {}.small.png\n  " + program +
+          " work upper --drain -- tr a-z A-Z")
+      .run([options] { return run_work(*options); });
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,130 @@
+// The client over TLS: the same promises, and nobody else's certificate.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "client/client.h"
+#include "tests/proxy.h"
+#include "tests/served.h"
+
+namespace baton::client {
+namespace {
+
+// A certificate that signs itself, and its key.
+struct Certificate {
+  explicit Certificate(const std::string& name, const std::string& alternatives = "IP:127.0.0.1") {
+    const crash::Ran made = crash::run(
+        {.command = {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                     "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=" + name,
+                     "-addext", "subjectAltName=" + alternatives, "-keyout", key(), "-out", file()}});
+    EXPECT_EQ(made.exit.code, 0) << made.errors;
+  }
+  std::string file() const { return folder.path() + "/cert.pem"; }
+  std::string key() const { return folder.path() + "/key.pem"; }
+
+  TemporaryDirectory folder;
+};
+
+ClientOptions to(const std::string& address, const TlsOptions& tls) {
+  return {
+      .addresses = {address}, .tls = tls, .backoff_min = milliseconds(5), .backoff_max = milliseconds(100)};
+}
+
+// A server that wants TLS, and a client that talks to it through a proxy.
+struct Network {
+  Certificate certificate{"coordinator"};
+  Served server{BATON_PROGRAM, {"--tls-certificate", certificate.file(), "--tls-key", certificate.key()}};
+  Proxy proxy{server.port()};
+  Client client{to(proxy.address(), {.ca = certificate.file()})};
+};
+
+TEST(Tls, CarriesCallsOfEverySize) {
+  Network network;
+  Client& client = network.client;
+  const std::string large(200'000, 'x');
+  ASSERT_TRUE(client.submit({.queue = "q", .payload = large, .key = "large"}));
+  EXPECT_EQ(client.get("key:large")->payload, large);
+  std::atomic<int> accepted = 0, open = 2000;
+  for (int i = 0; i < 2000; ++i) {
+    client.submit({.queue = "many", .payload = std::string(static_cast<std::size_t>(i), 'y')},
+                  [&](const Result<Submitted>& task) {
+                    accepted += task ? 1 : 0;
+                    --open;
+                  });
+  }
+  EXPECT_TRUE(eventually([&] { return open == 0; }));
+  EXPECT_EQ(accepted, 2000);
+  const auto leased = client.lease({.worker = "w", .queues = {"q"}, .wait = seconds(5)});
+  ASSERT_TRUE(leased) << leased.error().message;
+  EXPECT_EQ(client.complete(leased->at(0).held(), "done")->outcome, "completed");
+}
+
+TEST(Tls, SurvivesACutAtEveryByte) {  // X2
+  Network network;
+  ASSERT_TRUE(network.client.submit({.queue = "q", .payload = "0123456789", .key = "k"}));
+  const std::uint64_t before = network.proxy.request_bytes();
+  ASSERT_TRUE(network.client.get("key:k"));
+  const auto request = static_cast<std::int64_t>(network.proxy.request_bytes() - before);
+  ASSERT_GT(request, 20);
+  for (std::int64_t at = 0; at < request; ++at) {
+    network.proxy.set({.cut_requests_after = at});
+    const auto task = network.client.get("key:k");
+    ASSERT_TRUE(task) << at << ": " << task.error().message;
+  }
+}
+
+TEST(Tls, DoesNotRepeatWhatMayHaveBeenHeard) {
+  Network network;
+  ASSERT_TRUE(network.client.queues());
+  std::uint64_t accepted = 0, unknown = 0;
+  for (std::int64_t at = 0; at < 120; ++at) {
+    network.proxy.set({.cut_requests_after = at});
+    const auto task = network.client.submit({.queue = "q", .payload = "x"});
+    if (task) {
+      ++accepted;
+    } else {
+      EXPECT_EQ(task.error().code, Errc::outcome_unknown) << task.error().message;
+      ++unknown;
+    }
+  }
+  network.proxy.set({});
+  EXPECT_GT(unknown, 0u);
+  const std::uint64_t waiting = network.client.queues()->queues.at(0).waiting;
+  EXPECT_GE(waiting, accepted);
+  EXPECT_LE(waiting, accepted + unknown);
+}
+
+TEST(Tls, RefusesACoordinatorThatIsNotWhoItShouldBe) {  // X4
+  Network network;
+  const Certificate other("other");
+  Client stranger(to(network.server.address(), {.ca = other.file()}));
+  const auto refused = stranger.queues();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::permission_denied);
+  EXPECT_NE(refused.error().message.find("certificate is not accepted"), std::string::npos)
+      << refused.error().message;
+
+  const Certificate elsewhere("elsewhere", "DNS:elsewhere.example");
+  Served server(BATON_PROGRAM, {"--tls-certificate", elsewhere.file(), "--tls-key", elsewhere.key()});
+  Client misled(to(server.address(), {.ca = elsewhere.file()}));
+  EXPECT_EQ(misled.queues().error().code, Errc::permission_denied);
+}
+
+TEST(Tls, ShowsItsOwnCertificateToACoordinatorThatAsks) {  // X4
+  const Certificate server_side("coordinator"), ours("ci", "DNS:ci");
+  Served server(BATON_PROGRAM, {"--tls-certificate", server_side.file(), "--tls-key", server_side.key(),
+                                "--tls-client-ca", ours.file()});
+  Client known(
+      to(server.address(), {.ca = server_side.file(), .certificate = ours.file(), .key = ours.key()}));
+  EXPECT_TRUE(known.queues()) << known.queues().error().message;
+  Client unknown(to(server.address(), {.ca = server_side.file()}));
+  EXPECT_EQ(unknown.queues({}, seconds(2)).error().code, Errc::permission_denied);
+}
+
+TEST(Tls, FailsEveryCallOverFilesThatAreNotThere) {
+  Client client(to("127.0.0.1:1", {.ca = "/nowhere.pem"}));
+  EXPECT_EQ(client.queues().error().code, Errc::invalid_request);
+}
+
+}  // namespace
+}  // namespace baton::client

@@ -1,0 +1,73 @@
+// What baton serve is told: by file, environment and command line, and what it says of mistakes.
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/cli/at_server.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::cli {
+namespace {
+
+Said serve_with(const std::string& toml) {
+  const TemporaryDirectory temporary;
+  const std::string path = temporary.path() + "/baton.toml";
+  std::ofstream(path) << toml;
+  Said said = baton({"serve", "--data", temporary.path() + "/data", "--config", path});
+  if (said.errors.starts_with("baton: " + path)) said.errors.erase(7, path.size());
+  said.errors.resize(std::min(said.errors.find('\n'), said.errors.size()));
+  return said;
+}
+
+TEST(ServeSettings, TellWhichLineOfTheFileIsWrong) {  // X3
+  const std::pair<const char*, const char*> cases[] = {
+      {"\nlisen = \"127.0.0.1:0\"\n", "baton: :2: there is no setting 'lisen'; is it listen?"},
+      {"connection_max = 3\n", "baton: :1: there is no setting 'connection_max'; is it connections_max?"},
+      {"[limits]\n", "baton: :1: there is no setting 'limits'"},
+      {"listen = 7077\n", "baton: :1: listen has to be a string"},
+      {"# x\n\nconnections_max = \"3\"\n", "baton: :3: connections_max has to be a whole number"},
+      {"connections_max = 0\n", "baton: :1: connections_max: 0 is not from 1 to 1000000"},
+      {"connections_max = -1\n", "baton: :1: connections_max: '-1' is not a number"},
+      {"stuck_max = 30\n", "baton: :1: stuck_max has to be a time in quotes, such as \"30s\""},
+      {"stuck_max = \"30\"\n", "baton: :1: stuck_max: '30' is no time such as 250ms, 30s, 5m or 1h30m"},
+      {"payload_bytes_max = \"1MiB\"\n", "baton: :1: payload_bytes_max: 1MiB is not from 1 to 1000000 bytes"},
+      {"payload_bytes_max = \"1MB\"\n",
+       "baton: :1: payload_bytes_max: '1MB' is no size such as 4096, 256KiB or 64MiB"},
+  };
+  for (const auto& [toml, expected] : cases) {
+    const Said said = serve_with(toml);
+    EXPECT_EQ(said.exit_code, 64) << toml;
+    EXPECT_EQ(said.errors, expected) << toml;
+  }
+  EXPECT_TRUE(begins(serve_with("listen = \n").errors, "baton: :1: "));
+}
+
+TEST(ServeSettings, OnTheCommandLineOverrideTheEnvironmentAndThatTheFile) {
+  const TemporaryDirectory temporary;
+  const std::string path = temporary.path() + "/baton.toml";
+  std::ofstream(path) << "payload_bytes_max = 10\ntasks_max = 1\nretention_count = 0\n";
+  ::setenv("BATON_TASKS_MAX", "3", 1);
+  ::setenv("BATON_RETENTION_COUNT", "5", 1);
+  const AtServer at({"--config", path, "--retention-count", "1000"});
+  ::unsetenv("BATON_TASKS_MAX");
+  ::unsetenv("BATON_RETENTION_COUNT");
+  const Said large = at.baton({"submit", "q", "more than ten bytes"});
+  EXPECT_TRUE(begins(large.errors, "baton: TOO_LARGE: ")) << large.errors;
+  const Said four = at.shell("seq 4 | baton submit q --lines");
+  EXPECT_TRUE(contains(four.errors, "3 tasks submitted in 0.0 s, 1 were refused")) << four.errors;
+  at.baton({"work", "q", "--drain", "--", "true"});
+  EXPECT_TRUE(contains(at.baton({"queue", "list", "--json"}).output, R"("completed":3)"));
+}
+
+TEST(ServeSettings, FromTheEnvironmentOfAServerDoNotTroubleOtherCommands) {
+  ::setenv("BATON_STUCK_MAX", "soon", 1);
+  const Said other = baton({"log", "stat", "/nowhere"});
+  const Said server = baton({"serve"});
+  ::unsetenv("BATON_STUCK_MAX");
+  EXPECT_EQ(other.exit_code, 74);
+  EXPECT_EQ(server.exit_code, 64);
+  EXPECT_TRUE(begins(server.errors, "baton: --stuck-max: 'soon' is no time")) << server.errors;
+}
+
+}  // namespace
+}  // namespace baton::cli

@@ -1,0 +1,60 @@
+// baton stats, worker list and top: what they show of a coordinator.
+#include <gtest/gtest.h>
+
+#include "tests/cli/at_server.h"
+
+namespace baton::cli {
+namespace {
+
+TEST(StatsCommand, TellsHowTheCoordinatorIsDoing) {
+  const AtServer at;
+  at.shell("seq 3 | baton submit q --lines; baton work q --once -- cat");
+  const Said said = at.baton({"stats"});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_TRUE(contains(said.output,
+                       "\ntasks         2 waiting, 0 leased, 1 completed, 0 failed, 0 dead, in 1 queues\n"))
+      << said.output;
+  EXPECT_TRUE(contains(said.output, "\nin default    2 waiting, ")) << said.output;
+  const Said json = at.baton({"stats", "--json"});
+  EXPECT_TRUE(contains(json.output,
+                       R"("tasks":{"queues":1,"waiting":2,"leased":0,"completed":1,"failed":0,"dead":0},)"
+                       R"("namespace":{"name":"default","queues":1,)"))
+      << json.output;
+}
+
+TEST(WorkerList, ShowsWhoHoldsTasksAndWhatTheyCanDo) {
+  const AtServer at;
+  at.shell(
+      "baton submit q x; redis-cli -u redis://$0 HEARTBEAT w1 CAPACITY 4 CAPABILITY gpu;"
+      "redis-cli -u redis://$0 LEASE w1 q");
+  const Said said = at.baton({"worker", "list"});
+  EXPECT_TRUE(begins(said.output, "WORKER  LEASES  WANTS  SILENT  CAPABILITIES\nw1           1      4 "))
+      << said.output;
+  const Said json = at.baton({"worker", "list", "--json"});
+  EXPECT_TRUE(
+      begins(json.output, R"({"worker":"w1","leases":1,"capacity":4,"capabilities":"gpu","silent_ms":)"))
+      << json.output;
+}
+
+TEST(Top, PrintsOnePictureWhereThereIsNoTerminal) {
+  const AtServer at;
+  at.shell(
+      "seq 3 | baton submit q --lines; seq 5 | baton submit many --lines; baton work q --once --name w1 -- "
+      "cat");
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"top", "--once"}, {"top"}}) {
+    const Said said = at.baton(arguments);
+    EXPECT_EQ(said.exit_code, 0) << said.errors;
+    EXPECT_TRUE(contains(said.output, "tasks   7 waiting   0 leased   1 completed   0 failed   0 dead\n"))
+        << said.output;
+    EXPECT_TRUE(contains(said.output,
+                         "\nQUEUE  WAITING  DELAYED  LEASED  DONE/S  COMPLETED  FAILED  DEAD\n"
+                         "many         5        0       0       0          0       0     0\n"
+                         "q            2        0       0       0          1       0     0\n"
+                         "\nWORKER  LEASES  WANTS"))
+        << said.output;
+    EXPECT_FALSE(contains(said.output, "\x1b")) << said.output;
+  }
+}
+
+}  // namespace
+}  // namespace baton::cli

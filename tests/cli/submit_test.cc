@@ -1,0 +1,163 @@
+// baton submit: where the payload comes from, what is said about each task, and the exit codes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "tests/cli/at_server.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::cli {
+namespace {
+
+TEST(SubmitCommand, PrintsTheIdOfTheTask) {  // X8
+  const AtServer at;
+  const Said said = at.baton({"submit", "mail", "hello", "--priority", "3", "--delay", "1m"});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_EQ(said.errors, "");
+  ASSERT_FALSE(said.output.empty());
+  const std::string task = said.output.substr(0, said.output.size() - 1);
+  const Said seen = at.shell("redis-cli -u redis://$0 GET " + task);
+  EXPECT_TRUE(contains(seen.output, "hello")) << seen.output;
+}
+
+TEST(SubmitCommand, UnderTheSameKeyIsTheSameTaskAndOtherContentIsAConflict) {
+  const AtServer at;
+  const Said first = at.baton({"submit", "mail", "hello", "--key", "k1", "--json"});
+  const Said second = at.baton({"submit", "mail", "hello", "--key", "k1", "--json"});
+  EXPECT_TRUE(contains(first.output, R"("existed":false})")) << first.output;
+  EXPECT_TRUE(contains(second.output, R"("existed":true})")) << second.output;
+  const Said other = at.baton({"submit", "mail", "other", "--key", "k1", "--json"});
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_TRUE(begins(other.output, R"({"error":{"code":"CONFLICT","message":")")) << other.output;
+  EXPECT_TRUE(begins(other.errors, "baton: CONFLICT: ")) << other.errors;
+}
+
+TEST(SubmitCommand, TakesAWholeFileAsThePayload) {
+  const AtServer at;
+  const TemporaryDirectory temporary;
+  const std::string path = temporary.path() + "/letter";
+  std::ofstream(path) << "dear alice\n\ngoodbye\n";
+  EXPECT_EQ(at.baton({"submit", "mail", "--file", path, "--key", "k"}).exit_code, 0);
+  EXPECT_EQ(
+      at.shell("printf 'dear alice\\n\\ngoodbye\\n' | baton submit mail --file - --key k --json").exit_code,
+      0);
+  const Said missing = at.baton({"submit", "mail", "--file", path + ".not"});
+  EXPECT_EQ(missing.exit_code, 66);
+  EXPECT_TRUE(contains(missing.errors, path + ".not: No such file")) << missing.errors;
+}
+
+TEST(SubmitCommand, MakesATaskOfEachLineInTheirOrder) {
+  const AtServer at;
+  const Said said = at.shell("seq 5000 | baton submit numbers --lines --json");
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_TRUE(begins(said.errors, "5000 tasks submitted in ")) << said.errors;
+  EXPECT_EQ(std::count(said.output.begin(), said.output.end(), '\n'), 5000);
+  const Said leased = at.shell(
+      "redis-cli -u redis://$0 LEASE w numbers COUNT 100 | grep -A1 '^payload$' | grep -E '^[0-9]' | diff - "
+      "<(seq 100)");
+  EXPECT_EQ(leased.exit_code, 0) << leased.output;
+}
+
+TEST(SubmitCommand, SendsALineThatComesAloneAtOnce) {
+  const AtServer at;
+  // The second line is not written before the first one is a task.
+  const Said said = at.shell(
+      "{ echo one; until redis-cli -u redis://$0 GET key:none >/dev/null && redis-cli -u redis://$0 QUEUES | "
+      "grep -q slow; "
+      "do :; done; echo two; } | baton submit slow --lines");
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_TRUE(begins(said.errors, "2 tasks submitted in ")) << said.errors;
+}
+
+TEST(SubmitCommand, ReadsTasksAsJsonAndTellsWhichLineIsWrong) {
+  const AtServer at;
+  const Said said = at.shell(
+      R"(printf '%s\n' '{"queue":"a","payload":"x","key":"k","priority":9}' '{"payload":"y"}' '[' )"
+      R"('{"queue":"a","payload":"x","prority":1}' '{"payload_base64":"/w=="}' | baton submit b --ndjson --json)");
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_TRUE(contains(said.output, R"("message":"no such argument: prority"},"line":4})")) << said.output;
+  EXPECT_TRUE(contains(said.errors, "baton: line 3: INVALID_REQUEST: ")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "3 tasks submitted in 0.0 s, 2 were refused")) << said.errors;
+  const Said queues = at.shell("redis-cli -u redis://$0 QUEUES");
+  EXPECT_TRUE(contains(queues.output, "\na\n") && contains(queues.output, "\nb\n")) << queues.output;
+}
+
+TEST(SubmitCommand, TellsThatATaskItWaitedForHasNotEnded) {
+  const AtServer at;
+  const Said said = at.baton({"submit", "mail", "hello", "--wait", "--within", "50ms"});
+  EXPECT_EQ(said.exit_code, 3);
+  EXPECT_TRUE(contains(said.errors, ": has not ended, it is waiting")) << said.errors;
+}
+
+TEST(SubmitCommand, RefusesWhatMakesNoSenseTogether) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"submit"},
+                                             {"submit", "mail"},
+                                             {"submit", "mail", "hello", "--lines"},
+                                             {"submit", "mail", "hello", "--file", "x"},
+                                             {"submit", "mail", "--lines", "--ndjson"},
+                                             {"submit", "mail", "--lines", "--key", "k"},
+                                             {"submit", "mail", "hello", "--delay", "soon"},
+                                             {"submit", "mail", "hello", "--priority", "10"}}) {
+    const Said said = baton(arguments);
+    EXPECT_EQ(said.exit_code, 64) << said.errors;
+    EXPECT_TRUE(contains(said.errors, "; baton submit --help tells how it is used")) << said.errors;
+  }
+}
+
+TEST(ConnectionOptions, ThatIsRefusedSaysHowToStartAServer) {  // X7
+  const Said said = baton({"submit", "mail", "hello", "--connect", "127.0.0.1:1"});
+  EXPECT_EQ(said.exit_code, 69);
+  EXPECT_TRUE(contains(said.errors, "127.0.0.1:1: Connection refused. `baton serve` starts a server"))
+      << said.errors;
+}
+
+TEST(ConnectionOptions, TriesEachAddressAndTakesTheNamespace) {
+  AtServer at;
+  const std::string addresses = "127.0.0.1:1," + at.server().address();
+  EXPECT_EQ(baton({"submit", "mail", "hello", "--connect", addresses, "--namespace", "other"}).exit_code, 0);
+  const Said queues = at.shell("redis-cli -u redis://$0 QUEUES");
+  EXPECT_FALSE(contains(queues.output, "mail")) << queues.output;
+}
+
+TEST(ConnectionOptions, NeedsTheRightToken) {  // X4
+  const TemporaryDirectory temporary;
+  const std::string tokens = temporary.path() + "/tokens", token = temporary.path() + "/token";
+  ASSERT_EQ(run_program({"/bin/bash", "-c",
+                         BATON_PROGRAM " token ci --allow default=submit >" + tokens + " 2> >(tail -n1 >" +
+                             token + "); wait $!"})
+                .exit_code,
+            0);
+  const AtServer at({"--tokens", tokens});
+  const Said stranger = at.baton({"submit", "mail", "hello"});
+  EXPECT_EQ(stranger.exit_code, 77) << stranger.errors;
+  EXPECT_TRUE(contains(stranger.errors, "NOAUTH")) << stranger.errors;
+  EXPECT_EQ(at.baton({"submit", "mail", "hello", "--token-file", token}).exit_code, 0);
+  EXPECT_EQ(at.shell("BATON_TOKEN=$(cat " + token + ") baton submit mail hello").exit_code, 0);
+  EXPECT_EQ(at.shell("BATON_TOKEN=wrong baton submit mail hello").exit_code, 77);
+}
+
+TEST(ConnectionOptions, SpeakTlsToACoordinatorThatWantsIt) {  // X4
+  const TemporaryDirectory temporary;
+  const std::string certificate = temporary.path() + "/cert.pem", key = temporary.path() + "/key.pem";
+  ASSERT_EQ(run_program({"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=c", "-addext",
+                         "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate})
+                .exit_code,
+            0);
+  const AtServer at({"--tls-certificate", certificate, "--tls-key", key});
+  EXPECT_EQ(at.baton({"submit", "mail", "hello", "--tls-ca", certificate}).exit_code, 0);
+  EXPECT_TRUE(begins(at.shell("seq 5000 | BATON_TLS_CA=" + certificate + " baton submit q --lines").errors,
+                     "5000 tasks"));
+  const Said plain = at.baton({"submit", "mail", "hello"});
+  EXPECT_EQ(plain.exit_code, 69);
+  EXPECT_TRUE(contains(plain.errors, "if it wants TLS, say --tls")) << plain.errors;
+  const Said unknown = at.baton({"submit", "mail", "hello", "--tls"});
+  EXPECT_EQ(unknown.exit_code, 77);
+  EXPECT_TRUE(contains(unknown.errors, "the coordinator's certificate is not accepted: self-signed"))
+      << unknown.errors;
+}
+
+}  // namespace
+}  // namespace baton::cli

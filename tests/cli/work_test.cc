@@ -1,0 +1,156 @@
+// baton work: what a command gets, what becomes of its task, and how it is ended.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/cli/at_server.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::cli {
+namespace {
+
+// A worker that goes on beside the test.
+class AtWork {
+ public:
+  AtWork(AtServer& at, std::vector<std::string> arguments)
+      : child_({.command = command(at, std::move(arguments))}) {}
+
+  void signal(int number) { child_.signal(number); }
+  crash::Exit wait() { return child_.wait(crash::after_ms(20'000)); }
+  const std::string& errors() const { return child_.errors(); }
+
+ private:
+  static std::vector<std::string> command(AtServer& at, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {BATON_PROGRAM, "work", "--connect", at.server().address()});
+    return arguments;
+  }
+  crash::Child child_;
+};
+
+std::string state_of(const AtServer& at, const std::string& key) {
+  const Said said = at.shell("redis-cli -u redis://$0 GET key:" + key + " | grep -A1 '^state$' | tail -n 1");
+  return said.output.substr(0, said.output.find('\n'));
+}
+
+bool is_there(const std::string& path) { return std::filesystem::exists(path); }
+
+TEST(WorkCommand, CompletesWithTheOutputOfTheCommand) {
+  const AtServer at;
+  at.baton({"submit", "upper", "hello", "--key", "k"});
+  const Said worked = at.baton({"work", "upper", "--drain", "--", "tr", "a-z", "A-Z"});
+  EXPECT_EQ(worked.exit_code, 0) << worked.errors;
+  EXPECT_EQ(worked.errors, "1 completed, 0 failed, 0 lost, 0 given back\n");
+  const Said again = at.baton({"submit", "upper", "hello", "--key", "k", "--wait"});
+  EXPECT_EQ(again.output, "HELLO\n");
+}
+
+TEST(WorkCommand, PutsThePayloadIntoItsPlaceAndTellsOfTheTask) {
+  const AtServer at;
+  at.baton({"submit", "q", "a b", "--key", "k"});
+  at.baton({"work", "q", "--once", "--", "sh", "-c",
+            "test -n \"$BATON_TASK\" && test -n \"$BATON_FENCE\" && echo \"$1\" $BATON_QUEUE $BATON_ATTEMPT",
+            "sh", "<{}>"});
+  EXPECT_EQ(at.baton({"submit", "q", "a b", "--key", "k", "--wait"}).output, "<a b> q 1\n");
+}
+
+TEST(WorkCommand, WorksOnManyTasksAtATime) {
+  const AtServer at;
+  ASSERT_EQ(at.shell("seq 40 | baton submit q --lines").exit_code, 0);
+  // Each waits until two are there.
+  const TemporaryDirectory meeting;
+  const Said worked = at.baton({"work", "q", "-j", "4", "--drain", "--", "sh", "-c",
+                                "touch " + meeting.path() + "/$1; until [ $(ls " + meeting.path() +
+                                    " | wc -l) -ge 2 ]; do :; done; echo $1",
+                                "sh", "{}"});
+  EXPECT_TRUE(begins(worked.errors, "40 completed, ")) << worked.errors;
+}
+
+TEST(WorkCommand, FailsForRetryWithTheEndOfStandardErrorAsTheReason) {
+  const AtServer at;
+  at.baton({"submit", "q", "x", "--key", "k", "--max-failures", "2", "--backoff", "1ms"});
+  const Said worked = at.baton({"work", "q", "--once", "--", "sh", "-c", "echo out of paper >&2; exit 3"});
+  EXPECT_EQ(worked.exit_code, 0) << worked.errors;
+  EXPECT_EQ(state_of(at, "k"), "waiting");
+  at.baton({"work", "q", "--once", "--", "sh", "-c", "echo out of ink >&2; exit 3"});
+  EXPECT_EQ(state_of(at, "k"), "failed");
+  const Said ended =
+      at.baton({"submit", "q", "x", "--key", "k", "--max-failures", "2", "--backoff", "1ms", "--wait"});
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_TRUE(contains(ended.errors, ": failed: IO_FAILED: exit code 3: out of ink\n")) << ended.errors;
+}
+
+TEST(WorkCommand, FailsForGoodWithExitCode65) {
+  const AtServer at;
+  at.baton({"submit", "q", "x", "--key", "k"});
+  at.baton({"work", "q", "--once", "--", "sh", "-c", "exit 65"});
+  EXPECT_EQ(state_of(at, "k"), "failed");
+}
+
+TEST(WorkCommand, DoesNotTakeTasksForAProgramThatIsNotThere) {
+  const AtServer at;
+  at.baton({"submit", "q", "x", "--key", "k"});
+  const Said worked = at.baton({"work", "q", "--", "no-such-program"});
+  EXPECT_EQ(worked.exit_code, 64);
+  EXPECT_EQ(worked.errors, "baton: there is no program 'no-such-program' to run\n");
+  EXPECT_EQ(state_of(at, "k"), "waiting");
+}
+
+TEST(WorkCommand, DoesNotMindACommandThatReadsNothing) {
+  const AtServer at;
+  at.shell("head -c 200000 /dev/zero | baton submit q --file - --key k");
+  EXPECT_TRUE(begins(at.baton({"work", "q", "--drain", "--", "true"}).errors, "1 completed"))
+      << state_of(at, "k");
+}
+
+TEST(WorkCommand, EndsTheCommandAndWhatItStartedWhenTheTaskIsCancelled) {
+  AtServer at;
+  const TemporaryDirectory temporary;
+  const std::string begun = temporary.path() + "/begun", ended = temporary.path() + "/ended";
+  at.baton({"submit", "q", "x", "--key", "k"});
+  AtWork worker(at, {"q", "--once", "--ttl", "1s", "--", "sh", "-c",
+                     "sleep 1000 & echo $! >" + temporary.path() + "/pid; trap 'touch " + ended +
+                         "; exit' TERM; touch " + begun + "; wait"});
+  ASSERT_TRUE(eventually([&] { return is_there(begun); }));
+  EXPECT_EQ(at.shell("redis-cli -u redis://$0 CANCEL key:k").exit_code, 0);
+  EXPECT_EQ(worker.wait().code, 0);
+  EXPECT_TRUE(is_there(ended));
+  EXPECT_TRUE(contains(worker.errors(), "0 completed, 0 failed, 1 lost, 0 given back")) << worker.errors();
+  pid_t left_behind = 0;
+  std::ifstream(temporary.path() + "/pid") >> left_behind;
+  EXPECT_TRUE(eventually([&] { return ::kill(left_behind, 0) != 0; }));
+}
+
+TEST(WorkCommand, FinishesWhatItHasBegunAtTheFirstRequestToEnd) {  // X6
+  AtServer at;
+  const TemporaryDirectory temporary;
+  const std::string begun = temporary.path() + "/begun", go = temporary.path() + "/go";
+  at.baton({"submit", "q", "x", "--key", "k"});
+  AtWork worker(at,
+                {"q", "--", "sh", "-c", "touch " + begun + "; until [ -e " + go + " ]; do sleep 0.01; done"});
+  ASSERT_TRUE(eventually([&] { return is_there(begun); }));
+  at.baton({"submit", "q", "y", "--key", "later"});
+  worker.signal(SIGINT);
+  std::ofstream(go) << "go";
+  EXPECT_EQ(worker.wait().code, 0);
+  EXPECT_EQ(state_of(at, "k"), "completed");
+  EXPECT_EQ(state_of(at, "later"), "waiting");
+}
+
+TEST(WorkCommand, GivesBackWhatItHasBegunAtTheSecond) {  // X6
+  AtServer at;
+  const TemporaryDirectory temporary;
+  const std::string begun = temporary.path() + "/begun";
+  at.baton({"submit", "q", "x", "--key", "k", "--max-failures", "1"});
+  AtWork worker(at, {"q", "--", "sh", "-c", "touch " + begun + "; exec sleep 1000"});
+  ASSERT_TRUE(eventually([&] { return is_there(begun); }));
+  worker.signal(SIGINT);
+  worker.signal(SIGTERM);  // another one, for two of the same may count as one
+  EXPECT_EQ(worker.wait().code, 0);
+  EXPECT_EQ(state_of(at, "k"), "waiting");
+  EXPECT_TRUE(contains(worker.errors(), "0 completed, 0 failed, 0 lost, 1 given back")) << worker.errors();
+}
+
+}  // namespace
+}  // namespace baton::cli
