@@ -30,11 +30,11 @@ inline constexpr Duration kTtlMax = hours(24);
 inline constexpr Duration kDelayMax = days(366);
 inline constexpr Duration kHoldMax = days(30);
 
-// What one namespace may hold. Without a limit set there is only what the coordinator may hold as a whole.
+// What one namespace may hold. 0: there is only what the coordinator may hold as a whole.
 struct NamespaceLimits {
-  std::uint64_t tasks_max = UINT64_MAX;  // of any state
-  std::uint64_t queues_max = UINT64_MAX;
-  std::uint64_t payload_bytes_max = UINT64_MAX;  // of all tasks it holds
+  std::uint64_t tasks_max = 0;  // of any state
+  std::uint64_t queues_max = 0;
+  std::uint64_t payload_bytes_max = 0;  // of all tasks it holds
   friend bool operator==(const NamespaceLimits&, const NamespaceLimits&) = default;
 };
 

@@ -176,7 +176,7 @@ def client_certificates(folder):
         run("openssl", "x509", "-req", "-in", folder + "/ci.csr", "-CA", folder + "/ca.pem", "-CAkey",
             folder + "/ca.key", "-days", days, "-out", f"{folder}/{name}.pem")
     with Server("--tls-certificate", folder + "/cert.pem", "--tls-key", folder + "/key.pem", "--tls-client-ca",
-                folder + "/ca.pem") as server:
+                folder + "/ca.pem", "--stuck-max", "2s") as server:
         def pings(*certificate):
             done = subprocess.run(["redis-cli", "-p", str(server.port), "--tls", "--cacert", folder + "/cert.pem",
                                    *certificate, "PING"], capture_output=True, text=True, timeout=60)
@@ -184,6 +184,9 @@ def client_certificates(folder):
         expect(pings("--cert", folder + "/good.pem", "--key", folder + "/ci.key"), "a certificate that counts")
         expect(not pings("--cert", folder + "/old.pem", "--key", folder + "/ci.key"), "a certificate out of date")
         expect(not pings(), "no certificate")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as line:
+            line.sendall(b"\x16\x03\x01")
+            expect(line.recv(1) == b"", "half a handshake, waited for without end")
 
 
 def tokens_and_tls():

@@ -83,15 +83,19 @@ struct Growth {
   std::size_t payload_bytes;
 };
 
+bool has_all_queues(const Namespace& held, const NamespaceLimits& limits) {
+  return limits.queues_max != 0 && held.queues >= limits.queues_max;
+}
+
 std::optional<Reject> refuse_growth(const State& state, const Growth& growth, bool is_new_queue,
                                     const NamespaceLimits& limits) {
   if (limits == NamespaceLimits{}) return {};
   const Namespace& held = usage_of(state, growth.ns);
-  if (held.tasks >= limits.tasks_max)
+  if (limits.tasks_max != 0 && held.tasks >= limits.tasks_max)
     return Reject{Errc::exhausted, "the namespace holds as many tasks as it may"};
-  if (is_new_queue && held.queues >= limits.queues_max)
+  if (is_new_queue && has_all_queues(held, limits))
     return Reject{Errc::exhausted, "the namespace has as many queues as it may"};
-  if (held.payload_bytes + growth.payload_bytes > limits.payload_bytes_max)
+  if (limits.payload_bytes_max != 0 && held.payload_bytes + growth.payload_bytes > limits.payload_bytes_max)
     return Reject{Errc::exhausted, "the namespace holds as many bytes of payload as it may"};
   return {};
 }
@@ -230,7 +234,7 @@ Decision decide(const State& state, const PauseQueue& request, const Moment& at)
   if (slot == 0 && state.queues.used() >= kQueuesMax) {
     return Reject{Errc::exhausted, "there are as many queues as there may be"};
   }
-  if (slot == 0 && usage_of(state, request.ns).queues >= at.rules.each_namespace.queues_max) {
+  if (slot == 0 && has_all_queues(usage_of(state, request.ns), at.rules.each_namespace)) {
     return Reject{Errc::exhausted, "the namespace has as many queues as it may"};
   }
   return Append{QueuePaused{.ns = request.ns, .queue = request.queue}, Accepted{}};
