@@ -4,42 +4,15 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-
-#include "cli/duration_text.h"
 
 namespace baton::cli {
 namespace {
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 done, 1 it could not be done and the message says why, 2 a task that was waited for "
-    "failed,\n"
-    "3 it has not ended yet, 64 the command line makes no sense, 66 the input cannot be read, 69 no "
-    "coordinator\n"
-    "could be reached, 75 no answer came, 77 not allowed. The `log` commands have others: baton log verify "
-    "--help.";
-
-std::uint64_t parse_number(const std::string& name, const std::string& text, std::uint64_t min,
-                           std::uint64_t max) {
-  const std::string_view digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
-  if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) {
-    throw CLI::ValidationError(fmt::format("{}: '{}' is not a number", name, text));
-  }
-  std::uint64_t number = 0;
-  const std::errc error = std::from_chars(text.data(), text.data() + text.size(), number).ec;
-  if (error != std::errc{} || number < min || number > max) {
-    throw CLI::ValidationError(fmt::format("{}: {} is not from {} to {}", name, text, min, max));
-  }
-  return number;
-}
-
-Duration parse_time(const std::string& name, const std::string& text) {
-  const auto duration = parse_duration(text);
-  if (!duration)
-    throw CLI::ValidationError(
-        fmt::format("{}: '{}' is no time such as 250ms, 30s, 5m or 1h30m", name, text));
-  return *duration;
-}
+    "Exit codes: 0 done, 1 it could not be done and the message says why, 2 a task that was waited for\n"
+    "failed, 3 it has not ended yet, 64 the command line makes no sense, 66 the input cannot be read,\n"
+    "69 no coordinator could be reached, 75 no answer came, 77 not allowed.\n"
+    "The `log` commands have others: baton log verify --help.";
 
 // "-j,--jobs N": the names of an option, and what its value is called.
 struct Named {
@@ -144,55 +117,15 @@ Command& Command::options(const char* name, std::vector<std::string>& values, co
   return added(option, named.value);
 }
 
-// An option that is read by `parse`, which is told its name and what was given for it.
 Command& Command::parsed(const char* name, const char* description, const std::string& otherwise,
-                         std::function<void(const std::string&, const std::string&)> parse) {
+                         std::function<Status(const std::string& text)> parse) {
   const Named named(name);
-  auto* option = entry_->app->add_option_function<std::string>(
-      named.names, [=](const std::string& text) { parse(named.long_name(), text); }, description);
+  const auto read = [=](const std::string& text) {
+    if (const Status done = parse(text); !done)
+      throw CLI::ValidationError(named.long_name() + ": " + done.error().message);
+  };
+  auto* option = entry_->app->add_option_function<std::string>(named.names, read, description);
   return added(option->default_str(otherwise), named.value);
-}
-
-Command& Command::choice(const char* name, std::string& value, const std::vector<std::string>& among,
-                         const char* description) {
-  parsed(name, description, value, [=, &value](const std::string& option, const std::string& text) {
-    if (std::ranges::find(among, text) == among.end())
-      throw CLI::ValidationError(fmt::format("{}: '{}' is none of {}", option, text, fmt::join(among, ", ")));
-    value = text;
-  });
-  entry_->choices[entry_->last] = among;
-  return *this;
-}
-
-Command& Command::number(const char* name, std::uint64_t& value, const char* description, std::uint64_t min,
-                         std::uint64_t max) {
-  return parsed(name, description, std::to_string(value), [=, &value](const auto& option, const auto& text) {
-    value = parse_number(option, text, min, max);
-  });
-}
-
-Command& Command::number(const char* name, std::uint32_t& value, const char* description, std::uint32_t max) {
-  return parsed(name, description, std::to_string(value), [=, &value](const auto& option, const auto& text) {
-    value = static_cast<std::uint32_t>(parse_number(option, text, 0, max));
-  });
-}
-
-Command& Command::number(const char* name, std::optional<std::uint32_t>& value, const char* description,
-                         std::uint32_t max) {
-  return parsed(name, description, {}, [=, &value](const auto& option, const auto& text) {
-    value = static_cast<std::uint32_t>(parse_number(option, text, 0, max));
-  });
-}
-
-Command& Command::duration(const char* name, Duration& value, const char* description) {
-  const std::string otherwise = value.ms == 0 ? "" : duration_text(value);
-  return parsed(name, description, otherwise,
-                [&value](const auto& option, const auto& text) { value = parse_time(option, text); });
-}
-
-Command& Command::duration(const char* name, std::optional<Duration>& value, const char* description) {
-  return parsed(name, description, {},
-                [&value](const auto& option, const auto& text) { value = parse_time(option, text); });
 }
 
 Command& Command::flag(const char* name, bool& value, const char* description) {

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "base/time.h"
 #include "cli/command_description.h"
 
@@ -76,8 +77,9 @@ class Command {
     std::function<int()> run;
   };
   explicit Command(Entry& entry) : entry_(&entry) {}
+  // An option whose value `parse` reads.
   Command& parsed(const char* name, const char* description, const std::string& otherwise,
-                  std::function<void(const std::string& option, const std::string& text)> parse);
+                  std::function<Status(const std::string& text)> parse);
   Command& added(CLI::Option* option, const std::string& value_name = {});
   Entry* entry_;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace baton::cli {
 
 int exit_code_of(Errc code) {
@@ -23,6 +25,18 @@ int complain(const Error& error, Format format) {
   if (format == Format::json) fmt::print("{}\n", json_of(error).whole());
   fmt::print(stderr, "baton: {}: {}\n", word(error.code), error.message);
   return exit_code_of(error.code);
+}
+
+int do_each(const std::vector<std::string>& names, Format format,
+            const std::function<Status(const std::string&)>& what) {
+  int exit_code = 0;
+  for (const std::string& name : names) {
+    const Status done = what(name);
+    if (done) continue;
+    const Error error{done.error().code, fmt::format("{}: {}", name, done.error().message)};
+    exit_code = std::max(exit_code, complain(error, format));
+  }
+  return exit_code;
 }
 
 }  // namespace baton::cli

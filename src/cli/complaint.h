@@ -1,6 +1,10 @@
 // What a command that talks to a coordinator says when something went wrong, and what it exits with.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "base/result.h"
 #include "cli/json_object.h"
 
@@ -20,8 +24,14 @@ int exit_code_of(Errc code);
 JsonObject json_of(const Error& error);
 
 enum class Format : bool { text, json };
+inline Format format_of(bool json) { return json ? Format::json : Format::text; }
 
 // Says it on standard error, and with --json on standard output too. Returns the exit code.
 int complain(const Error& error, Format format = Format::text);
+
+// Does something to each of several tasks or queues, and complains where it cannot be done, by name. Returns
+// the exit code of the worst.
+int do_each(const std::vector<std::string>& names, Format format,
+            const std::function<Status(const std::string& name)>& what);
 
 }  // namespace baton::cli

@@ -146,4 +146,9 @@ Result<std::unique_ptr<client::Client>> connect(const Connection& connection) {
   return std::make_unique<client::Client>(options);
 }
 
+int with_client(const Connection& connection, Format format, const std::function<int(client::Client&)>& run) {
+  const auto client = connect(connection);
+  return client ? run(**client) : complain(client.error(), format);
+}
+
 }  // namespace baton::cli

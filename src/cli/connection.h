@@ -1,12 +1,14 @@
 // How a command finds its coordinator, and who it says it is.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
+#include "cli/complaint.h"
 #include "client/client.h"
 
 namespace baton::cli {
@@ -29,5 +31,8 @@ void add_connection_options(Command& command, Connection& connection);
 // A client, after somebody was seen to listen there: a wrong address is told at once, and not when the
 // client has given up trying.
 Result<std::unique_ptr<client::Client>> connect(const Connection& connection);
+
+// Runs something with a client, or complains that there is none. Returns the exit code.
+int with_client(const Connection& connection, Format format, const std::function<int(client::Client&)>& run);
 
 }  // namespace baton::cli

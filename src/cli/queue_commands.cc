@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::uint32_t kPurgedAtOnce = 1024;
 
-Format format_of(const QueueCommandOptions& options) { return options.json ? Format::json : Format::text; }
-
 JsonObject json_of(const client::QueueView& view) {
   return JsonObject()
       .text("queue", view.queue)
@@ -27,20 +25,6 @@ JsonObject json_of(const client::QueueView& view) {
       .number("completed", view.completed)
       .number("failed", view.failed)
       .number("dead", view.dead);
-}
-
-// Does it for each of the queues, and says what `what` made of it; the exit code is that of the worst.
-template <class Do>
-int for_each(const QueueCommandOptions& options, Do what) {
-  int exit_code = 0;
-  for (const std::string& queue : options.queues) {
-    if (const Status done = what(queue); !done) {
-      Error error = done.error();
-      error.message = fmt::format("{}: {}", queue, error.message);
-      exit_code = std::max(exit_code, complain(error, format_of(options)));
-    }
-  }
-  return exit_code;
 }
 
 void say_paused(const QueueCommandOptions& options, const std::string& queue, bool paused) {
@@ -64,7 +48,7 @@ int queue_list(client::Client& client, const QueueCommandOptions& options) {
   client::QueueQuery query;
   do {
     const auto page = client.queues(query);
-    if (!page) return complain(page.error(), format_of(options));
+    if (!page) return complain(page.error(), format_of(options.json));
     for (const client::QueueView& view : page->queues) {
       if (options.json) {
         fmt::print("{}\n", json_of(view).whole());
@@ -81,7 +65,7 @@ int queue_list(client::Client& client, const QueueCommandOptions& options) {
 }
 
 int queue_pause(client::Client& client, const QueueCommandOptions& options) {
-  return for_each(options, [&](const std::string& queue) -> Status {
+  return do_each(options.queues, format_of(options.json), [&](const std::string& queue) -> Status {
     const Status done = client.pause(queue);
     if (done) say_paused(options, queue, true);
     return done;
@@ -89,7 +73,7 @@ int queue_pause(client::Client& client, const QueueCommandOptions& options) {
 }
 
 int queue_resume(client::Client& client, const QueueCommandOptions& options) {
-  return for_each(options, [&](const std::string& queue) -> Status {
+  return do_each(options.queues, format_of(options.json), [&](const std::string& queue) -> Status {
     const Status done = client.resume(queue);
     if (done) say_paused(options, queue, false);
     return done;
@@ -97,7 +81,7 @@ int queue_resume(client::Client& client, const QueueCommandOptions& options) {
 }
 
 int queue_purge(client::Client& client, const QueueCommandOptions& options) {
-  return for_each(options, [&](const std::string& queue) -> Status {
+  return do_each(options.queues, format_of(options.json), [&](const std::string& queue) -> Status {
     std::uint64_t total = 0;
     for (std::uint64_t purged = kPurgedAtOnce; purged == kPurgedAtOnce; total += purged) {
       const auto done = client.purge(queue, kPurgedAtOnce);
@@ -125,8 +109,8 @@ void add_queue_commands(CommandLine& line) {
     add_connection_options(command, options->connection);
     command.footer("Example: " + program + " queue " + name + example);
     command.run([options, run] {
-      const auto client = connect(options->connection);
-      return client ? run(**client, *options) : complain(client.error(), format_of(*options));
+      return with_client(options->connection, format_of(options->json),
+                         [&](client::Client& client) { return run(client, *options); });
     });
   };
   add("list", "Lists queues with their tasks by state", "", queue_list);

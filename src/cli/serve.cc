@@ -18,6 +18,13 @@
 namespace baton::cli {
 namespace {
 
+constexpr const char* kAbout =
+    R"(The command line has the last word, then the environment, then the file.
+
+Exit codes: 0 stopped as asked, 1 it could not serve and the message says why, 64 a setting makes no sense.
+
+)";
+
 constexpr std::uint16_t kDefaultPort = 7077;
 
 Result<server::Address> parse_address(const std::string& text) {
@@ -137,12 +144,7 @@ void add_serve_command(CommandLine& line) {
       .option("--config FILE", given->config,
               "Settings in TOML, with the names of the options: tls_key = \"key.pem\"")
       .environment("BATON_CONFIG")
-      .footer(
-          "The command line has the last word, then the environment, then the file.\n\n"
-          "Exit codes: 0 stopped as asked, 1 it could not serve and the message says why, 64 a setting makes "
-          "no sense.\n\n"
-          "Example: " +
-          line.program() + " serve --data data --listen 127.0.0.1:7077")
+      .footer(kAbout + ("Example: " + line.program()) + " serve --data data --listen 127.0.0.1:7077")
       .run([options, settings, given] {
         if (auto done = read(*settings, *given); !done) {
           fmt::print(stderr, "baton: {}\nbaton serve --help lists the settings\n", done.error().message);

@@ -1,29 +1,20 @@
 #include "cli/settings.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <charconv>
-#include <optional>
 #include <utility>
 
-#include "cli/duration_text.h"
-#include "cli/size_text.h"
+#include "cli/quantities.h"
 
 namespace baton::cli {
 namespace {
 
 constexpr std::size_t kNameMax = 64;  // letters that are compared; ours are shorter
 
-std::unexpected<Error> wrong(std::string message) {
-  return failure(Errc::invalid_request, std::move(message));
-}
-
-std::optional<std::uint64_t> parse_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return {};
-  return number;
+// Puts what was read into `value`, or hands the complaint on.
+template <class Value>
+Status put(Value& value, const Result<Value>& read) {
+  if (read) value = *read;
+  return read ? Status() : std::unexpected(read.error());
 }
 
 // How many letters have to be changed, added or taken away to make one of the other.
@@ -61,38 +52,21 @@ void Settings::text(std::string_view name, std::string& value, const char* about
 
 void Settings::number(std::string_view name, std::uint64_t& value, const char* about, std::uint64_t min,
                       std::uint64_t max) {
-  add(name, Setting::Kind::number, about, std::to_string(value)).set =
-      [=, &value](const std::string& text) -> Status {
-    const auto number = parse_number(text);
-    if (!number) return wrong(fmt::format("'{}' is not a number", text));
-    if (*number < min || *number > max) return wrong(fmt::format("{} is not from {} to {}", text, min, max));
-    value = *number;
-    return {};
+  add(name, Setting::Kind::number, about, std::to_string(value)).set = [=, &value](const std::string& text) {
+    return put(value, read_number(text, min, max));
   };
 }
 
 void Settings::time(std::string_view name, Duration& value, const char* about, Duration min, Duration max) {
-  add(name, Setting::Kind::time, about, duration_text(value)).set =
-      [=, &value](const std::string& text) -> Status {
-    const auto duration = parse_duration(text);
-    if (!duration) return wrong(fmt::format("'{}' is no time such as 250ms, 30s, 5m or 1h30m", text));
-    if (*duration < min || *duration > max)
-      return wrong(fmt::format("{} is not from {} to {}", text, duration_text(min), duration_text(max)));
-    value = *duration;
-    return {};
+  add(name, Setting::Kind::time, about, time_text(value)).set = [=, &value](const std::string& text) {
+    return put(value, read_time(text, min, max));
   };
 }
 
 void Settings::size(std::string_view name, std::uint64_t& bytes, const char* about, std::uint64_t min,
                     std::uint64_t max) {
-  add(name, Setting::Kind::size, about, size_text(bytes)).set = [=,
-                                                                 &bytes](const std::string& text) -> Status {
-    const auto size = parse_size(text);
-    if (!size) return wrong(fmt::format("'{}' is no size such as 4096, 256KiB or 64MiB", text));
-    if (*size < min || *size > max)
-      return wrong(fmt::format("{} is not from {} to {} bytes", text, min, max));
-    bytes = *size;
-    return {};
+  add(name, Setting::Kind::size, about, size_text(bytes)).set = [=, &bytes](const std::string& text) {
+    return put(bytes, read_size(text, min, max));
   };
 }
 

@@ -6,9 +6,8 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
-#include "cli/duration_text.h"
 #include "cli/json_object.h"
-#include "cli/size_text.h"
+#include "cli/quantities.h"
 #include "cli/table.h"
 
 namespace baton::cli {
@@ -18,8 +17,6 @@ struct StatsOptions {
   Connection connection;
   bool json = false;
 };
-
-Format format_of(const StatsOptions& options) { return options.json ? Format::json : Format::text; }
 
 JsonObject& add(JsonObject& json, const client::TaskCounts& counts) {
   return json.number("queues", counts.queues)
@@ -95,7 +92,7 @@ void print(const client::Stats& stats) {
 
 int run_stats(client::Client& client, const StatsOptions& options) {
   const auto stats = client.stats();
-  if (!stats) return complain(stats.error(), format_of(options));
+  if (!stats) return complain(stats.error(), format_of(options.json));
   if (options.json)
     fmt::print("{}\n", json_of(*stats).whole());
   else
@@ -108,7 +105,7 @@ int worker_list(client::Client& client, const StatsOptions& options) {
   client::WorkerQuery query;
   do {
     auto page = client.workers(query);
-    if (!page) return complain(page.error(), format_of(options));
+    if (!page) return complain(page.error(), format_of(options.json));
     for (client::WorkerView& view : page->workers) {
       if (options.json)
         fmt::print("{}\n", json_of(view).whole());
@@ -122,10 +119,6 @@ int worker_list(client::Client& client, const StatsOptions& options) {
 }
 
 }  // namespace
-
-std::string milliseconds_text(std::uint64_t microseconds) {
-  return fmt::format("{}ms", static_cast<double>(microseconds / 10) / 100);
-}
 
 Table table_of(const std::vector<client::WorkerView>& workers) {
   Table table({{"WORKER"},
@@ -152,8 +145,8 @@ void add_stats_commands(CommandLine& line) {
     add_connection_options(command, options->connection);
     command.footer("Example: " + line.program() + " " + name);
     command.run([options, run] {
-      const auto client = connect(options->connection);
-      return client ? run(**client, *options) : complain(client.error(), format_of(*options));
+      return with_client(options->connection, format_of(options->json),
+                         [&](client::Client& client) { return run(client, *options); });
     });
   };
   add("worker list", "Lists workers: those that hold tasks, then those heard of in the last ten minutes",

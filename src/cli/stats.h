@@ -10,7 +10,6 @@ namespace baton::cli {
 
 class Table;
 Table table_of(const std::vector<client::WorkerView>& workers);
-std::string milliseconds_text(std::uint64_t microseconds);  // 0.4ms
 
 class CommandLine;
 void add_stats_commands(CommandLine& line);

@@ -24,9 +24,16 @@
 namespace baton::cli {
 namespace {
 
-constexpr std::uint64_t kComplaintsMax = 10;  // told one by one; further ones are only counted
+constexpr const char* kAbout =
+    R"(Times are written 250ms, 30s, 5m, 1h30m or 2d.
 
-Format format_of(const SubmitOptions& options) { return options.json ? Format::json : Format::text; }
+Exit codes: 0 all are submitted (and with --wait, completed), 1 some were refused, 2 with --wait: some
+failed or died, 3 with --wait: some have not ended, 64 a wrong command line, 66 the input cannot be
+read, 69 no coordinator there, 75 no answer: it may have happened or not, 77 not allowed.
+
+)";
+
+constexpr std::uint64_t kComplaintsMax = 10;  // told one by one; further ones are only counted
 
 // After such an answer the next task would get the same.
 bool is_hopeless(Errc code) {
@@ -83,14 +90,14 @@ int submit_one(client::Client& client, const SubmitOptions& options) {
   if (!options.file.empty()) {
     auto content = read_whole(options.file);
     if (!content) {
-      complain(content.error(), format_of(options));
+      complain(content.error(), format_of(options.json));
       return kExitNoInput;
     }
     task.payload = std::move(*content);
   }
   const auto submitted = client.submit(task);
-  if (!submitted) return complain(submitted.error(), format_of(options));
-  if (options.wait) return print_ends(client, {submitted->task}, options.within, format_of(options));
+  if (!submitted) return complain(submitted.error(), format_of(options.json));
+  if (options.wait) return print_ends(client, {submitted->task}, options.within, format_of(options.json));
   fmt::print("{}\n", options.json ? json_of(*submitted).whole() : submitted->task);
   return 0;
 }
@@ -132,7 +139,7 @@ Status send_lines(LineReader& reader, Sender& sender, Tally& tally, const Submit
 int submit_lines(client::Client& client, const SubmitOptions& options) {
   const auto descriptor = LineReader::open(options.file.empty() ? "-" : options.file);
   if (!descriptor) {
-    complain(descriptor.error(), format_of(options));
+    complain(descriptor.error(), format_of(options.json));
     return kExitNoInput;
   }
   LineReader reader(*descriptor);
@@ -142,10 +149,11 @@ int submit_lines(client::Client& client, const SubmitOptions& options) {
   const Status read = send_lines(reader, sender, tally, options);
   sender.finish();
   print_counts(tally, client::now_ms() - began_at);
-  if (!read) complain(read.error(), format_of(options));
+  if (!read) complain(read.error(), format_of(options.json));
   int exit_code = read ? tally.exit_code() : kExitNoInput;
   if (options.wait)
-    exit_code = std::max(exit_code, print_ends(client, tally.tasks(), options.within, format_of(options)));
+    exit_code =
+        std::max(exit_code, print_ends(client, tally.tasks(), options.within, format_of(options.json)));
   return exit_code;
 }
 
@@ -169,10 +177,9 @@ int run_submit(const SubmitOptions& options) {
     fmt::print(stderr, "baton: {}; baton submit --help tells how it is used\n", *complaint);
     return kExitUsage;
   }
-  const auto client = connect(options.connection);
-  if (!client) return complain(client.error(), format_of(options));
-  if (options.lines || options.ndjson) return submit_lines(**client, options);
-  return submit_one(**client, options);
+  return with_client(options.connection, format_of(options.json), [&](client::Client& client) {
+    return options.lines || options.ndjson ? submit_lines(client, options) : submit_one(client, options);
+  });
 }
 
 void add_submit_command(CommandLine& line) {
@@ -207,17 +214,9 @@ void add_submit_command(CommandLine& line) {
   add_connection_options(submit, options->connection);
   const std::string program = line.program();
   submit
-      .footer(
-          "Times are written 250ms, 30s, 5m, 1h30m or 2d.\n\n"
-          "Exit codes: 0 all are submitted (and with --wait, completed), 1 some were refused, 2 with --wait: "
-          "some\n"
-          "failed or died, 3 with --wait: some have not ended, 64 a wrong command line, 66 the input cannot "
-          "be\n"
-          "read, 69 no coordinator there, 75 no answer: it may have happened or not, 77 not allowed.\n\n"
-          "Examples:\n  " +
-          program + " submit mail hello --priority 3\n  " + program +
-          " submit thumbnails --lines --file pictures.txt\n  " + program +
-          " submit add '2 3' --wait --within 1m")
+      .footer(kAbout + ("Examples:\n  " + program) + " submit mail hello --priority 3\n  " + program +
+              " submit thumbnails --lines --file pictures.txt\n  " + program +
+              " submit add '2 3' --wait --within 1m")
       .run([options] {
         options->task.queue = options->queue.value_or("");
         options->task.payload = options->payload.value_or("");

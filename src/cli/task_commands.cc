@@ -10,7 +10,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
-#include "cli/duration_text.h"
+#include "cli/quantities.h"
 #include "cli/table.h"
 #include "cli/task_ends.h"
 #include "cli/task_text.h"
@@ -21,24 +21,8 @@ namespace {
 constexpr std::uint64_t kPageMax = 1000;
 constexpr std::size_t kShownMax = 2000;  // characters of a payload, for people
 
-Format format_of(const TaskCommandOptions& options) { return options.json ? Format::json : Format::text; }
-
 // The coordinator's clock is not ours, but its instants are times of day.
 Duration since(Instant at) { return Instant{std::int64_t{std::time(nullptr)} * 1000} - at; }
-
-// Does it for each of the tasks; the exit code is that of the worst.
-template <class Do>
-int for_each(const TaskCommandOptions& options, Do what) {
-  int exit_code = 0;
-  for (const std::string& task : options.tasks) {
-    if (const Status done = what(task); !done) {
-      Error error = done.error();
-      error.message = fmt::format("{}: {}", task, error.message);
-      exit_code = std::max(exit_code, complain(error, format_of(options)));
-    }
-  }
-  return exit_code;
-}
 
 std::string state_text(const client::TaskView& view) {
   std::string text = view.state;
@@ -74,7 +58,7 @@ void print_bytes(const std::string& bytes) { std::fwrite(bytes.data(), 1, bytes.
 
 int task_get(client::Client& client, const TaskCommandOptions& options) {
   bool is_first = true;
-  return for_each(options, [&](const std::string& name) -> Status {
+  return do_each(options.tasks, format_of(options.json), [&](const std::string& name) -> Status {
     auto task = client.get(name);
     if (!task) return std::unexpected(task.error());
     if (options.only == "payload") print_bytes(task->payload);
@@ -92,7 +76,7 @@ int task_get(client::Client& client, const TaskCommandOptions& options) {
 }
 
 int task_wait(client::Client& client, const TaskCommandOptions& options) {
-  return print_ends(client, options.tasks, options.within, format_of(options));
+  return print_ends(client, options.tasks, options.within, format_of(options.json));
 }
 
 int task_list(client::Client& client, const TaskCommandOptions& options) {
@@ -109,7 +93,7 @@ int task_list(client::Client& client, const TaskCommandOptions& options) {
   do {
     query.count = static_cast<std::uint32_t>(std::min(left, kPageMax));
     const auto page = client.tasks(query);
-    if (!page) return complain(page.error(), format_of(options));
+    if (!page) return complain(page.error(), format_of(options.json));
     for (const client::TaskView& view : page->tasks) {
       if (options.json) {
         fmt::print("{}\n", json_of(view).whole());
@@ -129,7 +113,7 @@ int task_list(client::Client& client, const TaskCommandOptions& options) {
 }
 
 int task_cancel(client::Client& client, const TaskCommandOptions& options) {
-  return for_each(options, [&](const std::string& task) -> Status {
+  return do_each(options.tasks, format_of(options.json), [&](const std::string& task) -> Status {
     if (auto done = client.cancel(task, options.actor, options.note); !done) return done;
     if (options.json)
       fmt::print("{}\n", JsonObject().text("task", task).text("status", "COMMITTED").whole());
@@ -142,8 +126,8 @@ int task_cancel(client::Client& client, const TaskCommandOptions& options) {
 int task_requeue(client::Client& client, const TaskCommandOptions& options) {
   if (!options.key.empty() && options.tasks.size() > 1)
     return complain({Errc::invalid_request, "a key names one task, and there are several"},
-                    format_of(options));
-  return for_each(options, [&](const std::string& task) -> Status {
+                    format_of(options.json));
+  return do_each(options.tasks, format_of(options.json), [&](const std::string& task) -> Status {
     const auto made = client.requeue(task, options.key);
     if (!made) return std::unexpected(made.error());
     fmt::print("{}\n", options.json ? json_of(*made).whole() : made->task);
@@ -161,8 +145,8 @@ void add_task_commands(CommandLine& line) {
     Command command = line.command("task " + name, description);
     command.footer("Example: " + program + " task " + name + " " + example);
     command.run([options, run] {
-      const auto client = connect(options->connection);
-      return client ? run(**client, *options) : complain(client.error(), format_of(*options));
+      return with_client(options->connection, format_of(options->json),
+                         [&](client::Client& client) { return run(client, *options); });
     });
     return std::pair(command, options);
   };

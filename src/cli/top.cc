@@ -75,9 +75,9 @@ int show(client::Client& client, const TerminalSignals& signals, const TopOption
 int run_top(const TopOptions& options) {
   const bool once = options.once || !Terminal::is_there();
   const auto signals = once ? nullptr : std::make_unique<TerminalSignals>();
-  const auto client = connect(options.connection);
-  if (!client) return complain(client.error());
-  return once ? print_once(**client, options) : show(**client, *signals, options);
+  return with_client(options.connection, Format::text, [&](client::Client& client) {
+    return once ? print_once(client, options) : show(client, *signals, options);
+  });
 }
 
 void add_top_command(CommandLine& line) {

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/duration_text.h"
-#include "cli/size_text.h"
+#include "cli/quantities.h"
 #include "cli/stats.h"
 #include "cli/table.h"
 

@@ -27,6 +27,20 @@ constexpr std::size_t kResultBytesMax = 1'000'000;  // of any coordinator
 constexpr std::string_view kPlace = "{}";
 constexpr int kWakeUp = SIGUSR1;  // from our own threads: there is nothing left to do
 
+constexpr const char* kAbout =
+    R"(The command's exit code decides: 0 completes the task with its output as the result; 65 fails it for
+good; any other fails this attempt, and the task is tried again as it was submitted to be. The end of
+what it wrote to standard error is the reason. It finds BATON_TASK, BATON_QUEUE, BATON_ATTEMPT and
+BATON_FENCE in its environment. Keep {} out of the text of a script, where a payload would be run:
+not sh -c 'echo {}', but sh -c 'echo "$1"' sh {}.
+
+If the lease is lost or the task cancelled, the command is ended: SIGTERM, then SIGKILL. Ctrl-C takes no
+further task and waits for the commands that run; once more ends them and gives their tasks back.
+
+Exit codes: 0 stopped as asked, 64 a wrong command line, 69 no coordinator there, 77 not allowed.
+
+)";
+
 std::string default_name() {
   char host[HOST_NAME_MAX + 1] = "worker";
   (void)::gethostname(host, sizeof host - 1);
@@ -205,22 +219,8 @@ void add_work_command(CommandLine& line) {
       .duration("--grace TIME", options->grace, "What a command is given to end before it is killed");
   add_connection_options(work, options->connection);
   const std::string program = line.program();
-  work.footer(
-          "The command's exit code decides: 0 completes the task with its output as the result; 65 fails it "
-          "for good;\n"
-          "any other fails this attempt, and the task is tried again as it was submitted to be. The end of "
-          "what it\n"
-          "wrote to standard error is the reason. It finds BATON_TASK, BATON_QUEUE, BATON_ATTEMPT and "
-          "BATON_FENCE in\n"
-          "its environment. If the lease is lost or the task cancelled it is ended: SIGTERM, then SIGKILL.\n"
-          "Ctrl-C takes no further task and waits for the commands that run; once more ends them and gives "
-          "their\n"
-          "tasks back.\n\n"
-          "Exit codes: 0 stopped as asked, 64 a wrong command line, 69 no coordinator there, 77 not "
-          "allowed.\n\n"
-          "Examples:\n  " +
-          program + " work thumbnails -j 4 -- convert {} -resize 200x200 {}.small.png\n  " + program +
-          " work upper --drain -- tr a-z A-Z")
+  work.footer(kAbout + ("Examples:\n  " + program) + " work upper --drain -- tr a-z A-Z\n  " + program +
+              " work thumbnails -j 4 -- convert {} -resize 200x200 {}.small.png")
       .run([options] { return run_work(*options); });
 }
 

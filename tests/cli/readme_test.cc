@@ -1,6 +1,7 @@
 // The README's commands work as they are printed there.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -93,6 +94,72 @@ TEST(Readme, HasATourWhoseCommandsAllWork) {
   }
   for (const char* expected : {"12321", "COMMITTED", "sent", "baton_tasks{", "intact", "TaskCompleted"})
     EXPECT_NE(heard.find(expected), std::string::npos) << expected << " in\n" << heard;
+}
+
+// What the page of the commands takes for granted: some files, a program to run, and somebody who adds.
+void prepare_examples(const std::string& place) {
+  std::filesystem::create_directories(place + "/bin");
+  std::filesystem::create_symlink(BATON_PROGRAM, place + "/bin/baton");
+  std::ofstream(place + "/bin/convert") << "#!/bin/sh\ncp \"$1\" \"$4\"\n";
+  std::filesystem::permissions(place + "/bin/convert", std::filesystem::perms::owner_all);
+  std::ofstream(place + "/cat.png") << "meow";
+  std::ofstream(place + "/tasks.ndjson")
+      << R"({"queue": "mail", "payload": "hello", "key": "k1", "priority": 3})";
+}
+
+TEST(Pages, OfTheCommandsHaveExamplesThatWork) {  // X8
+  const std::string page = content_of("docs/commands.md");
+  const TemporaryDirectory place;
+  prepare_examples(place.path());
+  const RunningServer server(place.path());
+  const std::string before = "cd \"$0\"; export PATH=$PWD/bin:$PATH BATON_CONNECT=127.0.0.1:7077\n";
+  const std::string adder = "baton work add --once -- sh -c 'read a b; echo $((a + b))' &\n";
+  std::size_t examples = 0;
+  for (const char* section : {"Handing in tasks", "A command for each task"}) {
+    for (std::string script : scripts_in(page, section)) {
+      script = std::regex_replace(script, std::regex(" -j 4 -- "),
+                                  " -j 4 --drain -- ");  // it would go on for ever
+      const Said said = run_program({"/bin/bash", "-o", "pipefail", "-ec",
+                                     server.with_ports(before + adder + script + "wait $(jobs -p) || true\n"),
+                                     place.path()});
+      EXPECT_EQ(said.exit_code, 0) << script << said.output << said.errors;
+      ++examples;
+    }
+  }
+  EXPECT_EQ(examples, 2u);
+  EXPECT_TRUE(std::filesystem::exists(place.path() + "/cat.png.small.png"));
+}
+
+// Every command there is, from what the shell is told to complete.
+TEST(Pages, OfTheCommandsNameEveryCommandAndEverySetting) {  // X8
+  const std::string page = content_of("docs/commands.md");
+  const std::string script = run_program({BATON_PROGRAM, "completion", "bash"}).output;
+  const std::regex command(R"( '(baton[ a-z]*)'\) words='([^']*)')");
+  std::size_t commands = 0, settings = 0;
+  for (std::sregex_iterator at(script.begin(), script.end(), command), end; at != end; ++at) {
+    const std::string path = (*at)[1];
+    const std::string words = (*at)[2];
+    const bool is_group =
+        words.find(' ') != std::string::npos && words.front() != '-' && path != "baton completion";
+    if (is_group) continue;
+    ++commands;
+    const std::size_t last = path.rfind(' ');
+    const bool named =
+        page.find("`" + path) != std::string::npos ||
+        page.find(path.substr(0, last) + " pause\\|" + path.substr(last + 1)) != std::string::npos;
+    EXPECT_TRUE(named) << path;
+    if (path != "baton serve") continue;
+    std::istringstream options(words);
+    for (std::string option; options >> option;) {
+      if (!option.starts_with("--") || option == "--help" || option == "--config") continue;
+      std::string name = option.substr(2);
+      std::ranges::replace(name, '-', '_');
+      EXPECT_NE(page.find("`" + name + "`"), std::string::npos) << name;
+      ++settings;
+    }
+  }
+  EXPECT_GT(commands, 20u);
+  EXPECT_GT(settings, 12u);
 }
 
 TEST(Pages, NameOnlyCommandsThatDevHas) {

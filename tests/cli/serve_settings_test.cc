@@ -27,7 +27,7 @@ TEST(ServeSettings, TellWhichLineOfTheFileIsWrong) {  // X3
       {"listen = 7077\n", "baton: :1: listen has to be a string"},
       {"# x\n\nconnections_max = \"3\"\n", "baton: :3: connections_max has to be a whole number"},
       {"connections_max = 0\n", "baton: :1: connections_max: 0 is not from 1 to 1000000"},
-      {"connections_max = -1\n", "baton: :1: connections_max: '-1' is not a number"},
+      {"connections_max = -1\n", "baton: :1: connections_max: -1 is not from 1 to 1000000"},
       {"stuck_max = 30\n", "baton: :1: stuck_max has to be a time in quotes, such as \"30s\""},
       {"stuck_max = \"30\"\n", "baton: :1: stuck_max: '30' is no time such as 250ms, 30s, 5m or 1h30m"},
       {"payload_bytes_max = \"1MiB\"\n", "baton: :1: payload_bytes_max: 1MiB is not from 1 to 1000000 bytes"},

@@ -83,6 +83,18 @@ TEST(SubmitCommand, ReadsTasksAsJsonAndTellsWhichLineIsWrong) {
   EXPECT_TRUE(contains(queues.output, "\na\n") && contains(queues.output, "\nb\n")) << queues.output;
 }
 
+TEST(SubmitCommand, KeepsTheOptionsOfNeighboursApart) {
+  const AtServer at;
+  at.shell(
+      R"(printf '%s\n' '{"queue":"q","payload":"x","priority":1}' '{"queue":"q","payload":"x","priority":2}' )"
+      R"('{"queue":"r","payload":"x"}' | baton submit --ndjson)");
+  const Said list = at.baton({"task", "list", "--json"});
+  for (const char* part :
+       {R"("queue":"q","state":"waiting","priority":1)", R"("queue":"q","state":"waiting","priority":2)",
+        R"("queue":"r","state":"waiting","priority":0)"})
+    EXPECT_TRUE(contains(list.output, part)) << part << list.output;
+}
+
 TEST(SubmitCommand, TellsThatATaskItWaitedForHasNotEnded) {
   const AtServer at;
   const Said said = at.baton({"submit", "mail", "hello", "--wait", "--within", "50ms"});

@@ -41,8 +41,13 @@ TEST(TaskGet, OfNoSuchTaskIsAnErrorAndTheOthersAreShown) {  // X3
 TEST(TaskWait, PrintsResultsInTheOrderAskedForAndTellsWhatFailed) {
   const AtServer at;
   for (const char* key : {"a", "b", "c"}) at.baton({"submit", "q", key, "--key", key});
-  at.baton({"work", "q", "--drain", "--", "sh", "-c", "read x; test $x != b || exit 65; echo did $x"});
-  const Said said = at.baton({"task", "wait", "key:c", "key:b", "key:a"});
+  // They end in another order than they are asked for, and not before somebody waits for all of them.
+  const Said said = at.shell(
+      "baton task wait key:c key:b key:a & waiting=$!; "
+      "connections() { redis-cli -u redis://$0 STATS | grep -A1 '^connections_resp$' | tail -n 1; }; "
+      "until [ $(connections) -ge 4 ]; do :; done; "
+      "baton work q --drain -- sh -c 'read x; test $x != b || exit 65; echo did $x' 2>/dev/null; wait "
+      "$waiting");
   EXPECT_EQ(said.exit_code, 2);
   EXPECT_EQ(said.output, "did c\ndid a\n");
   EXPECT_TRUE(contains(said.errors, ": failed: INVALID_REQUEST: exit code 65\n")) << said.errors;
