@@ -100,7 +100,7 @@ void HttpSession::handle() {
       if (!principal) return refuse_stranger(authorization);
       return begin_events(*principal, query, plain(request["Last-Event-ID"]));
     }
-    if (auto page = is_get ? pages_(path) : std::nullopt) {
+    if (auto page = is_get ? pages_(path, principal.get()) : std::nullopt) {
       if (!principal && !page->open_to_all) return refuse_stranger(authorization);
       return answer(page->status, page->type, page->content, page->status == 503 ? seconds(1) : Duration{});
     }

@@ -15,14 +15,14 @@
 
 namespace baton::server {
 
-// A page that is made on request: its type and its content.
+// A page that is made on request, for whoever asks: its type and its content.
 struct Page {
   std::string_view type;
   std::string content;
   unsigned status = 200;
   bool open_to_all = false;  // without a token, too
 };
-using Pages = std::function<std::optional<Page>(std::string_view path)>;
+using Pages = std::function<std::optional<Page>(std::string_view path, const Principal* who)>;
 
 class HttpSession final : public Session, private Finisher {
  public:

@@ -56,11 +56,11 @@ class Server::Sockets {
   void say_last_words();
   void let_go();
   Status read_secrets();
-  std::optional<Page> page(std::string_view path) const;
+  std::optional<Page> page(std::string_view path, const Principal* who) const;
 
   ServerOptions options_;
   Poller poller_;
-  Pages pages_ = [this](std::string_view path) { return page(path); };
+  Pages pages_ = [this](std::string_view path, const Principal* who) { return page(path, who); };
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<Audit> audit_;  // none: nobody wants to know
@@ -158,9 +158,9 @@ void Server::Sockets::begin_stop() {
   authority_->stop();
 }
 
-std::optional<Page> Server::Sockets::page(std::string_view path) const {
+std::optional<Page> Server::Sockets::page(std::string_view path, const Principal* who) const {
   if (path == "/metrics")
-    return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters)};
+    return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters, who)};
   if (path == "/v1/openapi.json") return Page{"application/json", openapi_json()};
   if (path == "/healthz") return Page{.type = "text/plain", .content = "alive\n", .open_to_all = true};
   if (path == "/readyz")
