@@ -23,7 +23,7 @@
 #include "base/time.h"
 #include "cli/command_description.h"
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): theirs
 class App;
 class Option;
 }  // namespace CLI

@@ -11,23 +11,14 @@ constexpr std::size_t kUnderWayMax = 64;  // requests: enough that none waits fo
 
 }  // namespace
 
-bool Sender::fits(const client::Submit& task) const {
-  return batch_.payloads.size() < kBatchTasksMax && batch_bytes_ + task.payload.size() <= kBatchBytesMax &&
-         batch_.queue == task.queue && batch_.options == task.options;
+bool Sender::fits(std::size_t number, const client::Submit& task) const {
+  return number == batch_first_ + batch_.payloads.size() && batch_.payloads.size() < kBatchTasksMax &&
+         batch_bytes_ + task.payload.size() <= kBatchBytesMax && batch_.queue == task.queue &&
+         batch_.keys.empty() == task.key.empty() && batch_.options == task.options;
 }
 
 void Sender::add(std::size_t number, client::Submit task) {
-  const bool follows = number == batch_first_ + batch_.payloads.size();
-  if (!batch_.payloads.empty() && (!task.key.empty() || !follows || !fits(task))) flush();
-  if (!task.key.empty()) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return under_way_ < kUnderWayMax * kBatchTasksMax; });
-    ++under_way_;
-    lock.unlock();
-    return client_.submit(task, [this, number](Result<client::Submitted> submitted) {
-      answered(number, 1, std::vector<Result<client::Submitted>>{std::move(submitted)});
-    });
-  }
+  if (!batch_.payloads.empty() && !fits(number, task)) flush();
   if (batch_.payloads.empty()) {
     batch_.queue = std::move(task.queue);
     batch_.options = std::move(task.options);
@@ -35,6 +26,7 @@ void Sender::add(std::size_t number, client::Submit task) {
   }
   batch_bytes_ += task.payload.size();
   batch_.payloads.push_back(std::move(task.payload));
+  if (!task.key.empty()) batch_.keys.push_back(std::move(task.key));
 }
 
 void Sender::flush() {

@@ -1,5 +1,5 @@
-// Hands in tasks, many at a time and without waiting for answers: neighbours that differ in nothing but their
-// payload go as one request.
+// Hands in tasks, many at a time and without waiting for answers: neighbours that differ in nothing but
+// payload and key go as one request.
 #pragma once
 
 #include <condition_variable>
@@ -26,7 +26,7 @@ class Sender {
   void finish();  // and every answer is there
 
  private:
-  bool fits(const client::Submit& task) const;
+  bool fits(std::size_t number, const client::Submit& task) const;
   void answered(std::size_t first, std::size_t count,
                 const Result<std::vector<Result<client::Submitted>>>& outcomes);
 

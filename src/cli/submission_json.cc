@@ -35,8 +35,8 @@ Result<client::Submit> parse_submission(std::string_view line, const client::Sub
   const auto number = [&](std::string_view name, std::optional<std::uint32_t>& value) {
     if (arguments.has(name)) value = static_cast<std::uint32_t>(arguments.number(name, 0, UINT32_MAX));
   };
-  if (arguments.has("queue")) task.queue = arguments.text("queue");
-  if (arguments.has("key")) task.key = arguments.text("key");
+  task.queue = arguments.name("queue", defaults.queue);
+  task.key = arguments.name("key");
   task.payload = arguments.text("payload");
   client::TaskOptions& options = task.options;
   options.priority = static_cast<std::uint32_t>(arguments.number("priority", options.priority, 9));

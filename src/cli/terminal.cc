@@ -1,12 +1,12 @@
 #include "cli/terminal.h"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <termios.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <string_view>
 
 namespace baton::cli {

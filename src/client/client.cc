@@ -68,8 +68,10 @@ Plan<std::vector<Result<Submitted>>> plan_submit_many(const SubmitMany& request)
   Command command("SUBMITMANY");
   command.add(request.queue).add(request.payloads.size());
   for (const std::string& payload : request.payloads) command.add(payload);
+  command.each("KEY", request.keys);
   add_options(command, request.options);
-  return {std::move(command), Safety::once, decode_submitted_many};
+  return {std::move(command), request.keys.empty() ? Safety::once : Safety::repeatable,
+          decode_submitted_many};
 }
 
 Plan<std::vector<Leased>> plan_lease(const Lease& request) {

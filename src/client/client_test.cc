@@ -180,6 +180,17 @@ TEST(Client, HasEveryVerb) {
             1u);
 }
 
+TEST(Client, RepeatsManySubmissionsThatHaveKeys) {
+  Network network;
+  ASSERT_TRUE(network.client.queues());
+  const SubmitMany keyed{.queue = "q", .payloads = {"a", "b"}, .keys = {"ka", "kb"}};
+  network.proxy.set({.cut_replies_after = 3});
+  const auto many = network.client.submit_many(keyed);
+  ASSERT_TRUE(many) << many.error().message;
+  EXPECT_EQ(network.direct.queues()->queues.at(0).waiting, 2u);
+  EXPECT_EQ(network.direct.get("key:kb")->payload, "b");
+}
+
 TEST(Client, StaysInItsNamespace) {
   const Served server(BATON_PROGRAM);
   ClientOptions options = to(server.address());

@@ -35,6 +35,7 @@ struct Submit {
 struct SubmitMany {
   std::string queue;
   std::vector<std::string> payloads;  // one for each task, 1024 at most
+  std::vector<std::string> keys;      // one for each, which makes it safe to repeat, or none
   TaskOptions options;
 };
 struct Submitted {

@@ -68,6 +68,20 @@ TEST(RespSession, SubmitsAndLeasesMany) {
   EXPECT_THAT(leased, HasSubstr("payload $1 b "));
 }
 
+TEST(RespSession, SubmitsManyEachUnderItsKey) {
+  Backstage stage;
+  Client client(stage);
+  const std::string first = client.ask({"SUBMITMANY", "q", "2", "a", "b", "KEY", "k1", "KEY", "k2"});
+  EXPECT_EQ(client.ask({"SUBMITMANY", "q", "1", "b", "KEY", "k2"}).find("existed #f"), std::string::npos);
+  EXPECT_THAT(client.ask({"GET", "key:k2"}), HasSubstr("payload $1 b "));
+  EXPECT_THAT(client.ask({"SUBMITMANY", "q", "2", "a", "other", "KEY", "k1", "KEY", "k2"}),
+              HasSubstr("CONFLICT"));
+  EXPECT_THAT(client.ask({"SUBMITMANY", "q", "2", "a", "b", "KEY", "k3"}),
+              StartsWith("-INVALID_REQUEST give a key for each of the tasks, or none"));
+  EXPECT_THAT(client.ask({"SUBMITMANY", "q", "1", "a", "KEY", "no blanks"}),
+              StartsWith("-INVALID_REQUEST key must be"));
+}
+
 TEST(RespSession, FusedCompleteAndLeaseHaveAnOutcomeEach) {
   Backstage stage;
   Client client(stage);

@@ -12,6 +12,7 @@
 
 #include "engine/options.h"
 #include "server/limits.h"
+#include "server/supervisor.h"
 #include "server/tls.h"
 
 namespace baton::server {
@@ -30,6 +31,7 @@ struct ServerOptions {
   ServerLimits limits;
   Address listen;  // for the Redis protocol
   std::optional<Address> http;
+  Supervision supervision;  // none: nobody asks how we are
 };
 
 class Server {

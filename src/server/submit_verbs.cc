@@ -1,4 +1,5 @@
 // What a submitter does: submit, cancel, requeue.
+#include <algorithm>
 #include <utility>
 
 #include "server/request_operation.h"
@@ -10,7 +11,6 @@ namespace {
 constexpr Parameter kQueue{"queue", Kind::text, Place::position, "Queue"};
 constexpr Parameter kTask{"task", Kind::text, Place::position, "Task id, or key: and its key"};
 constexpr Parameter kTaskOptions[] = {
-    {"key", Kind::text, Place::option, "The same key and content again gives the same task"},
     {"priority", Kind::number, Place::option, "0 to 9, larger first; 0 if not given"},
     {"delay_ms", Kind::number, Place::option, "Not before this long from now"},
     {"capability", Kind::text, Place::repeated, "Only for workers that have it"},
@@ -24,9 +24,16 @@ constexpr Parameter kTaskOptions[] = {
     {"max_hold_ms", Kind::number, Place::option, "A lease cannot be extended beyond this"},
 };
 constexpr auto kSubmit =
-    joined<2>({kQueue, {"payload", Kind::bytes, Place::position, "What the worker gets"}}, kTaskOptions);
+    joined<3>({kQueue,
+               {"payload", Kind::bytes, Place::position, "What the worker gets"},
+               {"key", Kind::text, Place::option, "The same key and content again gives the same task"}},
+              kTaskOptions);
 constexpr auto kSubmitMany =
-    joined<2>({kQueue, {"payloads", Kind::bytes, Place::counted, "One for each task"}}, kTaskOptions);
+    joined<3>({kQueue,
+               {"payloads", Kind::bytes, Place::counted, "One for each task"},
+               {"key", Kind::text, Place::repeated,
+                "One for each task, or none; the same key and content again gives the same task"}},
+              kTaskOptions);
 constexpr Parameter kCancel[] = {
     kTask, {"actor", Kind::text, Place::option, "Who wants it"}, {"note", Kind::bytes, Place::option, "Why"}};
 constexpr Parameter kRequeue[] = {kTask, {"key", Kind::text, Place::option, "Of the new task"}};
@@ -35,7 +42,6 @@ constexpr std::size_t kManyMax = 1024;
 
 core::SubmitTask read_submit(const std::string& ns, Arguments& arguments) {
   core::SubmitTask task{.ns = ns, .queue = arguments.name("queue")};
-  task.key = arguments.name("key");
   task.priority = static_cast<std::uint8_t>(arguments.number("priority", 0, core::kPriorityMax));
   task.delay = arguments.duration("delay_ms", {});
   task.requires_capabilities = arguments.capabilities("capability");
@@ -55,6 +61,7 @@ core::SubmitTask read_submit(const std::string& ns, Arguments& arguments) {
 
 std::unique_ptr<Operation> submit(const std::string& ns, Arguments& arguments) {
   core::SubmitTask task = read_submit(ns, arguments);
+  task.key = arguments.name("key");
   task.payload = arguments.blob("payload");
   return std::make_unique<RequestOperation>(std::move(task));
 }
@@ -64,12 +71,16 @@ std::unique_ptr<Operation> submit_many(const std::string& ns, Arguments& argumen
   const auto payloads = arguments.all("payloads");
   if (payloads.empty() || payloads.size() > kManyMax)
     arguments.complain(Errc::too_large, "submit 1 to 1024 tasks at once");
-  if (!task.key.empty() && payloads.size() > 1)
-    arguments.complain(Errc::invalid_request, "a key names one task, and there are several");
+  const auto keys = arguments.all("key");
+  if (!keys.empty() && keys.size() != payloads.size())
+    arguments.complain(Errc::invalid_request, "give a key for each of the tasks, or none");
+  if (!std::ranges::all_of(keys, core::is_name))
+    arguments.complain(Errc::invalid_request, "key must be 1 to 128 graphic ASCII characters");
   std::vector<core::Request> requests;
-  for (const std::string_view payload : payloads) {
+  for (std::size_t at = 0; at < payloads.size(); ++at) {
     core::SubmitTask one = task;
-    one.payload = core::Blob(payload);
+    if (at < keys.size()) one.key = keys[at];
+    one.payload = core::Blob(payloads[at]);
     requests.emplace_back(std::move(one));
   }
   return std::make_unique<ManyRequestsOperation>(std::move(requests));
