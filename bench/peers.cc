@@ -59,6 +59,8 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
+  pid_t id() const { return pid_; }
+
  private:
   pid_t pid_;
 };
@@ -115,6 +117,7 @@ class Served : public Peer {
     ::close(connect_to(port));
   }
   std::string name() const override { return name_; }
+  pid_t process() const override { return process_.id(); }
   std::uint16_t port() const override { return port_; }
 
  private:

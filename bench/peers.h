@@ -27,6 +27,7 @@ class Peer {
   virtual ~Peer() = default;
   virtual std::string name() const = 0;
   virtual std::uint16_t port() const = 0;
+  virtual pid_t process() const = 0;
   virtual void put(std::string& out, Step step, std::string_view held, std::string_view payload) const = 0;
   virtual Reply take(std::string_view input, Step step) const = 0;
 };

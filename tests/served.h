@@ -18,23 +18,40 @@
 
 namespace baton {
 
+// What a server is put into, where its own directory and our environment will not do.
+struct Surroundings {
+  std::string directory;                                              // of its data; empty: one of its own
+  std::vector<std::pair<std::string, std::string>> environment = {};  // in addition to ours
+};
+
 class Served {
  public:
   // `program` is the path of `baton`; `options` come behind those that say where.
-  explicit Served(std::string program, std::vector<std::string> options = {})
-      : program_(std::move(program)), options_(std::move(options)) {
+  explicit Served(std::string program, std::vector<std::string> options = {}, Surroundings surroundings = {})
+      : program_(std::move(program)),
+        options_(std::move(options)),
+        surroundings_(std::move(surroundings)),
+        directory_(surroundings_.directory.empty() ? data_.path() + "/data" : surroundings_.directory) {
     start();
   }
 
   std::uint16_t port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  void kill() { child_.reset(); }  // as if by kill -9
-  void start() {                   // on what the last one left behind, on another port
-    std::vector<std::string> command = {program_,   "serve",       "--data", data_.path() + "/data",
+  void kill() {  // -9
+    if (!child_) return;
+    child_->signal(SIGKILL);
+    if (child_->wait(crash::after_ms(10'000)).signal != SIGKILL) early_ends_.push_back(child_->errors());
+    child_.reset();
+  }
+  // What it said when it ended although nobody had killed it, for each time that was so.
+  const std::vector<std::string>& early_ends() const { return early_ends_; }
+  void start() {  // on what the last one left behind, on another port
+    std::vector<std::string> command = {program_,   "serve",       "--data", directory_,
                                         "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"};
     command.insert(command.end(), options_.begin(), options_.end());
-    child_ = std::make_unique<crash::Child>(crash::ChildOptions{.command = std::move(command)});
+    child_ = std::make_unique<crash::Child>(
+        crash::ChildOptions{.command = std::move(command), .environment = surroundings_.environment});
     port_ = 0;
     child_->listen(crash::after_ms(30'000), [&](const std::string& line) {
       constexpr std::string_view kServes = "serves RESP on ";
@@ -45,14 +62,22 @@ class Served {
     });
     BATON_CHECK(port_ != 0 && "the server did not start");
   }
+  // As a person would; true if it ended well.
+  bool stop() {
+    child_->signal(SIGTERM);
+    return child_->wait(crash::after_ms(30'000)).code == 0;
+  }
   void pause() { child_->stop(); }
   void go_on() { child_->signal(SIGCONT); }
 
  private:
   const std::string program_;
   const std::vector<std::string> options_;
+  const Surroundings surroundings_;
   const TemporaryDirectory data_;
+  const std::string directory_;
   std::unique_ptr<crash::Child> child_;
+  std::vector<std::string> early_ends_;
   std::uint16_t port_ = 0;
 };
 

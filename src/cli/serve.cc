@@ -99,6 +99,7 @@ int run_serve(const ServeOptions& options) {
   server::ServerOptions serve = options.server;
   serve.listen = *address;
   serve.http = *http;
+  serve.supervision = server::supervision_of_environment();
   if (!options.tls.certificate.empty() || !options.tls.key.empty() || !options.tls.client_ca.empty())
     serve.tls = options.tls;
   auto opened = server::Server::open(std::move(serve));

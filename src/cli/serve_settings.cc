@@ -28,6 +28,8 @@ Settings settings_of(ServeOptions& options) {
              1'000'000'000);
   all.size("cache_bytes SIZE", server.coordinator.engine.cache_bytes, "Payloads that are kept in memory", 0,
            kMiB << 20);
+  all.size("segment_bytes SIZE", server.coordinator.log.segment_bytes,
+           "Of a file of the log, a multiple of 4 KiB", 4 * kMiB, 1024 * kMiB);
   all.size("snapshot_every_bytes SIZE", server.coordinator.housekeeping.snapshot_every_bytes,
            "A snapshot is made after so much log", kMiB, kMiB << 20);
   return all;

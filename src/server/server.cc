@@ -31,7 +31,7 @@ constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 class Server::Sockets {
  public:
-  explicit Sockets(ServerOptions options) : options_(std::move(options)) {}
+  explicit Sockets(ServerOptions options) : options_(std::move(options)), supervisor_(options_.supervision) {}
   ~Sockets() { let_go(); }
 
   Status open();
@@ -56,6 +56,7 @@ class Server::Sockets {
   std::optional<Page> page(std::string_view path) const;
 
   ServerOptions options_;
+  Supervisor supervisor_;
   Poller poller_;
   Pages pages_ = [this](std::string_view path) { return page(path); };
   std::unique_ptr<engine::Authority> authority_;
@@ -129,6 +130,7 @@ void Server::Sockets::opened(Descriptor socket, Protocol protocol) {
 
 void Server::Sockets::begin_stop() {
   if (std::exchange(stopping_, true)) _exit(130);
+  supervisor_.stopping();
   resp_.close();
   http_.close();
   authority_->stop();
@@ -161,8 +163,8 @@ void Server::Sockets::take_signals() {
 Status Server::Sockets::run() {
   signals_ = std::make_unique<Signals>(kSignals);
   poller_.watch(signals_->descriptor(), Poller::For::reading, [this](Ready) { take_signals(); });
-  while (take_turn()) {
-  }
+  supervisor_.ready(fmt::format("serves RESP on {}:{}", options_.listen.host, options_.listen.port));
+  while (take_turn()) supervisor_.alive(desk_->now());
   say_last_words();
   let_go();
   poller_.forget(signals_->descriptor());
@@ -171,8 +173,9 @@ Status Server::Sockets::run() {
 }
 
 bool Server::Sockets::take_turn() {
-  const Duration wait =
-      connections_.has_readable() ? Duration{} : std::min(authority_->wait(), desk_->wait());
+  const Duration wait = connections_.has_readable()
+                            ? Duration{}
+                            : std::min({authority_->wait(), desk_->wait(), supervisor_.wait(desk_->now())});
   const bool woken = poller_.wait(wait);
   authority_->begin_turn(!woken && wait > Duration{});
   resp_.accept_waiting(desk_->now());

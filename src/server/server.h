@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/options.h"
+#include "server/supervisor.h"
 #include "server/tls.h"
 
 namespace baton::server {
@@ -33,6 +34,7 @@ struct ServerOptions {
   ServerLimits limits;
   Address listen;  // for the Redis protocol
   std::optional<Address> http;
+  Supervision supervision;  // none: nobody asks how we are
 };
 
 class Server {

@@ -42,7 +42,7 @@ async function aWaitingWorker(server) {
 }
 
 async function main() {
-  const server = new Redis({host: '127.0.0.1', port: Number(process.argv[2]), enableReadyCheck: false});
+  const server = new Redis({host: '127.0.0.1', port: Number(process.argv[2])});
   for (const check of [oneLife, aPipeline, aWaitingWorker]) await check(server);
   await server.quit();
 }
