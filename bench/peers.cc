@@ -77,27 +77,43 @@ bool is_installed(const std::string& program) {
   return std::system(fmt::format("command -v {} >/dev/null", program).c_str()) == 0;
 }
 
+// What the client does for each request has to be little: it shares the machine with what it measures.
+void put_header(std::string& out, char type, std::size_t number) {
+  char text[24] = {type};
+  char* end = std::to_chars(text + 1, text + sizeof text - 2, number).ptr;
+  *end++ = '\r';
+  *end++ = '\n';
+  out.append(text, end);
+}
+
 void put_command(std::string& out, std::initializer_list<std::string_view> words) {
-  fmt::format_to(std::back_inserter(out), "*{}\r\n", words.size());
-  for (const std::string_view word : words)
-    fmt::format_to(std::back_inserter(out), "${}\r\n{}\r\n", word.size(), word);
+  put_header(out, '*', words.size());
+  for (const std::string_view word : words) {
+    put_header(out, '$', word.size());
+    out += word;
+    out += "\r\n";
+  }
 }
 
 // The length of the RESP reply at the start of `input`, 0 if it is not all there.
 std::size_t reply_length(std::string_view input) {
-  std::size_t at = 0;
+  const char* at = input.data();
+  const char* const end = at + input.size();
   for (std::int64_t left = 1; left > 0; --left) {
-    const std::size_t end = input.find("\r\n", at);
-    if (end == std::string_view::npos) return 0;
-    std::int64_t number = 0;
-    std::from_chars(input.data() + at + 1, input.data() + end, number);
-    const char type = input[at];
-    at = end + 2;
-    if (type == '*' && number > 0) left += number;
-    if (type == '$' && number >= 0) at += static_cast<std::size_t>(number) + 2;
-    if (at > input.size()) return 0;
+    if (at == end) return 0;
+    const char type = *at++;
+    const bool is_nothing = at != end && *at == '-';
+    std::uint64_t number = 0;
+    for (; at != end && *at != '\r'; ++at) number = number * 10 + static_cast<std::uint64_t>(*at - '0');
+    if (end - at < 2) return 0;
+    at += 2;
+    if (is_nothing) continue;
+    if (type == '*') left += static_cast<std::int64_t>(number);
+    if (type != '$') continue;
+    if (static_cast<std::uint64_t>(end - at) < number + 2) return 0;
+    at += number + 2;
   }
-  return at;
+  return static_cast<std::size_t>(at - input.data());
 }
 
 // The value that follows the bulk string `name`.
@@ -159,9 +175,11 @@ class Redis final : public Served {
   void put(std::string& out, Step step, std::string_view held, std::string_view payload) const override {
     switch (step) {
       case Step::submit: {
-        std::string value = fmt::format("{:012}", ++number_);
-        value += payload.substr(value.size());
-        return put_command(out, {"RPUSH", "q", value});
+        // Each has to be different, or another one would be removed.
+        value_.assign(payload);
+        for (std::uint64_t at = 0, rest = ++number_; at < 12; ++at, rest /= 10)
+          value_[at] = static_cast<char>('0' + rest % 10);
+        return put_command(out, {"RPUSH", "q", value_});
       }
       case Step::lease: return put_command(out, {"LMOVE", "q", "held", "LEFT", "RIGHT"});
       case Step::complete:
@@ -182,6 +200,7 @@ class Redis final : public Served {
 
  private:
   mutable std::uint64_t number_ = 0;
+  mutable std::string value_;
 };
 
 class Beanstalkd final : public Served {

@@ -74,7 +74,7 @@ std::string_view name_of(Permission permission) {
 }
 
 bool Principal::may(Permission permission, std::string_view ns) const {
-  for (const std::string_view scope : {ns, kEverywhere}) {
+  for (const std::string_view scope : {kEverywhere, ns}) {
     const auto found = allowed_.find(scope);
     if (found != allowed_.end() && (found->second & bit(permission)) != 0) return true;
   }

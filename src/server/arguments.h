@@ -7,6 +7,7 @@
 // its arguments and asks once.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -54,6 +55,10 @@ class Arguments {
   void replace(std::span<const Parameter> parameters, std::string_view name, std::string_view value);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
+  bool has_options() const {
+    return std::ranges::any_of(given_,
+                               [](const Given& given) { return given.parameter->place >= Place::option; });
+  }
   std::string_view text(std::string_view name) const;  // empty if it is not there
   std::string name(std::string_view name, std::string_view otherwise = {});
   core::Blob blob(std::string_view name) const;

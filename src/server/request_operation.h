@@ -12,7 +12,8 @@ namespace baton::server {
 
 class RequestOperation : public Operation {
  public:
-  explicit RequestOperation(core::Request request) : request_(std::move(request)) {}
+  template <class Asked>
+  explicit RequestOperation(Asked request) : request_(std::move(request)) {}
 
   void begin(Desk& desk) override { desk.ask(*this, 0, request_); }
   void answered(Desk&, std::size_t, engine::Answer&& answer) override { answer_ = std::move(answer); }

@@ -42,6 +42,7 @@ constexpr std::size_t kManyMax = 1024;
 
 core::SubmitTask read_submit(const std::string& ns, Arguments& arguments) {
   core::SubmitTask task{.ns = ns, .queue = arguments.name("queue")};
+  if (!arguments.has_options()) return task;
   task.priority = static_cast<std::uint8_t>(arguments.number("priority", 0, core::kPriorityMax));
   task.delay = arguments.duration("delay_ms", {});
   task.requires_capabilities = arguments.capabilities("capability");

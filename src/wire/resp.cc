@@ -6,6 +6,23 @@
 #include "wire/words.h"
 
 namespace baton::wire {
+namespace {
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+char* put_header(char* to, char type, std::int64_t value) {
+  *to++ = type;
+  if (value >= 0 && value < 10) {
+    *to++ = static_cast<char>('0' + value);
+  } else {
+    to = std::to_chars(to, to + 20, value).ptr;
+  }
+  *to++ = '\r';
+  *to++ = '\n';
+  return to;
+}
+
+}  // namespace
 
 RespParser::Found RespParser::parse(std::string_view input) {
   if (ended_) {
@@ -26,11 +43,25 @@ RespParser::Found RespParser::broken(std::string_view complaint) {
   return Found::broken;
 }
 
+// Nearly every length has few digits and is all there.
+bool RespParser::short_number(std::string_view input, std::size_t& value) {
+  constexpr std::size_t kDigitsMax = 9;
+  const std::size_t begin = position_ + 1;
+  std::size_t at = begin;
+  value = 0;
+  for (; at < input.size() && at - begin < kDigitsMax && is_digit(input[at]); ++at)
+    value = value * 10 + static_cast<std::size_t>(input[at] - '0');
+  if (at == begin || input.size() - at < 2 || input[at] != '\r' || input[at + 1] != '\n') return false;
+  position_ = at + 2;
+  return true;
+}
+
 RespParser::Found RespParser::number(std::string_view input, char type, std::size_t max,
                                      std::string_view what, std::size_t& value) {
   constexpr std::size_t kDigitsMax = 20;
   if (position_ >= input.size()) return Found::nothing;
   if (input[position_] != type) return broken("expected an array of bulk strings");
+  if (short_number(input, value)) return value > max ? broken(what) : Found::command;
   const std::string_view rest = input.substr(position_ + 1, kDigitsMax + 2);
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos)
@@ -89,11 +120,7 @@ RespParser::Found RespParser::finish(std::string_view text) {
 
 void RespWriter::header(char type, std::int64_t value) {
   char text[24];
-  text[0] = type;
-  char* end = std::to_chars(text + 1, text + sizeof text - 2, value).ptr;
-  *end++ = '\r';
-  *end++ = '\n';
-  out_.append(text, end);
+  out_.append(text, put_header(text, type, value));
 }
 
 void RespWriter::simple(std::string_view text) {
@@ -116,10 +143,21 @@ void RespWriter::error(std::string_view word, std::string_view message) {
 
 void RespWriter::number(std::int64_t value) { header(':', value); }
 
+// A short one is put together first: adding to the output three times costs more than the bytes.
 void RespWriter::bulk(std::string_view bytes) {
-  header('$', static_cast<std::int64_t>(bytes.size()));
-  out_ += bytes;
-  out_ += "\r\n";
+  constexpr std::size_t kShort = 64;
+  char text[24 + kShort + 2];
+  char* end = put_header(text, '$', static_cast<std::int64_t>(bytes.size()));
+  if (bytes.size() > kShort) {
+    out_.append(text, end);
+    out_ += bytes;
+    out_ += "\r\n";
+    return;
+  }
+  end = std::ranges::copy(bytes, end).out;
+  *end++ = '\r';
+  *end++ = '\n';
+  out_.append(text, end);
 }
 
 void RespWriter::boolean(bool value) {

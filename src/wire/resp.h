@@ -47,6 +47,7 @@ class RespParser {
   Found parse_line(std::string_view input);
   Found finish(std::string_view text);
   Found broken(std::string_view complaint);
+  bool short_number(std::string_view input, std::size_t& value);
   // A line with a number behind `type`. Found::command if it is whole.
   Found number(std::string_view input, char type, std::size_t max, std::string_view what, std::size_t& value);
 

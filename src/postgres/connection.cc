@@ -1,0 +1,258 @@
+#include "postgres/connection.h"
+
+#include <libpq-fe.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace baton::postgres {
+namespace {
+
+constexpr std::int64_t kCancelledMs = 5'000;  // how long a cancelled call may take to end
+
+template <class T>
+T big_endian(std::string_view bytes) {
+  T value{};
+  for (const char byte : bytes.substr(0, sizeof(T)))
+    value = static_cast<T>(value << 8 | static_cast<unsigned char>(byte));
+  return value;
+}
+
+Trouble trouble_of(const pg_result* result) {
+  const char* state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  const char* message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  return {.sqlstate = state ? state : "",
+          .message = message ? message : PQresultErrorMessage(result),
+          .sent = true};
+}
+
+bool is_success(const pg_result* result) {
+  const ExecStatusType status = PQresultStatus(result);
+  return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
+}
+
+}  // namespace
+
+void Rows::Clear::operator()(pg_result* result) const { PQclear(result); }
+int Rows::size() const { return PQntuples(result_.get()); }
+bool Rows::is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
+std::string_view Rows::bytes(int row, int column) const {
+  return {PQgetvalue(result_.get(), row, column),
+          static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
+}
+std::int16_t Rows::int2(int row, int column) const {
+  return static_cast<std::int16_t>(big_endian<std::uint16_t>(bytes(row, column)));
+}
+std::int32_t Rows::int4(int row, int column) const {
+  return static_cast<std::int32_t>(big_endian<std::uint32_t>(bytes(row, column)));
+}
+std::int64_t Rows::int8(int row, int column) const {
+  return static_cast<std::int64_t>(big_endian<std::uint64_t>(bytes(row, column)));
+}
+std::string_view Rows::text(int row, int column) const { return bytes(row, column); }
+std::string_view Rows::json(int row, int column) const {
+  const std::string_view value = bytes(row, column);
+  return value.empty() ? value : value.substr(1);  // the version
+}
+stream::Uuid Rows::uuid(int row, int column) const {
+  stream::Uuid value;
+  std::memcpy(value.bytes.data(), bytes(row, column).data(),
+              std::min(value.bytes.size(), bytes(row, column).size()));
+  return value;
+}
+
+std::expected<std::unique_ptr<Connection>, Trouble> Connection::open(const std::string& url,
+                                                                     Duration timeout) {
+  const std::string seconds = std::to_string(std::max<std::int64_t>(2, (timeout.ms + 999) / 1000));
+  // Later words win: the URL may name the application, but not another encoding.
+  const char* names[] = {"connect_timeout", "application_name", "dbname", "client_encoding", nullptr};
+  const char* values[] = {seconds.c_str(), "baton", url.c_str(), "UTF8", nullptr};
+  pg_conn* connection = PQconnectdbParams(names, values, 1);
+  if (PQstatus(connection) != CONNECTION_OK) {
+    Trouble trouble{.message = PQerrorMessage(connection)};
+    while (trouble.message.ends_with('\n')) trouble.message.pop_back();
+    PQfinish(connection);
+    return std::unexpected(trouble);
+  }
+  PQsetnonblocking(connection, 1);
+  PQsetNoticeProcessor(connection, [](void*, const char*) {}, nullptr);
+  return std::unique_ptr<Connection>(new Connection(connection, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+}
+
+Connection::Connection(pg_conn* connection, int stop_event)
+    : connection_(connection), stop_event_(stop_event) {}
+
+Connection::~Connection() {
+  PQfinish(connection_);
+  ::close(stop_event_);
+}
+
+Trouble Connection::broken(bool sent) const {
+  std::string message = PQerrorMessage(connection_);
+  while (message.ends_with('\n')) message.pop_back();
+  return {.message = message.empty() ? "the connection broke" : message, .sent = sent};
+}
+
+bool Connection::is_alive() {
+  // A server that went down has left a last word and then the end, which is only found by reading on.
+  pollfd watched{PQsocket(connection_), POLLIN, 0};
+  while (PQstatus(connection_) == CONNECTION_OK && ::poll(&watched, 1, 0) > 0) {
+    if (PQconsumeInput(connection_) != 1) return false;
+  }
+  return PQstatus(connection_) == CONNECTION_OK;
+}
+
+Connection::Woken Connection::wait(bool to_write, std::int64_t timeout_ms) {
+  pollfd watched[] = {{PQsocket(connection_), static_cast<short>(POLLIN | (to_write ? POLLOUT : 0)), 0},
+                      {cancelled_ ? -1 : stop_event_, POLLIN, 0}};
+  int ready = 0;
+  do ready = ::poll(watched, 2, static_cast<int>(timeout_ms));
+  while (ready < 0 && errno == EINTR);
+  if (ready == 0) return Woken::timeout;
+  return watched[1].revents != 0 ? Woken::stopped : Woken::readable;
+}
+
+void Connection::cancel() {
+  cancelled_ = true;
+  char why[256];
+  PGcancel* handle = PQgetCancel(connection_);
+  if (handle) PQcancel(handle, why, sizeof why);  // if it fails, the call ends as it would have
+  PQfreeCancel(handle);
+}
+
+bool Connection::send(std::span<const Call> calls) {
+  preparing_.clear();
+  if (PQenterPipelineMode(connection_) != 1) return false;
+  for (const Call& call : calls) {
+    const bool known = prepared_.contains(call.statement.name);
+    preparing_.push_back(!known);
+    if (!known && PQsendPrepare(connection_, call.statement.name, call.statement.sql, 0, nullptr) != 1)
+      return false;
+    // Twice in one go: the second finds what the first has prepared.
+    prepared_.insert(call.statement.name);
+    std::vector<const char*> values;
+    std::vector<int> lengths;
+    for (const auto& value : call.arguments.values()) {
+      values.push_back(value ? value->data() : nullptr);
+      lengths.push_back(value ? static_cast<int>(value->size()) : 0);
+    }
+    const std::vector<int> formats(values.size(), 1);
+    if (PQsendQueryPrepared(connection_, call.statement.name, static_cast<int>(values.size()), values.data(),
+                            lengths.data(), formats.data(), 1) != 1)
+      return false;
+  }
+  return PQpipelineSync(connection_) == 1;
+}
+
+// The next result, or null where one statement's results end.
+std::expected<pg_result*, Trouble> Connection::next_result(std::stop_token stop) {
+  for (;;) {
+    const int unsent = PQflush(connection_);
+    if (unsent < 0) return std::unexpected(broken(true));
+    if (unsent == 0 && PQisBusy(connection_) == 0) return PQgetResult(connection_);
+    switch (wait(unsent == 1, cancelled_ ? kCancelledMs : -1)) {
+      case Woken::stopped:
+        if (stop.stop_requested()) cancel();
+        break;
+      case Woken::timeout:
+        return std::unexpected(
+            Trouble{.message = "the database does not end a cancelled call", .sent = true});
+      case Woken::readable:
+        // What came before the end is still to be read.
+        if (PQconsumeInput(connection_) != 1 && PQisBusy(connection_) != 0)
+          return std::unexpected(broken(true));
+        if (PQstatus(connection_) != CONNECTION_OK) return PQgetResult(connection_);
+    }
+  }
+}
+
+// One statement's result, which an end follows.
+std::expected<Rows, Trouble> Connection::take(std::stop_token stop) {
+  auto result = next_result(stop);
+  if (!result) return std::unexpected(result.error());
+  if (!*result) return std::unexpected(broken(true));
+  Rows rows(*result);
+  // A server that goes down says why before it hangs up, and that is the better word.
+  if (auto end = next_result(stop); !end)
+    return std::unexpected(is_success(*result) ? end.error() : trouble_of(*result));
+  return rows;
+}
+
+std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Call> calls,
+                                                              std::stop_token stop) {
+  std::vector<Rows> all;
+  std::optional<Trouble> trouble;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    if (preparing_[i]) {
+      auto prepared = take(stop);
+      if (!prepared) return std::unexpected(prepared.error());
+      if (!is_success(prepared->get())) prepared_.erase(calls[i].statement.name);
+      if (!is_success(prepared->get()) && !trouble) trouble = trouble_of(prepared->get());
+    }
+    auto rows = take(stop);
+    if (!rows) return std::unexpected(rows.error());
+    // After the first failure the others of the transaction are skipped.
+    if (!is_success(rows->get()) && !trouble) trouble = trouble_of(rows->get());
+    all.push_back(std::move(*rows));
+  }
+  auto sync = next_result(stop);
+  if (!sync) return std::unexpected(sync.error());
+  Rows clears_it(*sync);
+  PQexitPipelineMode(connection_);
+  if (PQstatus(connection_) != CONNECTION_OK && !trouble) return std::unexpected(broken(true));
+  if (trouble) return std::unexpected(*trouble);
+  return all;
+}
+
+std::expected<std::vector<Rows>, Trouble> Connection::run(std::span<const Call> calls, std::stop_token stop) {
+  std::uint64_t drained = 0;
+  (void)!::read(stop_event_, &drained, sizeof drained);
+  cancelled_ = false;
+  const std::stop_callback wake(stop, [this] {
+    const std::uint64_t one = 1;
+    (void)!::write(stop_event_, &one, sizeof one);
+  });
+  if (!send(calls)) return std::unexpected(broken(false));
+  return receive(calls, stop);
+}
+
+std::expected<void, Trouble> Connection::execute(const std::string& sql) {
+  if (PQsendQuery(connection_, sql.c_str()) != 1) return std::unexpected(broken(false));
+  std::optional<Trouble> trouble;
+  for (;;) {
+    auto result = next_result({});
+    if (!result) return std::unexpected(result.error());
+    if (!*result) break;
+    Rows rows(*result);
+    if (!is_success(*result) && !trouble) trouble = trouble_of(*result);
+  }
+  if (trouble) return std::unexpected(*trouble);
+  return {};
+}
+
+std::expected<bool, Trouble> Connection::wait_for_notification(Duration at_most, std::stop_token stop) {
+  std::uint64_t drained = 0;
+  (void)!::read(stop_event_, &drained, sizeof drained);
+  cancelled_ = false;
+  const std::stop_callback wake(stop, [this] {
+    const std::uint64_t one = 1;
+    (void)!::write(stop_event_, &one, sizeof one);
+  });
+  bool found = false;
+  for (Woken woken = Woken::readable; !found && woken == Woken::readable;) {
+    if (PQconsumeInput(connection_) != 1) return std::unexpected(broken(false));
+    while (PGnotify* news = PQnotifies(connection_)) {
+      found = true;
+      PQfreemem(news);
+    }
+    if (!found) woken = wait(false, at_most.ms);
+  }
+  return found;
+}
+
+}  // namespace baton::postgres

@@ -1,0 +1,101 @@
+// A connection to PostgreSQL: statements go out together, as one transaction, and come back together.
+//
+// It is used by one thread at a time. The only other thing that may happen meanwhile is that a stop token is
+// asked to stop; then the statements under way are cancelled.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "postgres/arguments.h"
+#include "stream/uuid.h"
+
+struct pg_conn;    // libpq's PGconn
+struct pg_result;  // and PGresult
+
+namespace baton::postgres {
+
+struct Statement {
+  const char* name;
+  const char* sql;
+};
+struct Call {
+  Statement statement;
+  Arguments arguments;
+};
+
+// What a statement returned, in binary form.
+class Rows {
+ public:
+  explicit Rows(pg_result* result) : result_(result) {}
+
+  pg_result* get() const { return result_.get(); }
+  int size() const;
+  bool is_null(int row, int column) const;
+  std::int16_t int2(int row, int column) const;
+  std::int32_t int4(int row, int column) const;
+  std::int64_t int8(int row, int column) const;
+  std::string_view text(int row, int column) const;  // empty for null
+  std::string_view json(int row, int column) const;  // likewise
+  stream::Uuid uuid(int row, int column) const;
+
+ private:
+  struct Clear {
+    void operator()(pg_result* result) const;
+  };
+  std::string_view bytes(int row, int column) const;
+
+  std::unique_ptr<pg_result, Clear> result_;
+};
+
+// A failure of the database: what PostgreSQL calls it, and whether it happened for sure.
+struct Trouble {
+  std::string sqlstate;  // empty: the connection broke
+  std::string message;
+  bool sent = false;  // with a broken connection: the outcome is unknown
+};
+
+class Connection {
+ public:
+  static std::expected<std::unique_ptr<Connection>, Trouble> open(const std::string& url, Duration timeout);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // One Rows for each call. If one fails, none of them has happened.
+  std::expected<std::vector<Rows>, Trouble> run(std::span<const Call> calls, std::stop_token stop);
+  // Any number of statements as text, without results.
+  std::expected<void, Trouble> execute(const std::string& sql);
+  // Waits until somebody notifies a channel this connection listens to. False: time is up, or it was stopped.
+  std::expected<bool, Trouble> wait_for_notification(Duration at_most, std::stop_token stop);
+
+  bool is_alive();
+
+ private:
+  enum class Woken : std::uint8_t { readable, stopped, timeout };
+
+  explicit Connection(pg_conn* connection, int stop_event);
+  bool send(std::span<const Call> calls);
+  std::expected<std::vector<Rows>, Trouble> receive(std::span<const Call> calls, std::stop_token stop);
+  std::expected<Rows, Trouble> take(std::stop_token stop);
+  std::expected<pg_result*, Trouble> next_result(std::stop_token stop);
+  Woken wait(bool to_write, std::int64_t timeout_ms);
+  void cancel();
+  Trouble broken(bool sent) const;
+
+  pg_conn* const connection_;
+  const int stop_event_;
+  bool cancelled_ = false;
+  std::set<std::string_view> prepared_;
+  std::vector<bool> preparing_;  // of the calls being run: a preparation goes before
+};
+
+}  // namespace baton::postgres

@@ -1,0 +1,63 @@
+#include "postgres/errors.h"
+
+#include <algorithm>
+#include <array>
+
+namespace baton::postgres {
+namespace {
+
+struct Meaning {
+  std::string_view state;  // or the first two letters, for a whole class
+  Errc code;
+  std::string_view advice;
+};
+
+// The first that fits. WH… are raised by our own functions, and say themselves what to do.
+constexpr auto kMeanings = std::to_array<Meaning>({
+    {"WH001", Errc::lease_lost, ""},
+    {"WH002", Errc::not_found, ""},
+    {"WH003", Errc::invalid_request, ""},
+    {"WH004", Errc::too_large, ""},
+    {"WH005", Errc::unsupported_version, ""},
+    {"23514", Errc::too_large, "the data of a message has at most 1 MiB"},
+    {"22", Errc::invalid_request, ""},
+    {"54", Errc::too_large, ""},
+    {"42883", Errc::not_found, "the database has no schema for streams: migrate it first"},
+    {"42P01", Errc::not_found, "the database has no schema for streams: migrate it first"},
+    {"42501", Errc::permission_denied,
+     "this user may not do that: grant it the right, or connect as another"},
+    {"25006", Errc::permission_denied, "the database is read-only: connect to the primary"},
+    {"28", Errc::permission_denied, ""},
+    {"57014", Errc::closed, "stopped; nothing has happened"},
+    {"53100", Errc::no_space, "the database's disk is full"},
+    {"53", Errc::exhausted, "the database has no room for this now: try later"},
+    {"57P", Errc::unavailable, "the database is starting or stopping: try later"},
+    {"40", Errc::unavailable, "other calls were in the way each time: try later"},
+});
+
+}  // namespace
+
+bool is_passing(const Trouble& trouble) {
+  // A server that is shut down says so, and has undone what it was doing.
+  constexpr auto kStates = std::to_array<std::string_view>({"40001", "40P01", "57P01", "57P02", "57P03"});
+  return std::ranges::find(kStates, trouble.sqlstate) != kStates.end();
+}
+
+Error error_of(const Trouble& trouble) {
+  if (trouble.sqlstate.empty()) {
+    if (!trouble.sent)
+      return {Errc::unavailable, "the database cannot be reached; nothing has happened: " + trouble.message};
+    return {Errc::outcome_unknown,
+            "the connection broke in the middle of the call, which may have happened or not; it is "
+            "safe to repeat: " +
+                trouble.message};
+  }
+  for (const Meaning& meaning : kMeanings) {
+    if (!trouble.sqlstate.starts_with(meaning.state)) continue;
+    if (meaning.advice.empty()) return {meaning.code, trouble.message};
+    return {meaning.code, std::string(meaning.advice) + " (" + trouble.message + ")"};
+  }
+  return {Errc::io_failed, "the database refused: " + trouble.message + " (" + trouble.sqlstate + ")"};
+}
+
+}  // namespace baton::postgres

@@ -1,0 +1,14 @@
+// What a failure of PostgreSQL means to a caller.
+#pragma once
+
+#include "base/result.h"
+#include "postgres/connection.h"
+
+namespace baton::postgres {
+
+// The transaction did not happen and may be tried again at once: a deadlock, a conflict, a server going down.
+bool is_passing(const Trouble& trouble);
+
+Error error_of(const Trouble& trouble);
+
+}  // namespace baton::postgres

@@ -1,0 +1,59 @@
+#include "postgres/migrations.h"
+
+#include "base/time.h"
+#include "postgres/connection.h"
+#include "postgres/errors.h"
+
+namespace baton::postgres {
+namespace {
+
+constexpr Duration kConnectTimeout = seconds(10);
+
+// The number is any that others are unlikely to use; whoever comes second waits for the first to commit.
+constexpr const char* kBegin = R"sql(
+  begin;
+  set local client_min_messages = warning;
+  select pg_advisory_xact_lock(4851905230914);
+  create table if not exists wh_schema_versions (
+    version integer primary key, name text not null, applied_at timestamptz not null default now());
+)sql";
+
+constexpr Statement kVersion{"schema_version", "select coalesce(max(version), 0) from wh_schema_versions"};
+
+Result<int> apply(Connection& connection) {
+  if (auto begun = connection.execute(kBegin); !begun) return std::unexpected(error_of(begun.error()));
+  auto rows = connection.run(std::vector<Call>{{kVersion, {}}}, {});
+  if (!rows) return std::unexpected(error_of(rows.error()));
+  const int version = rows->front().int4(0, 0);
+  if (version > migrations().back().version) {
+    return failure(Errc::unsupported_version, "the database has version " + std::to_string(version) +
+                                                  " of the schema, this baton knows " +
+                                                  std::to_string(migrations().back().version) +
+                                                  ": use a newer baton");
+  }
+  int added = 0;
+  for (const Migration& migration : migrations()) {
+    if (migration.version <= version) continue;
+    const std::string note = "insert into wh_schema_versions (version, name) values (" +
+                             std::to_string(migration.version) + ", '" + std::string(migration.name) + "');";
+    if (auto done = connection.execute(std::string(migration.sql) + note); !done) {
+      Error error = error_of(done.error());
+      error.message = std::string(migration.name) + ": " + error.message;
+      return std::unexpected(error);
+    }
+    ++added;
+  }
+  if (auto committed = connection.execute("commit"); !committed)
+    return std::unexpected(error_of(committed.error()));
+  return added;
+}
+
+}  // namespace
+
+Result<int> migrate(const std::string& url) {
+  auto connection = Connection::open(url, kConnectTimeout);
+  if (!connection) return std::unexpected(error_of(connection.error()));
+  return apply(**connection);  // what is not committed is undone when the connection goes
+}
+
+}  // namespace baton::postgres

@@ -1,0 +1,132 @@
+-- Who works: instances make themselves known by a heartbeat, and are evicted when they fall silent.
+-- Only the database's clock counts. Errors that a caller acts on have a code of their own:
+--   WH001 evicted: start again under a new id    WH002 not registered: send a heartbeat first
+--   WH003 an argument is wrong                   WH004 an argument is too large
+
+create function wh_refuse(code text, complaint text) returns void
+language plpgsql as $$ begin raise exception using errcode = code, message = complaint; end $$;
+comment on function wh_refuse is 'Ends the call with an error that says what is wrong; nothing of it has happened.';
+
+create function wh_require(holds boolean, complaint text) returns void
+language plpgsql as $$
+begin
+  if holds is not true then perform wh_refuse('WH003', complaint); end if;
+end $$;
+comment on function wh_require is 'For arguments: they are all looked at before anything is changed.';
+
+create function wh_service_of(instance uuid) returns integer
+language plpgsql stable set search_path from current as $$
+declare
+  service integer;
+begin
+  select service_no into service from wh_service_instances where instance_id = instance;
+  if found then return service; end if;
+  if exists (select from wh_evicted_instances where instance_id = instance) then
+    perform wh_refuse('WH001', 'instance ' || instance || ' was evicted: start again under a new id');
+  end if;
+  perform wh_refuse('WH002', 'instance ' || coalesce(instance::text, 'null') || ' is not registered: send a heartbeat first');
+end $$;
+comment on function wh_service_of is
+  'The service of an instance. Every function that changes something asks here first, so an evicted instance changes nothing.';
+
+create function wh_standing(instance uuid, stale_seconds integer, out rank integer, out active integer)
+language sql stable set search_path from current as $$
+  select count(*) filter (where i.instance_id < instance), greatest(count(*), 1)
+  from wh_service_instances i
+  where i.service_no = wh_service_of(instance)
+    and (i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) or i.instance_id = instance)
+$$;
+comment on function wh_standing is
+  'The place of an instance among the active ones of its service. Partition p belongs to rank p % active: to exactly one, for any number of them.';
+
+create function wh_give_back(instances uuid[], lost boolean) returns void
+language plpgsql set search_path from current as $$
+begin
+  perform from wh_streams where owner = any(instances) order by stream_no for update;
+  -- Whoever was lost may have begun; whoever leaves has not.
+  if lost then
+    update wh_messages m set deliveries = m.deliveries + 1
+    from wh_streams s
+    where s.owner = any(instances) and m.stream_no = s.stream_no and m.seq <= s.given_seq
+      and m.settled_epoch is distinct from s.epoch;
+  end if;
+  update wh_streams s
+  set owner = null, lease_until = null, outstanding = 0,
+      ready_at = case when s.pending > 0 and not s.parked then greatest(now(), wh_head_due(s.stream_no)) end
+  where s.owner = any(instances);
+  update wh_messages m
+  set owner = null, lease_until = null, deliveries = m.deliveries + lost::integer,
+      ready_at = greatest(now(), m.scheduled_for)
+  where m.owner = any(instances);
+end $$;
+comment on function wh_give_back is 'All that these instances hold can be claimed by others at once.';
+
+create function wh_evict_stale(service integer, stale_seconds integer) returns void
+language plpgsql set search_path from current as $$
+declare
+  gone uuid[];
+begin
+  -- Looked at before anything is locked: nearly always there is nobody, and many ask.
+  if not exists (select from wh_service_instances
+                 where service_no = service and last_heartbeat_at < now() - make_interval(secs => stale_seconds)) then
+    return;
+  end if;
+  with stale as (
+    select instance_id from wh_service_instances
+    where service_no = service and last_heartbeat_at < now() - make_interval(secs => stale_seconds)
+    order by instance_id for update skip locked
+  ), removed as (
+    delete from wh_service_instances i using stale where i.instance_id = stale.instance_id returning i.instance_id
+  ), buried as (
+    insert into wh_evicted_instances (instance_id) select instance_id from removed on conflict do nothing
+  )
+  select array_agg(instance_id) into gone from removed;
+  if gone is not null then perform wh_give_back(gone, lost => true); end if;
+end $$;
+comment on function wh_evict_stale is
+  'Removes instances of a service that have been silent for too long, leaves a tombstone for each and gives back what they held.';
+
+create function wh_heartbeat(
+  instance uuid, service text, host text default '', process integer default 0, about jsonb default null,
+  stale_seconds integer default 600, out rank integer, out active integer)
+language plpgsql set search_path from current as $$
+declare
+  known wh_service_instances;
+  number integer;
+begin
+  perform wh_require(instance <> '00000000-0000-0000-0000-000000000000', 'an instance needs an id that is not nil');
+  perform wh_require(length(service) between 1 and 200, 'the service name has 1 to 200 characters');
+  perform wh_require(length(host) <= 200, 'the host name has at most 200 characters');
+  perform wh_require(stale_seconds between 1 and 604800, 'stale_seconds is between 1 and 604800');
+  select * into known from wh_service_instances where instance_id = instance;
+  if not found then
+    if exists (select from wh_evicted_instances where instance_id = instance) then
+      perform wh_service_of(instance);  -- says so
+    end if;
+    insert into wh_services (service_name) values (service) on conflict do nothing;
+    select service_no into number from wh_services where service_name = service;
+    insert into wh_service_instances (instance_id, service_no, service_name, host_name, process_id, metadata)
+    values (instance, number, service, host, process, about) on conflict do nothing;
+  else
+    perform wh_require(known.service_name = service, 'instance ' || instance || ' belongs to service ' || known.service_name);
+    -- Once a second is enough, and makes a call without work one that writes nothing.
+    if known.last_heartbeat_at < now() - interval '1 second' or known.metadata is distinct from coalesce(about, known.metadata) then
+      update wh_service_instances
+      set last_heartbeat_at = now(), metadata = coalesce(about, metadata)
+      where instance_id = instance;
+    end if;
+  end if;
+  perform wh_evict_stale(wh_service_of(instance), stale_seconds);
+  select s.rank, s.active into rank, active from wh_standing(instance, stale_seconds) s;
+end $$;
+comment on function wh_heartbeat is
+  'Says that an instance is alive, and registers it the first time. Evicts those that have fallen silent. Tells the caller where it stands.';
+
+create function wh_leave(instance uuid) returns void
+language plpgsql set search_path from current as $$
+begin
+  perform wh_give_back(array[instance], lost => false);
+  delete from wh_service_instances where instance_id = instance;
+  perform pg_notify('wh_work', '');
+end $$;
+comment on function wh_leave is 'The instance goes of its own accord: nothing it held counts as a delivery.';

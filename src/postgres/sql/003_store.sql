@@ -1,0 +1,168 @@
+-- Storing messages: each gets the next number of its stream, under the lock of the stream's row. So numbers
+-- have no gaps, and are in the order in which the storing transactions commit.
+
+create function wh_check_messages(
+  ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[], bodies jsonb[],
+  abouts jsonb[], scopes jsonb[], events boolean[], policies smallint[], partitions integer) returns void
+language plpgsql as $$
+declare
+  items constant integer := cardinality(ids);
+  nil constant uuid := '00000000-0000-0000-0000-000000000000';
+begin
+  perform wh_require(partitions >= 1, 'the number of partitions is at least 1');
+  if items > 10000 then perform wh_refuse('WH004', 'a call stores at most 10000 messages'); end if;
+  perform wh_require(
+    items = all(array[cardinality(streams), cardinality(targets), cardinality(types), cardinality(envelope_types),
+                      cardinality(bodies), cardinality(abouts), cardinality(scopes), cardinality(events), cardinality(policies)]),
+    'every list has one entry for each message');
+  perform wh_require(nil <> all(ids) and array_position(ids, null) is null, 'a message needs an id that is not nil');
+  perform wh_require(coalesce(nil <> all(streams), true), 'a stream needs an id that is not nil; null means no stream');
+  perform wh_require(array_position(types, null) is null and '' <> all(types), 'a message needs a type');
+  perform wh_require(array_position(bodies, null) is null, 'a message needs data');
+  perform wh_require(coalesce(policies <@ array[0, 1, 2]::smallint[], true), 'a failure policy is 0, 1 or 2');
+end $$;
+comment on function wh_check_messages is 'Looks at everything before anything is stored.';
+
+create function wh_fresh(service integer, in_lane smallint, ids uuid[]) returns integer[]
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+declare
+  days constant integer := case when in_lane = 2 then wh_setting('dedup_retention_days') end;
+  -- What is older than the window counts as forgotten, even if maintenance has not come by yet.
+  since constant timestamptz := case when days > 0 then now() - make_interval(days => days) else '-infinity' end;
+  fresh integer[];
+  remembered integer;
+begin
+  select coalesce(array_agg(i.nth order by i.nth), '{}') into fresh
+  from (select id, min(nth)::integer as nth from unnest(ids) with ordinality as u(id, nth) group by id) as i
+  where not exists (select from wh_messages m
+                    where m.service_no = service and m.lane = in_lane and m.message_id = i.id)
+    and (in_lane <> 2 or not exists (select from wh_message_deduplication d
+                                     where d.service_no = service and d.message_id = i.id and d.first_seen_at >= since));
+  if in_lane <> 2 then return fresh; end if;
+  insert into wh_message_deduplication as d (service_no, message_id)
+  select service, ids[n] from unnest(fresh) as n order by ids[n]
+  on conflict (service_no, message_id) do update set first_seen_at = now() where d.first_seen_at < since;
+  get diagnostics remembered = row_count;
+  if remembered < cardinality(fresh) then
+    raise exception using errcode = 'serialization_failure', message = 'a message is being stored by another call: repeat this one';
+  end if;
+  return fresh;
+end $$;
+comment on function wh_fresh is
+  'The places of those ids that were not stored before, of each id the first. The inbox remembers what it has seen for a while; the outbox leaves that to the caller''s transaction.';
+
+create function wh_lock_streams(service integer, in_lane smallint, streams uuid[], partitions integer) returns void
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+begin
+  insert into wh_streams (service_no, lane, stream_id, partition_number)
+  select service, in_lane, i.id, wh_partition_of(i.id, partitions)
+  from (select distinct id from unnest(streams) as u(id) where id is not null order by id) as i
+  where not exists (select from wh_streams s where s.service_no = service and s.lane = in_lane and s.stream_id = i.id)
+  on conflict do nothing;
+  perform from wh_streams s
+  where s.service_no = service and s.lane = in_lane and s.stream_id = any(streams)
+  order by s.stream_no for update;
+end $$;
+comment on function wh_lock_streams is
+  'Makes the rows of new streams and locks all of them, always in the same order, so that two calls never wait for each other.';
+
+create function wh_append_events(ids uuid[], streams uuid[], types text[], bodies jsonb[], abouts jsonb[], scopes jsonb[])
+returns void
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+begin
+  insert into wh_event_streams (stream_id, version)
+  select distinct id, 0 from unnest(streams) as u(id) order by id
+  on conflict do nothing;
+  perform from wh_event_streams where stream_id = any(streams) order by stream_id for update;
+  with added as (
+    insert into wh_event_store (event_id, stream_id, aggregate_id, aggregate_type, event_type, event_data, metadata, scope, version)
+    select e.id, e.stream, e.stream, e.type, e.type,
+           coalesce(e.body -> 'Payload', e.body -> 'payload', e.body -> 'p', e.body), e.about, e.scope,
+           s.version + row_number() over (partition by e.stream order by e.nth)
+    from unnest(ids, streams, types, bodies, abouts, scopes) with ordinality as e(id, stream, type, body, about, scope, nth)
+    join wh_event_streams s on s.stream_id = e.stream
+    where not exists (select from wh_event_store known where known.event_id = e.id)
+    returning stream_id, version
+  )
+  update wh_event_streams s set version = a.last
+  from (select stream_id, max(version) as last from added group by stream_id) as a
+  where s.stream_id = a.stream_id;
+end $$;
+comment on function wh_append_events is
+  'Appends events in the order given, each with the next version of its stream. An event that is there already stays as it is.';
+
+create function wh_insert(
+  service integer, in_lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
+  bodies jsonb[], abouts jsonb[], scopes jsonb[], events boolean[], policies smallint[]) returns boolean
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+declare
+  awoke boolean;
+begin
+  with added as (
+    insert into wh_messages (message_id, service_no, lane, stream_no, seq, target, message_type, envelope_type, event_data,
+                             metadata, scope, bytes, is_event, policy, ready_at)
+    select i.id, service, in_lane, s.stream_no,
+           s.next_seq + row_number() over (partition by s.stream_no order by i.nth) - 1,
+           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope, octet_length(i.body::text),
+           coalesce(i.event, false), coalesce(i.policy, 0), case when s.stream_no is null then now() end
+    from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
+      as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, nth)
+    left join wh_streams s on s.service_no = service and s.lane = in_lane and s.stream_id = i.stream
+    returning stream_no
+  ), grown as (
+    update wh_streams s
+    set next_seq = s.next_seq + a.count, pending = s.pending + a.count,
+        ready_at = case when s.pending = 0 and s.owner is null and not s.parked then now() else s.ready_at end
+    from (select stream_no, count(*)::integer as count from added where stream_no is not null group by stream_no) as a
+    where s.stream_no = a.stream_no
+    returning s.pending = a.count and s.owner is null and not s.parked as awoke
+  )
+  select coalesce((select bool_or(grown.awoke) from grown), false) or exists (select from added where stream_no is null)
+  into awoke;
+  return awoke;
+end $$;
+comment on function wh_insert is
+  'Adds messages to their streams, whose rows are locked. True if something can be claimed that could not before.';
+
+create function wh_store(
+  instance uuid, lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
+  bodies jsonb[], abouts jsonb[], scopes jsonb[], events boolean[], policies smallint[],
+  partitions integer default 10000)
+returns table (nth integer, verdict text)
+language plpgsql set search_path from current as $$
+declare
+  service constant integer := wh_service_of(instance);
+  items constant integer := cardinality(ids);
+  fresh integer[];
+begin
+  perform wh_check_messages(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies, partitions);
+  perform wh_lock_streams(service, lane, streams, partitions);
+  fresh := wh_fresh(service, lane, ids);
+  if cardinality(fresh) < items then
+    select coalesce(array_agg(id), '{}'), array_agg(stream), array_agg(target), array_agg(type), array_agg(envelope_type),
+           array_agg(body), array_agg(about), array_agg(scope), array_agg(event), array_agg(policy)
+    into ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies
+    from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
+      as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, place)
+    where i.place = any(fresh);
+  end if;
+  -- Only when there was nothing to do before: whoever works already asks again by itself.
+  if wh_insert(service, lane, ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) then
+    perform pg_notify('wh_work', service::text);
+  end if;
+  if array_position(events, true) is not null then
+    perform wh_append_events(array_agg(id), array_agg(stream), array_agg(type), array_agg(body), array_agg(coalesce(about, '{}')), array_agg(scope))
+    from unnest(ids, streams, types, bodies, abouts, scopes, events) as i(id, stream, type, body, about, scope, event)
+    where event and stream is not null
+    having count(*) > 0;
+  end if;
+  return query
+  select n, case when cardinality(fresh) = items or n = any(fresh) then 'ok' else 'duplicate' end
+  from generate_series(1, items) as n;
+end $$;
+comment on function wh_store is
+  'Stores messages, and appends those that are events to the event store. A message that is known already is a duplicate.';

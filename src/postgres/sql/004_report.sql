@@ -1,0 +1,202 @@
+-- Reporting on messages: done, done in part, given back, failed, or still at work.
+--
+-- Whoever reports must hold the message. With an epoch, that claim must be the last one; without, the instance
+-- that holds the message now may speak. Otherwise the item is refused by its verdict and changes nothing.
+
+create function wh_judge(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[])
+returns table (nth integer, message_id uuid, verdict text, stream_no bigint, epoch bigint)
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+#variable_conflict use_column
+declare
+  touched bigint[];
+  loose boolean;
+begin
+  if cardinality(ids) > 10000 then perform wh_refuse('WH004', 'a list has at most 10000 items'); end if;
+  perform wh_require(cardinality(ids) = cardinality(epochs), 'every list has one entry for each message');
+  select array_agg(distinct m.stream_no), bool_or(m.stream_no is null) into touched, loose
+  from unnest(ids) as i(id)
+  join wh_messages m on m.service_no = service and m.lane = in_lane and m.message_id = i.id;
+  perform from wh_streams s where s.stream_no = any(touched) order by s.stream_no for update;
+  if loose then
+    perform from wh_messages m
+    where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) and m.stream_no is null
+    order by m.message_id for update;
+  end if;
+  return query
+  select i.nth::integer, i.id,
+         case
+           when m.message_id is null then 'unknown'
+           when m.settled_epoch = coalesce(i.epoch, s.epoch, m.epoch) or row_number() over (partition by i.id order by i.nth) > 1
+             then 'duplicate'
+           when coalesce(s.owner, m.owner) = instance and coalesce(s.epoch, m.epoch) = coalesce(i.epoch, s.epoch, m.epoch)
+                and (s.stream_no is null or m.seq <= s.given_seq) then 'ok'
+           else 'lost_lease'
+         end,
+         m.stream_no, coalesce(s.epoch, m.epoch)
+  from unnest(ids, epochs) with ordinality as i(id, epoch, nth)
+  left join wh_messages m on m.service_no = service and m.lane = in_lane and m.message_id = i.id
+  left join wh_streams s on s.stream_no = m.stream_no;
+end $$;
+comment on function wh_judge is
+  'Locks the streams of these messages, and says of each whether the instance may report on it. Nothing moves any more before the caller has acted on that.';
+
+create function wh_settle(streams bigint[], removed boolean[], parks boolean[]) returns void
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+begin
+  update wh_streams s
+  set outstanding = s.outstanding - r.reported,
+      pending = s.pending - r.removed,
+      parked = s.parked or r.parks,
+      owner = case when s.outstanding > r.reported then s.owner end,
+      lease_until = case when s.outstanding > r.reported then s.lease_until end,
+      ready_at = case
+        when s.outstanding > r.reported and r.removed = r.reported then s.ready_at
+        when s.outstanding > r.reported then greatest(s.lease_until, wh_head_due(s.stream_no))
+        when s.pending > r.removed and not s.parked and not r.parks then greatest(now(), wh_head_due(s.stream_no))
+      end,
+      idle_since = now()
+  from (select i.stream, count(*)::integer as reported, count(*) filter (where i.gone)::integer as removed, bool_or(i.parks) as parks
+        from unnest(streams, removed, parks) as i(stream, gone, parks) where i.stream is not null group by i.stream) as r
+  where s.stream_no = r.stream;
+end $$;
+comment on function wh_settle is
+  'Takes note that messages of these streams were reported on. A stream is given back when nothing of what was handed out is open.';
+
+create function wh_complete(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], keep boolean default false)
+returns table (nth integer, verdict text)
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+declare
+  service constant integer := wh_service_of(instance);
+  in_lane constant smallint := lane;
+  done_bit constant integer := case in_lane when 1 then 4 else 2 end;
+  places integer[];
+  verdicts text[];
+  streams bigint[];
+  removed boolean[];
+begin
+  perform wh_require(cardinality(ids) = cardinality(statuses), 'every list has one entry for each message');
+  perform wh_require(coalesce(statuses <@ array[0, 1, 2, 3, 4, 5, 6, 7], true), 'a status is made of stored (1), event stored (2) and published (4)');
+  with judged as materialized (
+    select j.*, statuses[j.nth] as added from wh_judge(instance, service, in_lane, ids, epochs) as j
+  ), done as (
+    delete from wh_messages m using judged j
+    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+      and (m.status | j.added) & done_bit <> 0
+    returning j.nth, m.*
+  ), kept as (
+    insert into wh_kept_messages
+    select d.message_id, d.service_no, d.lane, d.stream_no, d.seq, d.target, d.message_type, d.envelope_type, d.event_data,
+           d.metadata, d.scope, d.bytes, d.is_event, d.policy, d.status | statuses[d.nth], d.deliveries, d.failures,
+           d.failure_reason, d.error, null, null, d.stored_at, null, null, null, null,
+           s.stream_id, s.partition_number, case when in_lane = 1 then now() end
+    from done d left join wh_streams s on s.stream_no = d.stream_no where keep
+  ), rest as (
+    -- In part, or not at all: it stays, and can be claimed again.
+    update wh_messages m
+    set status = m.status | j.added, settled_epoch = j.epoch,
+        owner = null, lease_until = null, ready_at = case when m.stream_no is null then now() end
+    from judged j
+    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+      and (m.status | j.added) & done_bit = 0
+    returning j.nth, m.stream_no
+  ), settled as (
+    select stream_no, true as gone from done union all select stream_no, false from rest
+  )
+  select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
+         (select array_agg(stream_no) from settled), (select array_agg(gone) from settled)
+  into places, verdicts, streams, removed;
+  if streams is not null then
+    perform wh_settle(streams, removed, array_fill(false, array[cardinality(streams)]));
+  end if;
+  return query select * from unnest(places, verdicts);
+end $$;
+comment on function wh_complete is
+  'Adds to the status of messages. Done ones are deleted, or kept apart for people to look at; with status 0 a message is given back.';
+
+create function wh_release(instance uuid, lane smallint, ids uuid[], epochs bigint[]) returns table (nth integer, verdict text)
+language sql set search_path from current
+as $$ select * from wh_complete(instance, lane, ids, array_fill(0, array[cardinality(ids)]), epochs) $$;
+comment on function wh_release is 'Gives messages back unharmed.';
+
+create function wh_retry_delay(failures integer) returns interval
+language sql stable set search_path from current
+as $$ select make_interval(secs => wh_setting('retry_seconds') * least(2 ^ least(failures, 10), 10)) $$;
+comment on function wh_retry_delay is 'How long a message waits after so many failures: twice as long each time, up to a limit.';
+
+create function wh_fail(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], errors text[],
+                        reasons integer[], policies smallint[])
+returns table (nth integer, verdict text)
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+declare
+  service constant integer := wh_service_of(instance);
+  in_lane constant smallint := lane;
+  failures_max constant integer := wh_setting('max_failures');
+  places integer[];
+  verdicts text[];
+  streams bigint[];
+  removed boolean[];
+  parks boolean[];
+begin
+  perform wh_require(cardinality(ids) = all(array[cardinality(statuses), cardinality(errors), cardinality(reasons), cardinality(policies)]),
+                     'every list has one entry for each message');
+  perform wh_require(coalesce(statuses <@ array[0, 1, 2, 3, 4, 5, 6, 7], true), 'a status is made of stored (1), event stored (2) and published (4)');
+  perform wh_require(coalesce(array_remove(policies, null) <@ array[0, 1, 2]::smallint[], true), 'a failure policy is 0, 1 or 2');
+  with judged as materialized (
+    select j.*, i.* from wh_judge(instance, service, in_lane, ids, epochs) as j,
+      lateral (select statuses[j.nth] as added, errors[j.nth] as said, reasons[j.nth] as reason, policies[j.nth] as wanted) as i
+  ), failed as (
+    update wh_messages m
+    set status = m.status | j.added | 32768, error = j.said, failure_reason = coalesce(j.reason, 99),
+        failures = m.failures + 1, deliveries = m.deliveries + 1, policy = coalesce(j.wanted, m.policy),
+        settled_epoch = j.epoch, scheduled_for = now() + wh_retry_delay(m.failures + 1),
+        owner = null, lease_until = null,
+        ready_at = case when m.stream_no is null then now() + wh_retry_delay(m.failures + 1) end
+    from judged j
+    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+    returning m.message_id, m.stream_no, m.policy, m.policy > 0 or (failures_max > 0 and m.failures >= failures_max) as dies
+  )
+  select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
+         array_agg(f.stream_no), array_agg(f.dies), array_agg(f.policy = 2), array_agg(f.message_id)
+  into places, verdicts, streams, removed, parks, ids
+  from failed f;
+  if array_position(removed, true) is not null then
+    perform wh_bury(instance, service, in_lane, array_agg(i.id)) from unnest(ids, removed) as i(id, dies) where i.dies;
+  end if;
+  if streams is not null then perform wh_settle(streams, removed, parks); end if;
+  return query select * from unnest(places, verdicts);
+end $$;
+comment on function wh_fail is
+  'Takes note of failures. A message is tried again after a while, with its stream waiting behind it, until it has failed too often or its policy says otherwise; then it is a dead letter.';
+
+create function wh_renew(instance uuid, lane smallint, ids uuid[], epochs bigint[], lease_seconds integer default 300)
+returns table (nth integer, verdict text)
+language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+as $$
+declare
+  service constant integer := wh_service_of(instance);
+  in_lane constant smallint := lane;
+  until constant timestamptz := now() + make_interval(secs => lease_seconds);
+  places integer[];
+  verdicts text[];
+  streams bigint[];
+begin
+  perform wh_require(lease_seconds between 1 and 604800, 'lease_seconds is between 1 and 604800');
+  with judged as materialized (
+    select * from wh_judge(instance, service, in_lane, ids, epochs)
+  ), loose as (
+    update wh_messages m set lease_until = until, ready_at = until
+    from judged j
+    where j.verdict = 'ok' and j.stream_no is null and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+  )
+  select array_agg(j.nth), array_agg(j.verdict), array_agg(j.stream_no) filter (where j.verdict = 'ok')
+  into places, verdicts, streams from judged j;
+  update wh_streams s set lease_until = until, ready_at = greatest(until, wh_head_due(s.stream_no))
+  where s.stream_no = any(streams);
+  return query select * from unnest(places, verdicts);
+end $$;
+comment on function wh_renew is
+  'Holds messages for longer, and with them all their stream. Possible after the lease has ended too, as long as nobody else has claimed it.';

@@ -1,0 +1,69 @@
+-- Dead letters: messages that nobody tries any more, until somebody has looked at them.
+
+create function wh_bury(instance uuid, service integer, in_lane smallint, ids uuid[]) returns void
+language sql set search_path from current as $$
+  with dead as (
+    delete from wh_messages m where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) returning m.*
+  )
+  insert into wh_dead_letters (
+    message_id, service_no, lane, stream_no, seq, target, message_type, envelope_type, event_data, metadata, scope, bytes,
+    is_event, policy, status, deliveries, failures, failure_reason, error, stored_at, stream_id, partition_number,
+    parks_stream, dead_lettered_by)
+  select d.message_id, d.service_no, d.lane, d.stream_no, d.seq, d.target, d.message_type, d.envelope_type, d.event_data,
+         d.metadata, d.scope, d.bytes, d.is_event, d.policy, d.status, d.deliveries, d.failures, d.failure_reason, d.error,
+         d.stored_at, s.stream_id, s.partition_number, d.policy = 2 and d.stream_no is not null, instance
+  from dead d left join wh_streams s on s.stream_no = d.stream_no
+$$;
+comment on function wh_bury is 'Moves messages to the dead letters, with all that is known of them.';
+
+create function wh_wake(streams bigint[]) returns void
+language sql set search_path from current as $$
+  update wh_streams s
+  set parked = p.parks,
+      ready_at = case when s.owner is not null then s.ready_at
+                      when s.pending > 0 and not p.parks then greatest(now(), wh_head_due(s.stream_no)) end
+  from (select u.stream, exists (select from wh_dead_letters d where d.stream_no = u.stream and d.parks_stream) as parks
+        from unnest(streams) as u(stream)) as p
+  where s.stream_no = p.stream
+$$;
+comment on function wh_wake is 'Streams go on if none of their dead letters is in the way any more.';
+
+create function wh_replay_dead_letter(letter bigint) returns boolean
+language plpgsql set search_path from current as $$
+declare
+  dead wh_dead_letters;
+begin
+  select * into dead from wh_dead_letters where dead_letter_id = letter;
+  perform from wh_streams where stream_no = dead.stream_no for update;
+  delete from wh_dead_letters where dead_letter_id = letter returning * into dead;
+  if not found then return false; end if;
+  -- In its old place, and if somebody holds the stream, as one that was not handed out.
+  insert into wh_messages (message_id, service_no, lane, stream_no, seq, target, message_type, envelope_type, event_data, metadata,
+                           scope, bytes, is_event, policy, status, deliveries, error, failure_reason, stored_at, settled_epoch, ready_at)
+  select dead.message_id, dead.service_no, dead.lane, dead.stream_no, dead.seq, dead.target, dead.message_type, dead.envelope_type,
+         dead.event_data, dead.metadata, dead.scope, dead.bytes, dead.is_event, dead.policy, dead.status & ~32768, dead.deliveries,
+         dead.error, dead.failure_reason, dead.stored_at, (select s.epoch from wh_streams s where s.stream_no = dead.stream_no),
+         case when dead.stream_no is null then now() end;
+  update wh_streams set pending = pending + 1 where stream_no = dead.stream_no;
+  perform wh_wake(array[dead.stream_no]);
+  perform pg_notify('wh_work', dead.service_no::text);
+  return true;
+end $$;
+comment on function wh_replay_dead_letter is
+  'Puts a dead letter back into its old place, with no failures. False if there is no such letter, or it was replayed before.';
+
+create function wh_purge_dead_letters(older_than interval default '0', letters bigint[] default null) returns integer
+language plpgsql set search_path from current as $$
+declare
+  streams bigint[];
+  purged integer;
+begin
+  select array_agg(distinct d.stream_no), count(*) into streams, purged
+  from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
+  perform from wh_streams where stream_no = any(streams) order by stream_no for update;
+  delete from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
+  get diagnostics purged = row_count;
+  perform wh_wake(streams);
+  return purged;
+end $$;
+comment on function wh_purge_dead_letters is 'Forgets dead letters, all or some, for good. Streams that were parked behind them go on.';

@@ -1,0 +1,92 @@
+-- What receptors and perspectives have done with events. No lease guards these: each report says enough by
+-- itself that repeating it changes nothing.
+
+create function wh_record_receptors(instance uuid, events uuid[], receptors text[], statuses smallint[], errors text[], attempt_numbers integer[])
+returns table (nth integer, verdict text)
+language plpgsql set search_path from current as $$
+begin
+  perform wh_service_of(instance);
+  perform wh_require(cardinality(events) = all(array[cardinality(receptors), cardinality(statuses), cardinality(errors), cardinality(attempt_numbers)]),
+                     'every list has one entry for each receptor');
+  perform wh_require(coalesce(statuses <@ array[0, 1, 2, 4]::smallint[], true), 'a receptor''s status is 0, 1, 2 or 4');
+  return query
+  with item as (
+    select distinct on (i.event, i.receptor) i.*
+    from unnest(events, receptors, statuses, errors, attempt_numbers) with ordinality as i(event, receptor, status, error, attempt, nth)
+    order by i.event, i.receptor, i.nth
+  ), recorded as (
+    insert into wh_receptor_processing as r (event_id, receptor_name, status, attempts, error, processed_at)
+    select event, receptor, status, coalesce(attempt, 1), nullif(error, ''), case when status in (2, 4) then now() end from item
+    on conflict (event_id, receptor_name) do update
+    set status = excluded.status, attempts = greatest(r.attempts, excluded.attempts), error = excluded.error, processed_at = excluded.processed_at
+    -- What is completed stays so, and an earlier attempt has nothing to add.
+    where r.status <> 2 and (r.attempts, r.status) <> (excluded.attempts, excluded.status) and excluded.attempts >= r.attempts
+    returning event_id, receptor_name
+  )
+  select i.nth::integer, case when r.event_id is null then 'duplicate' else 'ok' end
+  from unnest(events, receptors) with ordinality as i(event, receptor, nth)
+  left join item on item.nth = i.nth
+  left join recorded r on r.event_id = item.event and r.receptor_name = item.receptor;
+end $$;
+comment on function wh_record_receptors is 'Takes note of what became of an event in a receptor, by attempt.';
+
+create function wh_advance(stream uuid, perspective text) returns void
+language plpgsql set search_path from current as $$
+declare
+  reached integer;
+begin
+  select c.version into reached from wh_perspective_checkpoints c where c.stream_id = stream and c.perspective_name = perspective;
+  while exists (select from wh_perspective_events e
+                where e.stream_id = stream and e.perspective_name = perspective and e.version = reached + 1) loop
+    reached := reached + 1;
+  end loop;
+  delete from wh_perspective_events e where e.stream_id = stream and e.perspective_name = perspective and e.version <= reached;
+  update wh_perspective_checkpoints c
+  set version = reached,
+      last_event_id = (select e.event_id from wh_event_store e where e.stream_id = stream and e.version = reached)
+  where c.stream_id = stream and c.perspective_name = perspective and c.version < reached;
+end $$;
+comment on function wh_advance is 'Moves a checkpoint to the last event before which none is missing.';
+
+create function wh_record_perspective(stream uuid, perspective text, last_event uuid, processed uuid[], new_status smallint, said text)
+returns text
+language plpgsql set search_path from current as $$
+declare
+  known wh_perspective_checkpoints;
+  goal integer;
+begin
+  select e.version into goal from wh_event_store e where e.event_id = last_event and e.stream_id = stream;
+  if not found then return 'unknown'; end if;
+  insert into wh_perspective_checkpoints (stream_id, perspective_name, status) values (stream, perspective, 0) on conflict do nothing;
+  select * into known from wh_perspective_checkpoints c where c.stream_id = stream and c.perspective_name = perspective for update;
+  if known.version >= goal then return 'duplicate'; end if;
+  update wh_perspective_checkpoints c set status = new_status, error = nullif(said, ''), processed_at = now()
+  where c.stream_id = stream and c.perspective_name = perspective;
+  if new_status = 4 then return 'ok'; end if;  -- it failed, and stays where it is
+  if cardinality(processed) > 0 then
+    insert into wh_perspective_events
+    select stream, perspective, e.version from wh_event_store e
+    where e.event_id = any(processed) and e.stream_id = stream and e.version > known.version
+    on conflict do nothing;
+  else
+    insert into wh_perspective_events select stream, perspective, v from generate_series(known.version + 1, goal) as v on conflict do nothing;
+  end if;
+  perform wh_advance(stream, perspective);
+  return 'ok';
+end $$;
+comment on function wh_record_perspective is
+  'Takes note of what a perspective has processed: the events named, or all up to the last one. An event that failed or is missing holds the checkpoint back.';
+
+create function wh_record_perspectives(instance uuid, items jsonb, failed boolean) returns table (nth integer, verdict text)
+language plpgsql set search_path from current as $$
+begin
+  perform wh_service_of(instance);
+  return query
+  select i.nth::integer, wh_record_perspective(
+    (i.item ->> 'StreamId')::uuid, i.item ->> 'PerspectiveName', (i.item ->> 'LastEventId')::uuid,
+    array(select jsonb_array_elements_text(coalesce(i.item -> 'ProcessedEventIds', '[]'))::uuid),
+    case when failed then 4 else coalesce((i.item ->> 'Status')::smallint, 2) end::smallint, i.item ->> 'Error')
+  from (select * from jsonb_array_elements(items) with ordinality as e(item, nth)
+        order by e.item ->> 'StreamId', e.item ->> 'PerspectiveName', e.nth) as i;
+end $$;
+comment on function wh_record_perspectives is 'The same for many, each with the fields StreamId, PerspectiveName, LastEventId, ProcessedEventIds, Status and Error.';

@@ -1,0 +1,276 @@
+#include "postgres/work_calls.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace baton::postgres {
+namespace {
+
+using namespace stream;
+
+constexpr Statement kHeartbeat{"heartbeat", "select rank, active from wh_heartbeat($1, $2, $3, $4, $5, $6)"};
+constexpr Statement kStore{
+    "store", "select nth, verdict from wh_store($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"};
+constexpr Statement kComplete{"complete", "select nth, verdict from wh_complete($1, $2, $3, $4, $5, $6)"};
+constexpr Statement kFail{"fail", "select nth, verdict from wh_fail($1, $2, $3, $4, $5, $6, $7, $8)"};
+constexpr Statement kRenew{"renew", "select nth, verdict from wh_renew($1, $2, $3, $4, $5)"};
+constexpr Statement kRelease{"release", "select nth, verdict from wh_release($1, $2, $3, $4)"};
+constexpr Statement kReceptors{"receptors",
+                               "select nth, verdict from wh_record_receptors($1, $2, $3, $4, $5, $6)"};
+constexpr Statement kPerspectives{"perspectives",
+                                  "select nth, verdict from wh_record_perspectives($1, $2, $3)"};
+constexpr Statement kClaim{"claim", "select * from wh_claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"};
+constexpr Statement kResume{"resume", "select * from wh_resume($1)"};
+constexpr Statement kLeave{"leave", "select from wh_leave($1)"};
+constexpr Statement kVersion{"version", "select coalesce(max(version), 0) from wh_schema_versions"};
+
+std::int32_t seconds_of(Duration duration) { return static_cast<std::int32_t>(duration.ms / 1000); }
+
+// One list, with `put` adding what each item has for it.
+template <class Items, class Put>
+List list(ElementType type, const Items& items, Put put) {
+  List made(type, items.size());
+  for (const auto& item : items) put(made, item);
+  return made;
+}
+
+template <class Items, class Get>
+List texts(const Items& items, Get get) {
+  return list(ElementType::text, items,
+              [&](List& to, const auto& item) { to.add(std::string_view(get(item))); });
+}
+template <class Items, class Get>
+List jsons(const Items& items, Get get) {
+  return list(ElementType::jsonb, items, [&](List& to, const auto& item) {
+    const std::string& text = get(item);
+    text.empty() ? to.add_null() : to.add_json(text);
+  });
+}
+template <class Items, class Get>
+List ids(const Items& items, Get get) {
+  return list(ElementType::uuid, items, [&](List& to, const auto& item) { to.add(get(item).value); });
+}
+template <class Items, class Get>
+List epochs(const Items& items, Get get) {
+  return list(ElementType::int8, items, [&](List& to, const auto& item) {
+    const std::optional<Epoch>& epoch = get(item);
+    epoch ? to.add(epoch->value) : to.add_null();
+  });
+}
+
+Call about_held(Statement statement, InstanceId instance, Lane lane, const std::vector<Held>& held) {
+  Arguments arguments;
+  arguments.add(instance.value)
+      .add(static_cast<std::int16_t>(lane))
+      .add(ids(held, [](const Held& item) { return item.message; }))
+      .add(epochs(held, [](const Held& item) { return item.epoch; }));
+  return {statement, std::move(arguments)};
+}
+
+// Text as JSON has it between quotes.
+std::string quoted(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\', out += c;
+    } else if (code < 0x20) {
+      out += "\\u00", out += kDigits[code >> 4], out += kDigits[code & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out += '"';
+}
+
+std::string json_of(const PerspectiveResult& result) {
+  std::string processed;
+  for (const MessageId& event : result.processed)
+    processed += (processed.empty() ? "" : ",") + quoted(to_text(event.value));
+  return "{\"StreamId\":" + quoted(to_text(result.stream.value)) +
+         ",\"PerspectiveName\":" + quoted(result.perspective) +
+         ",\"LastEventId\":" + quoted(to_text(result.last_event.value)) + ",\"ProcessedEventIds\":[" +
+         processed + "],\"Status\":" + std::to_string(static_cast<int>(result.status)) +
+         ",\"Error\":" + quoted(result.error) + "}";
+}
+
+Verdict verdict_of(std::string_view word) {
+  if (word == "ok") return Verdict::ok;
+  if (word == "lost_lease") return Verdict::lost_lease;
+  if (word == "duplicate") return Verdict::duplicate;
+  BATON_CHECK(word == "unknown");
+  return Verdict::unknown;
+}
+
+}  // namespace
+
+Call heartbeat_call(const Instance& instance, Duration stale) {
+  Arguments arguments;
+  arguments.add(instance.id.value)
+      .add(std::string_view(instance.service))
+      .add(std::string_view(instance.host))
+      .add(instance.process);
+  instance.metadata.empty() ? arguments.add_null() : arguments.add_json(instance.metadata);
+  arguments.add(seconds_of(stale));
+  return {kHeartbeat, std::move(arguments)};
+}
+
+Call store_call(InstanceId instance, Lane lane, const std::vector<NewMessage>& messages,
+                std::int32_t partitions) {
+  Arguments arguments;
+  arguments.add(instance.value)
+      .add(static_cast<std::int16_t>(lane))
+      .add(ids(messages, [](const NewMessage& message) { return message.id; }))
+      .add(list(ElementType::uuid, messages,
+                [](List& to, const NewMessage& message) {
+                  message.stream ? to.add(message.stream->value) : to.add_null();
+                }))
+      .add(texts(messages, [](const NewMessage& message) -> const std::string& { return message.target; }))
+      .add(texts(messages, [](const NewMessage& message) -> const std::string& { return message.type; }))
+      .add(texts(messages,
+                 [](const NewMessage& message) -> const std::string& { return message.envelope_type; }))
+      .add(jsons(messages, [](const NewMessage& message) -> const std::string& { return message.data; }))
+      .add(jsons(messages, [](const NewMessage& message) -> const std::string& { return message.metadata; }))
+      .add(jsons(messages, [](const NewMessage& message) -> const std::string& { return message.scope; }))
+      .add(list(ElementType::boolean, messages,
+                [](List& to, const NewMessage& message) { to.add(message.is_event); }))
+      .add(list(
+          ElementType::int2, messages,
+          [](List& to, const NewMessage& message) { to.add(static_cast<std::int16_t>(message.policy)); }))
+      .add(partitions);
+  return {kStore, std::move(arguments)};
+}
+
+Call complete_call(InstanceId instance, Lane lane, const std::vector<Completion>& completions, bool keep) {
+  Arguments arguments;
+  arguments.add(instance.value)
+      .add(static_cast<std::int16_t>(lane))
+      .add(ids(completions, [](const Completion& item) { return item.held.message; }))
+      .add(list(ElementType::int4, completions,
+                [](List& to, const Completion& item) { to.add(static_cast<std::int32_t>(item.status)); }))
+      .add(epochs(completions, [](const Completion& item) { return item.held.epoch; }))
+      .add(keep);
+  return {kComplete, std::move(arguments)};
+}
+
+Call fail_call(InstanceId instance, Lane lane, const std::vector<Failure>& failures) {
+  Arguments arguments;
+  arguments.add(instance.value)
+      .add(static_cast<std::int16_t>(lane))
+      .add(ids(failures, [](const Failure& item) { return item.held.message; }))
+      .add(list(ElementType::int4, failures,
+                [](List& to, const Failure& item) { to.add(static_cast<std::int32_t>(item.completed)); }))
+      .add(epochs(failures, [](const Failure& item) { return item.held.epoch; }))
+      .add(texts(failures, [](const Failure& item) -> const std::string& { return item.error; }))
+      .add(list(ElementType::int4, failures,
+                [](List& to, const Failure& item) { to.add(static_cast<std::int32_t>(item.reason)); }))
+      .add(list(ElementType::int2, failures, [](List& to, const Failure& item) {
+        item.policy ? to.add(static_cast<std::int16_t>(*item.policy)) : to.add_null();
+      }));
+  return {kFail, std::move(arguments)};
+}
+
+Call renew_call(InstanceId instance, Lane lane, const std::vector<Held>& held, Duration lease) {
+  Call call = about_held(kRenew, instance, lane, held);
+  call.arguments.add(seconds_of(lease));
+  return call;
+}
+
+Call release_call(InstanceId instance, Lane lane, const std::vector<Held>& held) {
+  return about_held(kRelease, instance, lane, held);
+}
+
+Call receptor_call(InstanceId instance, const std::vector<ReceptorResult>& results, bool failed) {
+  Arguments arguments;
+  arguments.add(instance.value)
+      .add(ids(results, [](const ReceptorResult& result) { return result.event; }))
+      .add(texts(results, [](const ReceptorResult& result) -> const std::string& { return result.receptor; }))
+      .add(list(ElementType::int2, results,
+                [&](List& to, const ReceptorResult& result) {
+                  to.add(static_cast<std::int16_t>(failed ? ReceptorStatus::failed : result.status));
+                }))
+      .add(texts(results, [](const ReceptorResult& result) -> const std::string& { return result.error; }))
+      .add(list(ElementType::int4, results,
+                [](List& to, const ReceptorResult& result) { to.add(result.attempt); }));
+  return {kReceptors, std::move(arguments)};
+}
+
+Call perspective_call(InstanceId instance, const std::vector<PerspectiveResult>& results, bool failed) {
+  std::string items;
+  for (const PerspectiveResult& result : results) items += (items.empty() ? "" : ",") + json_of(result);
+  Arguments arguments;
+  arguments.add(instance.value).add_json("[" + items + "]").add(failed);
+  return {kPerspectives, std::move(arguments)};
+}
+
+Call claim_call(InstanceId instance, const ClaimRequest& request, const std::vector<NewMessage>& stored) {
+  std::vector<Lane> lanes;
+  if (request.outbox) lanes.push_back(Lane::outbox);
+  if (request.inbox) lanes.push_back(Lane::inbox);
+  std::vector<StreamId> streams;
+  for (const NewMessage& message : stored) {
+    if (message.stream) streams.push_back(*message.stream);
+  }
+  std::ranges::sort(streams);
+  streams.erase(std::ranges::unique(streams).begin(), streams.end());
+  Arguments arguments;
+  arguments.add(instance.value)
+      .add(list(ElementType::int2, lanes,
+                [](List& to, Lane lane) { to.add(static_cast<std::int16_t>(lane)); }))
+      .add(seconds_of(request.lease))
+      .add(seconds_of(request.stale))
+      .add(request.limits.streams)
+      .add(request.limits.messages)
+      .add(request.limits.messages_per_stream)
+      .add(request.limits.bytes);
+  request.partitions_max ? arguments.add(*request.partitions_max) : arguments.add_null();
+  arguments.add(ids(streams, [](StreamId stream) { return stream; }));
+  return {kClaim, std::move(arguments)};
+}
+
+Call resume_call(InstanceId instance) { return {kResume, std::move(Arguments().add(instance.value))}; }
+Call leave_call(InstanceId instance) { return {kLeave, std::move(Arguments().add(instance.value))}; }
+Call version_call() { return {kVersion, {}}; }
+
+Standing standing_of(const Rows& rows) { return {.rank = rows.int4(0, 0), .active = rows.int4(0, 1)}; }
+
+std::vector<Verdict> verdicts_of(const Rows& rows, std::size_t count) {
+  BATON_CHECK(static_cast<std::size_t>(rows.size()) == count);
+  std::vector<Verdict> verdicts(count);
+  for (int row = 0; row < rows.size(); ++row)
+    verdicts[static_cast<std::size_t>(rows.int4(row, 0)) - 1] = verdict_of(rows.text(row, 1));
+  return verdicts;
+}
+
+std::vector<Work> work_of(const Rows& rows) {
+  std::vector<Work> all;
+  all.reserve(static_cast<std::size_t>(rows.size()));
+  for (int row = 0; row < rows.size(); ++row) {
+    Work& work = all.emplace_back();
+    work.lane = static_cast<Lane>(rows.int2(row, 0));
+    work.message.value = rows.uuid(row, 1);
+    work.epoch.value = rows.int8(row, 2);
+    if (!rows.is_null(row, 3)) {
+      work.stream = StreamId{rows.uuid(row, 3)};
+      work.partition = rows.int4(row, 4);
+      work.sequence = rows.int8(row, 5);
+    }
+    work.target = rows.text(row, 6);
+    work.type = rows.text(row, 7);
+    work.envelope_type = rows.text(row, 8);
+    work.data = rows.json(row, 9);
+    work.metadata = rows.json(row, 10);
+    work.scope = rows.json(row, 11);
+    work.status = static_cast<MessageStatus>(rows.int4(row, 12));
+    work.flags = static_cast<WorkFlags>(rows.int4(row, 13));
+    work.deliveries = rows.int4(row, 14);
+    work.failures = rows.int4(row, 15);
+    work.reason = static_cast<FailureReason>(rows.int4(row, 16));
+    work.error = rows.text(row, 17);
+  }
+  return all;
+}
+
+}  // namespace baton::postgres

@@ -1,0 +1,247 @@
+#include "postgres/work_coordinator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+
+#include "postgres/errors.h"
+#include "postgres/migrations.h"
+#include "postgres/work_calls.h"
+#include "stream/checks.h"
+
+namespace baton::postgres {
+namespace {
+
+using namespace stream;
+using Clock = std::chrono::steady_clock;
+
+// The next of a series of waits that grow: between half of it and all of it, so that two that met do not meet
+// again.
+Duration jittered(Duration longest, std::minstd_rand& dice) {
+  return milliseconds(std::uniform_int_distribution<std::int64_t>(longest.ms / 2, longest.ms)(dice));
+}
+
+// False if it was stopped.
+bool pause(Duration duration, std::stop_token stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, stop, std::chrono::milliseconds(duration.ms), [] { return false; });
+  return !stop.stop_requested();
+}
+
+std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }
+
+// Whether the database and this program speak of the same tables.
+Status check_version(Connection& connection) {
+  auto rows = connection.run(std::vector{version_call()}, {});
+  if (!rows) return std::unexpected(error_of(rows.error()));
+  const int version = rows->front().int4(0, 0), known = migrations().back().version;
+  if (version == known) return {};
+  return failure(Errc::unsupported_version,
+                 "the database has version " + std::to_string(version) + " of the schema, this baton needs " +
+                     std::to_string(known) +
+                     (version > known ? ": use a newer baton" : ": migrate the database"));
+}
+
+// The lists of a batch in the order in which they take effect; a list without items is not sent.
+class BatchCalls {
+ public:
+  explicit BatchCalls(const WorkBatchRequest& request) {
+    const InstanceId me = request.instance.id;
+    const bool keep = has(request.flags, WorkFlags::debug_mode);
+    calls_.push_back(heartbeat_call(request.instance, request.stale));
+    const auto add = [&](const auto& items, std::vector<Verdict> WorkBatch::* where, auto make) {
+      if (items.empty()) return;
+      calls_.push_back(make(items));
+      answers_.push_back({where, items.size()});
+    };
+    const auto completes = [&](Lane lane) {
+      return [=](const auto& items) { return complete_call(me, lane, items, keep); };
+    };
+    const auto fails = [&](Lane lane) {
+      return [=](const auto& items) { return fail_call(me, lane, items); };
+    };
+    const auto receptors = [&](bool failed) {
+      return [=](const auto& items) { return receptor_call(me, items, failed); };
+    };
+    const auto perspectives = [&](bool failed) {
+      return [=](const auto& items) { return perspective_call(me, items, failed); };
+    };
+    const auto renews = [&](Lane lane) {
+      return [=, &request](const auto& items) { return renew_call(me, lane, items, request.lease); };
+    };
+    const auto stores = [&](Lane lane) {
+      return [=, &request](const auto& items) { return store_call(me, lane, items, request.partitions); };
+    };
+    add(request.outbox_completions, &WorkBatch::outbox_completions, completes(Lane::outbox));
+    add(request.inbox_completions, &WorkBatch::inbox_completions, completes(Lane::inbox));
+    add(request.outbox_failures, &WorkBatch::outbox_failures, fails(Lane::outbox));
+    add(request.inbox_failures, &WorkBatch::inbox_failures, fails(Lane::inbox));
+    add(request.receptor_completions, &WorkBatch::receptor_completions, receptors(false));
+    add(request.receptor_failures, &WorkBatch::receptor_failures, receptors(true));
+    add(request.perspective_completions, &WorkBatch::perspective_completions, perspectives(false));
+    add(request.perspective_failures, &WorkBatch::perspective_failures, perspectives(true));
+    add(request.outbox_renewals, &WorkBatch::outbox_renewals, renews(Lane::outbox));
+    add(request.inbox_renewals, &WorkBatch::inbox_renewals, renews(Lane::inbox));
+    add(request.new_outbox_messages, &WorkBatch::new_outbox_messages, stores(Lane::outbox));
+    add(request.new_inbox_messages, &WorkBatch::new_inbox_messages, stores(Lane::inbox));
+    const ClaimRequest claim{.inbox = !has(request.flags, WorkFlags::skip_inbox_claiming),
+                             .lease = request.lease,
+                             .stale = request.stale,
+                             .partitions_max = request.partitions_max,
+                             .limits = request.limits};
+    calls_.push_back(claim_call(me, claim, request.new_outbox_messages));
+  }
+
+  const std::vector<Call>& calls() const { return calls_; }
+
+  WorkBatch batch_of(const std::vector<Rows>& rows) const {
+    WorkBatch batch{.standing = standing_of(rows.front()), .work = work_of(rows.back())};
+    for (std::size_t i = 0; i < answers_.size(); ++i)
+      batch.*answers_[i].where = verdicts_of(rows[i + 1], answers_[i].items);
+    return batch;
+  }
+
+ private:
+  struct Answer {
+    std::vector<Verdict> WorkBatch::* where;
+    std::size_t items;
+  };
+  std::vector<Call> calls_;
+  std::vector<Answer> answers_;  // of the calls between the first and the last
+};
+
+}  // namespace
+
+WorkCoordinator::WorkCoordinator(DatabaseOptions options) : options_(std::move(options)) {}
+
+Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_token stop) {
+  if (line.connection && line.connection->is_alive()) return {};
+  line.connection.reset();
+  const auto give_up = Clock::now() + std::chrono::milliseconds(options_.give_up_after.ms);
+  for (Duration backoff = options_.backoff_min;;
+       backoff = std::min(milliseconds(backoff.ms * 2), options_.backoff_max)) {
+    auto opened = Connection::open(options_.url, options_.connect_timeout);
+    if (opened) {
+      if (auto fits = check_version(**opened); !fits) return fits;
+      if (greeting) {
+        if (auto greeted = (*opened)->execute(greeting); !greeted)
+          return std::unexpected(error_of(greeted.error()));
+      }
+      line.connection = std::move(*opened);
+      return {};
+    }
+    if (Clock::now() + std::chrono::milliseconds(backoff.ms) > give_up)
+      return std::unexpected(error_of(opened.error()));
+    if (!pause(jittered(backoff, line.dice), stop)) return stopped();
+  }
+}
+
+Result<std::vector<Rows>> WorkCoordinator::run(std::span<const Call> calls, std::stop_token stop) {
+  const std::scoped_lock turn(calls_.mutex);
+  Duration backoff = options_.backoff_min;
+  for (int tries = 1;; ++tries) {
+    if (stop.stop_requested()) return stopped();
+    if (auto connected = connect(calls_, nullptr, stop); !connected)
+      return std::unexpected(connected.error());
+    auto rows = calls_.connection->run(calls, stop);
+    if (rows) return std::move(*rows);
+    if (rows.error().sqlstate.empty()) calls_.connection.reset();
+    if (!is_passing(rows.error()) || tries >= options_.tries) return std::unexpected(error_of(rows.error()));
+    if (!pause(jittered(backoff, calls_.dice), stop)) return stopped();
+    backoff = std::min(milliseconds(backoff.ms * 2), options_.backoff_max);
+  }
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::verdicts(const Call& call, std::size_t count,
+                                                       std::stop_token stop) {
+  auto rows = run(std::span(&call, 1), stop);
+  if (!rows) return std::unexpected(rows.error());
+  return verdicts_of(rows->front(), count);
+}
+
+Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& request, std::stop_token stop) {
+  if (auto fits = check(request); !fits) return std::unexpected(fits.error());
+  const BatchCalls batch(request);
+  auto rows = run(batch.calls(), stop);
+  if (!rows) return std::unexpected(rows.error());
+  return batch.batch_of(*rows);
+}
+
+Result<Standing> WorkCoordinator::heartbeat(const Instance& instance, Duration stale, std::stop_token stop) {
+  if (auto fits = check(instance); !fits) return std::unexpected(fits.error());
+  if (auto fits = check_seconds(stale, "the time after which an instance is stale"); !fits)
+    return std::unexpected(fits.error());
+  auto rows = run(std::vector{heartbeat_call(instance, stale)}, stop);
+  if (!rows) return std::unexpected(rows.error());
+  return standing_of(rows->front());
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::store(InstanceId instance, Lane lane,
+                                                    const std::vector<NewMessage>& messages,
+                                                    std::int32_t partitions, std::stop_token stop) {
+  if (auto fits = check(messages, partitions); !fits) return std::unexpected(fits.error());
+  return verdicts(store_call(instance, lane, messages, partitions), messages.size(), stop);
+}
+
+Result<std::vector<Work>> WorkCoordinator::claim(InstanceId instance, const ClaimRequest& request,
+                                                 std::stop_token stop) {
+  if (auto fits = check(request); !fits) return std::unexpected(fits.error());
+  auto rows = run(std::vector{claim_call(instance, request)}, stop);
+  if (!rows) return std::unexpected(rows.error());
+  return work_of(rows->front());
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::complete(InstanceId instance, Lane lane,
+                                                       const std::vector<Completion>& completions,
+                                                       WorkFlags flags, std::stop_token stop) {
+  if (auto fits = check(completions, flags); !fits) return std::unexpected(fits.error());
+  return verdicts(complete_call(instance, lane, completions, has(flags, WorkFlags::debug_mode)),
+                  completions.size(), stop);
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::fail(InstanceId instance, Lane lane,
+                                                   const std::vector<Failure>& failures,
+                                                   std::stop_token stop) {
+  if (auto fits = check(failures); !fits) return std::unexpected(fits.error());
+  return verdicts(fail_call(instance, lane, failures), failures.size(), stop);
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::renew(InstanceId instance, Lane lane,
+                                                    const std::vector<Held>& held, Duration lease,
+                                                    std::stop_token stop) {
+  if (auto fits = check(held); !fits) return std::unexpected(fits.error());
+  if (auto fits = check_seconds(lease, "a lease"); !fits) return std::unexpected(fits.error());
+  return verdicts(renew_call(instance, lane, held, lease), held.size(), stop);
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::release(InstanceId instance, Lane lane,
+                                                      const std::vector<Held>& held, std::stop_token stop) {
+  if (auto fits = check(held); !fits) return std::unexpected(fits.error());
+  return verdicts(release_call(instance, lane, held), held.size(), stop);
+}
+
+Result<std::vector<Work>> WorkCoordinator::resume(InstanceId instance, std::stop_token stop) {
+  auto rows = run(std::vector{resume_call(instance)}, stop);
+  if (!rows) return std::unexpected(rows.error());
+  return work_of(rows->front());
+}
+
+Result<bool> WorkCoordinator::wait_for_work(Duration at_most, std::stop_token stop) {
+  const std::scoped_lock turn(news_.mutex);
+  if (auto connected = connect(news_, "listen wh_work", stop); !connected)
+    return std::unexpected(connected.error());
+  auto woken = news_.connection->wait_for_notification(at_most, stop);
+  if (woken) return *woken;
+  news_.connection.reset();
+  return std::unexpected(error_of(woken.error()));
+}
+
+Status WorkCoordinator::leave(InstanceId instance, std::stop_token stop) {
+  auto rows = run(std::vector{leave_call(instance)}, stop);
+  if (!rows) return std::unexpected(rows.error());
+  return {};
+}
+
+}  // namespace baton::postgres

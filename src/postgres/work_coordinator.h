@@ -1,0 +1,78 @@
+// Work coordination on PostgreSQL: the rules are functions in the database (sql/), this calls them.
+//
+// One connection, made when there is something to say and made again when it breaks; threads take turns.
+// Deadlocks and the like are tried again. A second connection is made for whoever waits for work.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <span>
+#include <string>
+
+#include "postgres/connection.h"
+#include "stream/work_coordinator.h"
+
+namespace baton::postgres {
+
+struct DatabaseOptions {
+  std::string url;                        // as libpq takes it: a URL, or key=value pairs
+  Duration connect_timeout = seconds(5);  // for each attempt
+  Duration give_up_after = seconds(10);   // of connecting
+  Duration backoff_min = milliseconds(50);
+  Duration backoff_max = seconds(2);
+  int tries = 6;  // of a call that other calls were in the way of
+};
+
+class WorkCoordinator final : public stream::WorkCoordinator {
+ public:
+  explicit WorkCoordinator(DatabaseOptions options);
+
+  Result<stream::WorkBatch> process_work_batch(const stream::WorkBatchRequest& request,
+                                               std::stop_token stop = {}) override;
+  Result<stream::Standing> heartbeat(const stream::Instance& instance, Duration stale = stream::kStale,
+                                     std::stop_token stop = {}) override;
+  Result<std::vector<stream::Verdict>> store(stream::InstanceId instance, stream::Lane lane,
+                                             const std::vector<stream::NewMessage>& messages,
+                                             std::int32_t partitions = stream::kPartitions,
+                                             std::stop_token stop = {}) override;
+  Result<std::vector<stream::Work>> claim(stream::InstanceId instance,
+                                          const stream::ClaimRequest& request = {},
+                                          std::stop_token stop = {}) override;
+  Result<std::vector<stream::Verdict>> complete(stream::InstanceId instance, stream::Lane lane,
+                                                const std::vector<stream::Completion>& completions,
+                                                stream::WorkFlags flags = stream::WorkFlags::none,
+                                                std::stop_token stop = {}) override;
+  Result<std::vector<stream::Verdict>> fail(stream::InstanceId instance, stream::Lane lane,
+                                            const std::vector<stream::Failure>& failures,
+                                            std::stop_token stop = {}) override;
+  Result<std::vector<stream::Verdict>> renew(stream::InstanceId instance, stream::Lane lane,
+                                             const std::vector<stream::Held>& held,
+                                             Duration lease = stream::kLease,
+                                             std::stop_token stop = {}) override;
+  Result<std::vector<stream::Verdict>> release(stream::InstanceId instance, stream::Lane lane,
+                                               const std::vector<stream::Held>& held,
+                                               std::stop_token stop = {}) override;
+  Result<std::vector<stream::Work>> resume(stream::InstanceId instance, std::stop_token stop = {}) override;
+  Result<bool> wait_for_work(Duration at_most, std::stop_token stop = {}) override;
+  Status leave(stream::InstanceId instance, std::stop_token stop = {}) override;
+
+ private:
+  // A connection that is made when it is needed.
+  struct Line {
+    std::mutex mutex;
+    std::unique_ptr<Connection> connection;
+    std::minstd_rand dice{std::random_device()()};
+  };
+
+  Result<std::vector<Rows>> run(std::span<const Call> calls, std::stop_token stop);
+  Result<std::vector<stream::Verdict>> verdicts(const Call& call, std::size_t count, std::stop_token stop);
+  Status connect(Line& line, const char* greeting, std::stop_token stop);
+
+  const DatabaseOptions options_;
+  Line calls_;
+  Line news_;
+};
+
+}  // namespace baton::postgres

@@ -1,0 +1,32 @@
+// What the conformance suite needs of an implementation: a coordinator with nothing in it, as many handles on
+// it as there are instances, and power over time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/time.h"
+#include "stream/work_coordinator.h"
+
+namespace baton::stream {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::unique_ptr<WorkCoordinator> connect() = 0;
+  virtual void let_time_pass(Duration duration) = 0;
+  // Puts every dead letter back; how many there were.
+  virtual int replay_dead_letters() = 0;
+};
+
+struct BackendKind {
+  std::string name;
+  std::function<std::unique_ptr<Backend>()> make;  // null: it cannot be tested here
+};
+inline void PrintTo(const BackendKind& kind, std::ostream* out) { *out << kind.name; }
+
+BackendKind postgres_backend();
+
+}  // namespace baton::stream

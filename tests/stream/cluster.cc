@@ -1,0 +1,107 @@
+#include "tests/stream/cluster.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "base/check.h"
+#include "postgres/connection.h"
+
+namespace baton {
+namespace {
+
+namespace fs = std::filesystem;
+
+// PostgreSQL refuses to be run by root.
+const passwd* unprivileged() { return ::geteuid() == 0 ? ::getpwnam("nobody") : nullptr; }
+
+pid_t spawn(const std::vector<std::string>& command, const std::string& directory) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  const int output = ::open((directory + "/output").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0666);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
+  if (const passwd* user = unprivileged()) {
+    if (::setgroups(0, nullptr) != 0 || ::setgid(user->pw_gid) != 0 || ::setuid(user->pw_uid) != 0)
+      ::_exit(126);
+  }
+  ::prctl(PR_SET_PDEATHSIG, SIGQUIT);  // whatever becomes of the test
+  std::vector<char*> words;
+  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  if (::chdir(directory.c_str()) == 0) ::execv(words[0], words.data());
+  ::_exit(127);
+}
+
+}  // namespace
+
+std::optional<std::string> Cluster::programs() {
+  std::optional<std::string> newest;
+  int version = 14;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator("/usr/lib/postgresql", absent)) {
+    const int number = std::atoi(entry.path().filename().c_str());
+    if (number > version && fs::exists(entry.path() / "bin/initdb"))
+      version = number, newest = entry.path() / "bin";
+  }
+  return newest;
+}
+
+Cluster::Cluster(Flushes flushes) : flushes_(flushes) {
+  if (const passwd* user = unprivileged())
+    BATON_CHECK(::chown(directory_.path().c_str(), user->pw_uid, user->pw_gid) == 0);
+  const pid_t child = spawn({*programs() + "/initdb", "-D", "data", "-U", "baton", "-A", "trust", "-E",
+                             "UTF8", "--no-sync", "--no-instructions", "--locale=C"},
+                            directory_.path());
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  BATON_CHECK(status == 0);
+  start();
+}
+
+Cluster::~Cluster() { stop(); }
+
+void Cluster::start() {
+  const char* flush = flushes_ == Flushes::on ? "on" : "off";
+  server_ = spawn(
+      {*programs() + "/postgres", "-D", "data", "-k", directory_.path(), "-c", "listen_addresses=", "-c",
+       std::string("fsync=") + flush, "-c", "max_wal_size=4GB", "-c", "shared_buffers=256MB"},
+      directory_.path());
+  for (int tries = 0; tries < 600; ++tries) {
+    if (postgres::Connection::open(url(), seconds(5))) return;
+    BATON_CHECK(::waitpid(server_, nullptr, WNOHANG) == 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  BATON_CHECK(false && "the server did not come up");
+}
+
+void Cluster::stop() {
+  if (server_ == 0) return;
+  ::kill(server_, SIGQUIT);
+  ::waitpid(server_, nullptr, 0);
+  server_ = 0;
+}
+
+std::string Cluster::url(const std::string& database) const {
+  return "host=" + directory_.path() + " user=baton dbname=" + database;
+}
+
+std::string Cluster::create(const std::string& database, const std::string& from) const {
+  auto connection = postgres::Connection::open(url(), seconds(5));
+  BATON_CHECK(connection && (*connection)->execute("create database " + database + " template " + from));
+  return url(database);
+}
+
+}  // namespace baton

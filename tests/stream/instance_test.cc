@@ -1,0 +1,194 @@
+// Instances that come, go, fall silent and come back; and requests that make no sense.
+#include "tests/stream/people.h"
+
+namespace baton::stream {
+namespace {
+
+class AnInstance : public Streams {};
+INSTANTIATE_TEST_SUITE_P(On, AnInstance, testing::Values(postgres_backend()), name_of);
+class Inbox : public Streams {};
+INSTANTIATE_TEST_SUITE_P(On, Inbox, testing::Values(postgres_backend()), name_of);
+class NonsenseIn : public Streams {};
+INSTANTIATE_TEST_SUITE_P(On, NonsenseIn, testing::Values(postgres_backend()), name_of);
+
+// S16: its work is free at once, although the lease would have gone on.
+TEST_P(AnInstance, ThatFallsSilentLosesWhatItHolds) {
+  Person a = person(1), b = person(2);
+  a.store(Lane::inbox, {in_stream(1, 1), loose(2)});
+  let_time_pass(seconds(20));
+  const std::vector<Work> work = a.claim({.lease = hours(1)});
+  ASSERT_EQ(work.size(), 2u);
+  let_time_pass(minutes(11));
+  EXPECT_EQ(b.arrive().active, 1);
+  const std::vector<Work> taken = b.claim();
+  ASSERT_EQ(ids(taken), messages({1, 2}));
+  EXPECT_EQ(taken[0].deliveries, 2);
+}
+
+// S16: nothing of a late call happens.
+TEST_P(AnInstance, ThatWasEvictedIsRefused) {
+  Person a = person(1), b = person(2);
+  let_time_pass(minutes(11));
+  b.arrive();
+  WorkBatchRequest late = a.request();
+  late.new_inbox_messages = {in_stream(1, 1)};
+  const auto refused = a.coordinator->process_work_batch(late);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::lease_lost);
+  EXPECT_EQ(a.coordinator->store(a.me.id, Lane::inbox, late.new_inbox_messages).error().code,
+            Errc::lease_lost);
+  EXPECT_EQ(a.coordinator->heartbeat(a.me).error().code, Errc::lease_lost);
+  let_time_pass(minutes(1));
+  EXPECT_TRUE(b.claim().empty());
+}
+
+// S16
+TEST_P(AnInstance, ThatLeavesGivesBackWhatItHoldsUnharmed) {
+  Person a = person(1), b = person(2);
+  a.store(Lane::inbox, {in_stream(1, 1), loose(2)});
+  let_time_pass(seconds(20));
+  ASSERT_EQ(a.claim().size(), 2u);
+  EXPECT_TRUE(a.coordinator->leave(a.me.id));
+  EXPECT_EQ(b.arrive().active, 1);
+  const std::vector<Work> work = b.claim();
+  ASSERT_EQ(ids(work), messages({1, 2}));
+  EXPECT_EQ(work[0].deliveries, 1);
+  EXPECT_EQ(work[1].deliveries, 1);
+}
+
+// S8
+TEST_P(AnInstance, ThatJoinsTakesNothingFromOthers) {
+  Person a = person(5);
+  std::vector<NewMessage> all;
+  for (unsigned i = 1; i <= 10; ++i) all.push_back(in_stream(i, i));
+  a.store(Lane::inbox, all);
+  ASSERT_EQ(a.claim().size(), 10u);
+  Person b = person(1);
+  let_time_pass(seconds(30));
+  EXPECT_TRUE(b.claim().empty());
+}
+
+TEST_P(AnInstance, HasToMakeItselfKnownFirst) {
+  Person a(*backend_, 1);
+  EXPECT_EQ(a.coordinator->claim(a.me.id).error().code, Errc::not_found);
+  EXPECT_EQ(a.coordinator->store(a.me.id, Lane::inbox, {loose(1)}).error().code, Errc::not_found);
+}
+
+// S13
+TEST_P(Inbox, TakesAMessageOnceWithinTheWindow) {
+  Person a = person(1);
+  EXPECT_EQ(a.store(Lane::inbox, {in_stream(1, 1), in_stream(1, 1)}),
+            (std::vector{Verdict::ok, Verdict::duplicate}));
+  a.done(a.claim());
+  EXPECT_EQ(a.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1)}),
+            (std::vector{Verdict::duplicate, Verdict::ok}));
+  const std::vector<Work> work = a.claim();
+  ASSERT_EQ(ids(work), messages({2}));
+  EXPECT_EQ(work[0].sequence, 2) << "a duplicate leaves no gap";
+  a.done(work);
+  let_time_pass(days(31));
+  Person b = person(2);
+  EXPECT_EQ(b.store(Lane::inbox, {in_stream(1, 1)}), all_ok(1));
+}
+
+// S13: the outbox remembers nothing but what is there.
+TEST_P(Inbox, AloneRemembersWhatItHasSeen) {
+  Person a = person(1);
+  EXPECT_EQ(a.store(Lane::outbox, {in_stream(1, 1)}), all_ok(1));
+  EXPECT_EQ(a.store(Lane::outbox, {in_stream(1, 1)}), std::vector{Verdict::duplicate});
+  a.done(a.claim());
+  EXPECT_EQ(a.store(Lane::outbox, {in_stream(1, 1)}), all_ok(1));
+}
+
+// S3
+TEST_P(Inbox, IsLeftAloneWhenTheCallerSaysSo) {
+  Person a = person(1);
+  WorkBatchRequest request = a.request();
+  request.new_inbox_messages = {in_stream(1, 1)};
+  request.new_outbox_messages = {in_stream(2, 1)};
+  request.flags = WorkFlags::skip_inbox_claiming;
+  EXPECT_EQ(ids(a.say(request).work), messages({2}));
+  EXPECT_EQ(ids(a.say(a.request()).work), messages({1}));
+}
+
+TEST_P(Inbox, HandsOutWhatWasStored) {
+  Person a = person(1);
+  NewMessage full = in_stream(1, 1);
+  full.target = "OnOrder";
+  full.type = "Order, Shop";
+  full.envelope_type = "Envelope";
+  full.data = R"({"a": {"b": [1, "two", null]}})";
+  full.metadata = R"({"hop": 1})";
+  full.scope = R"({"tenant": "x"})";
+  a.store(Lane::inbox, {full});
+  const std::vector<Work> work = a.claim();
+  ASSERT_EQ(work.size(), 1u);
+  EXPECT_EQ(work[0].target, full.target);
+  EXPECT_EQ(work[0].type, full.type);
+  EXPECT_EQ(work[0].envelope_type, full.envelope_type);
+  EXPECT_EQ(work[0].data, full.data);
+  EXPECT_EQ(work[0].metadata, full.metadata);
+  EXPECT_EQ(work[0].scope, full.scope);
+}
+
+// S1: nothing of a refused call happens, and the next one works.
+TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
+  Person a = person(1);
+  const auto refused = [&](auto change) {
+    WorkBatchRequest request = a.request();
+    request.new_inbox_messages = {in_stream(1, 1)};
+    change(request);
+    const auto answer = a.coordinator->process_work_batch(request);
+    return answer ? std::string("accepted") : std::string(word(answer.error().code));
+  };
+  using Request = WorkBatchRequest&;
+  EXPECT_EQ(refused([](Request r) { r.flags = WorkFlags{128}; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.flags = WorkFlags::orphaned; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.lease = seconds(-1); }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.lease = milliseconds(1500); }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.stale = seconds(0); }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.partitions = 0; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.partitions_max = 0; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.limits.messages = 0; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.instance.id = {}; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.instance.service = ""; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.instance.service = "another"; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.new_outbox_messages = {NewMessage{}}; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.new_inbox_messages[0].stream = StreamId{}; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.new_inbox_messages[0].metadata = "{broken"; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.new_inbox_messages[0].data = "not json"; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.new_inbox_messages[0].type = "a\xff"; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) {
+              r.new_inbox_messages[0].data = '"' + std::string(kMessageBytesMax, 'x') + '"';
+            }),
+            "TOO_LARGE");
+  EXPECT_EQ(refused([](Request r) { r.inbox_renewals.assign(kItemsMax + 1, {message(1)}); }), "TOO_LARGE");
+  EXPECT_EQ(refused([](Request r) {
+              r.inbox_completions = {{.held = {message(1)}, .status = MessageStatus::failed}};
+            }),
+            "INVALID_REQUEST");
+  EXPECT_TRUE(a.claim().empty());
+  EXPECT_EQ(refused([](Request) {}), "accepted");
+}
+
+TEST_P(NonsenseIn, ALimitIsNotMetBeforeTheLimit) {
+  Person a = person(1);
+  NewMessage large = in_stream(1, 1);
+  large.data = '"' + std::string(kMessageBytesMax - 2, 'x') + '"';
+  EXPECT_EQ(a.store(Lane::inbox, {large}), all_ok(1));
+  EXPECT_EQ(a.claim().at(0).data, large.data);
+}
+
+// S25
+TEST_P(NonsenseIn, ACallThatIsStoppedBeforehandDoesNotHappen) {
+  Person a = person(1);
+  std::stop_source stop;
+  stop.request_stop();
+  const auto answer = a.coordinator->store(a.me.id, Lane::inbox, {loose(1)}, kPartitions, stop.get_token());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, Errc::closed);
+  EXPECT_TRUE(a.claim().empty());
+}
+
+}  // namespace
+}  // namespace baton::stream

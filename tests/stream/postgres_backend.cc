@@ -1,0 +1,95 @@
+#include "tests/stream/postgres_backend.h"
+
+#include <atomic>
+#include <cstdio>
+#include <vector>
+
+#include "base/check.h"
+#include "postgres/migrations.h"
+#include "postgres/work_coordinator.h"
+
+namespace baton::stream {
+namespace {
+
+std::unique_ptr<Cluster> running;
+std::atomic<int> databases = 0;
+
+std::string next_name() { return "test" + std::to_string(++databases); }
+
+class PostgresBackend final : public Backend {
+ public:
+  std::unique_ptr<WorkCoordinator> connect() override {
+    return std::make_unique<postgres::WorkCoordinator>(postgres::DatabaseOptions{.url = url_});
+  }
+  void let_time_pass(Duration duration) override { age(url_, duration); }
+  int replay_dead_letters() override {
+    return std::stoi(ask(
+        url_,
+        "select count(*) filter (where wh_replay_dead_letter(dead_letter_id))::text from wh_dead_letters"));
+  }
+
+ private:
+  // One database for all of them, emptied: that is quicker than a new one.
+  static const std::string& emptied_database() {
+    static const std::string url = migrated_database();
+    tell(url,
+         "delete from wh_service_instances; delete from wh_evicted_instances; delete from wh_streams; delete "
+         "from wh_messages;"
+         "delete from wh_kept_messages; delete from wh_dead_letters; delete from wh_message_deduplication;"
+         "delete from wh_event_streams; delete from wh_event_store; delete from wh_receptor_processing;"
+         "delete from wh_perspective_checkpoints; delete from wh_perspective_events");
+    return url;
+  }
+  const std::string url_ = emptied_database();
+};
+
+}  // namespace
+
+Cluster& cluster() {
+  if (!running) running = std::make_unique<Cluster>();
+  return *running;
+}
+
+void stop_cluster() { running.reset(); }
+
+std::string empty_database() { return cluster().create(next_name()); }
+
+std::string migrated_database() {
+  static const bool made = [] { return postgres::migrate(cluster().create("pattern")).has_value(); }();
+  BATON_CHECK(made);
+  return cluster().create(next_name(), "pattern");
+}
+
+std::string ask(const std::string& url, const std::string& sql) {
+  auto connection = postgres::Connection::open(url, seconds(5));
+  BATON_CHECK(connection);
+  const std::vector<postgres::Call> calls{{{"ask", sql.c_str()}, {}}};
+  auto rows = (*connection)->run(calls, {});
+  if (!rows) return rows.error().sqlstate + ": " + rows.error().message;
+  return rows->front().size() == 0 ? "" : std::string(rows->front().text(0, 0));
+}
+
+void tell(const std::string& url, const std::string& sql) {
+  auto connection = postgres::Connection::open(url, seconds(5));
+  BATON_CHECK(connection);
+  const auto told = (*connection)->execute(sql);
+  if (!told) std::fprintf(stderr, "%s\n", told.error().message.c_str());
+  BATON_CHECK(told);
+}
+
+void age(const std::string& url, Duration by) {
+  const std::string earlier = " - interval '" + std::to_string(by.ms) + " milliseconds'";
+  const auto older = [&](const std::string& column) { return column + " = " + column + earlier; };
+  tell(url, "update wh_service_instances set " + older("last_heartbeat_at") + ";update wh_streams set " +
+                older("lease_until") + ", " + older("ready_at") + ", " + older("idle_since") +
+                ";update wh_messages set " + older("lease_until") + ", " + older("ready_at") + ", " +
+                older("scheduled_for") + ", " + older("stored_at") + ";update wh_message_deduplication set " +
+                older("first_seen_at") + ";update wh_evicted_instances set " + older("evicted_at") +
+                ";update wh_kept_messages set " + older("processed_at"));
+}
+
+BackendKind postgres_backend() {
+  return {"PostgreSQL", [] { return std::make_unique<PostgresBackend>(); }};
+}
+
+}  // namespace baton::stream
