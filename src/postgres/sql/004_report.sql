@@ -4,8 +4,8 @@
 -- that holds the message now may speak. Otherwise the item is refused by its verdict and changes nothing.
 
 create function wh_judge(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[])
-returns table (nth integer, message_id uuid, verdict text, stream_no bigint, epoch bigint)
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+returns table (nth integer, verdict text, stream_no bigint, epoch bigint, place tid)
+language plpgsql
 as $$
 #variable_conflict use_column
 declare
@@ -15,8 +15,8 @@ begin
   if cardinality(ids) > 10000 then perform wh_refuse('WH004', 'a list has at most 10000 items'); end if;
   perform wh_require(cardinality(ids) = cardinality(epochs), 'every list has one entry for each message');
   select array_agg(distinct m.stream_no), bool_or(m.stream_no is null) into touched, loose
-  from unnest(ids) as i(id)
-  join wh_messages m on m.service_no = service and m.lane = in_lane and m.message_id = i.id;
+  from wh_messages m
+  where m.service_no = service and m.lane = in_lane and m.message_id = any(ids);
   perform from wh_streams s where s.stream_no = any(touched) order by s.stream_no for update;
   if loose then
     perform from wh_messages m
@@ -24,7 +24,7 @@ begin
     order by m.message_id for update;
   end if;
   return query
-  select i.nth::integer, i.id,
+  select i.nth::integer,
          case
            when m.message_id is null then 'unknown'
            when m.settled_epoch = coalesce(i.epoch, s.epoch, m.epoch) or row_number() over (partition by i.id order by i.nth) > 1
@@ -33,16 +33,18 @@ begin
                 and (s.stream_no is null or m.seq <= s.given_seq) then 'ok'
            else 'lost_lease'
          end,
-         m.stream_no, coalesce(s.epoch, m.epoch)
+         m.stream_no, coalesce(s.epoch, m.epoch), m.place
   from unnest(ids, epochs) with ordinality as i(id, epoch, nth)
-  left join wh_messages m on m.service_no = service and m.lane = in_lane and m.message_id = i.id
-  left join wh_streams s on s.stream_no = m.stream_no;
+  left join lateral (select x.message_id, x.stream_no, x.seq, x.owner, x.epoch, x.settled_epoch, x.ctid as place from wh_messages x
+                     where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m on true
+  left join lateral (select x.stream_no, x.owner, x.epoch, x.given_seq from wh_streams x
+                     where x.stream_no = m.stream_no offset 0) as s on true;
 end $$;
 comment on function wh_judge is
   'Locks the streams of these messages, and says of each whether the instance may report on it. Nothing moves any more before the caller has acted on that.';
 
 create function wh_settle(streams bigint[], removed boolean[], parks boolean[]) returns void
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql
 as $$
 begin
   update wh_streams s
@@ -59,14 +61,16 @@ begin
       idle_since = now()
   from (select i.stream, count(*)::integer as reported, count(*) filter (where i.gone)::integer as removed, bool_or(i.parks) as parks
         from unnest(streams, removed, parks) as i(stream, gone, parks) where i.stream is not null group by i.stream) as r
-  where s.stream_no = r.stream;
+  cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = r.stream offset 0) as at
+  where s.ctid = at.place;
 end $$;
 comment on function wh_settle is
   'Takes note that messages of these streams were reported on. A stream is given back when nothing of what was handed out is open.';
 
 create function wh_complete(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], keep boolean default false)
 returns table (nth integer, verdict text)
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
   service constant integer := wh_service_of(instance);
@@ -83,7 +87,7 @@ begin
     select j.*, statuses[j.nth] as added from wh_judge(instance, service, in_lane, ids, epochs) as j
   ), done as (
     delete from wh_messages m using judged j
-    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+    where j.verdict = 'ok' and m.ctid = j.place
       and (m.status | j.added) & done_bit <> 0
     returning j.nth, m.*
   ), kept as (
@@ -99,7 +103,7 @@ begin
     set status = m.status | j.added, settled_epoch = j.epoch,
         owner = null, lease_until = null, ready_at = case when m.stream_no is null then now() end
     from judged j
-    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+    where j.verdict = 'ok' and m.ctid = j.place
       and (m.status | j.added) & done_bit = 0
     returning j.nth, m.stream_no
   ), settled as (
@@ -122,14 +126,15 @@ as $$ select * from wh_complete(instance, lane, ids, array_fill(0, array[cardina
 comment on function wh_release is 'Gives messages back unharmed.';
 
 create function wh_retry_delay(failures integer) returns interval
-language sql stable set search_path from current
+language sql stable
 as $$ select make_interval(secs => wh_setting('retry_seconds') * least(2 ^ least(failures, 10), 10)) $$;
 comment on function wh_retry_delay is 'How long a message waits after so many failures: twice as long each time, up to a limit.';
 
 create function wh_fail(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], errors text[],
                         reasons integer[], policies smallint[])
 returns table (nth integer, verdict text)
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
   service constant integer := wh_service_of(instance);
@@ -156,7 +161,7 @@ begin
         owner = null, lease_until = null,
         ready_at = case when m.stream_no is null then now() + wh_retry_delay(m.failures + 1) end
     from judged j
-    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+    where j.verdict = 'ok' and m.ctid = j.place
     returning m.message_id, m.stream_no, m.policy, m.policy > 0 or (failures_max > 0 and m.failures >= failures_max) as dies
   )
   select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
@@ -174,7 +179,8 @@ comment on function wh_fail is
 
 create function wh_renew(instance uuid, lane smallint, ids uuid[], epochs bigint[], lease_seconds integer default 300)
 returns table (nth integer, verdict text)
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
   service constant integer := wh_service_of(instance);
@@ -190,7 +196,7 @@ begin
   ), loose as (
     update wh_messages m set lease_until = until, ready_at = until
     from judged j
-    where j.verdict = 'ok' and j.stream_no is null and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+    where j.verdict = 'ok' and j.stream_no is null and m.ctid = j.place
   )
   select array_agg(j.nth), array_agg(j.verdict), array_agg(j.stream_no) filter (where j.verdict = 'ok')
   into places, verdicts, streams from judged j;
