@@ -53,17 +53,20 @@ comment on function wh_fresh is
   'The places of those ids that were not stored before, of each id the first. The inbox remembers what it has seen for a while; the outbox leaves that to the caller''s transaction.';
 
 create function wh_lock_streams(service integer, in_lane smallint, streams uuid[], partitions integer) returns void
-language plpgsql
-as $$
+language plpgsql as $$
+declare
+  wanted constant uuid[] := array(select distinct id from unnest(streams) as u(id) where id is not null order by id);
+  numbers bigint[];
 begin
   insert into wh_streams (service_no, lane, stream_id, partition_number)
   select service, in_lane, i.id, wh_partition_of(i.id, partitions)
-  from (select distinct id from unnest(streams) as u(id) where id is not null order by id) as i
+  from unnest(wanted) as i(id)
   where (select true from wh_streams s where s.service_no = service and s.lane = in_lane and s.stream_id = i.id limit 1) is null
   on conflict do nothing;
-  perform from wh_streams s
-  where s.service_no = service and s.lane = in_lane and s.stream_id = any(streams)
-  order by s.stream_no for update;
+  numbers := array(select s.stream_no from unnest(wanted) as i(id)
+                   cross join lateral (select x.stream_no from wh_streams x
+                                       where x.service_no = service and x.lane = in_lane and x.stream_id = i.id offset 0) as s);
+  perform from wh_streams s where s.stream_no = any(numbers) order by s.stream_no for update;
 end $$;
 comment on function wh_lock_streams is
   'Makes the rows of new streams and locks all of them, always in the same order, so that two calls never wait for each other.';

@@ -15,8 +15,9 @@ begin
   if cardinality(ids) > 10000 then perform wh_refuse('WH004', 'a list has at most 10000 items'); end if;
   perform wh_require(cardinality(ids) = cardinality(epochs), 'every list has one entry for each message');
   select array_agg(distinct m.stream_no), bool_or(m.stream_no is null) into touched, loose
-  from wh_messages m
-  where m.service_no = service and m.lane = in_lane and m.message_id = any(ids);
+  from unnest(ids) as i(id)
+  cross join lateral (select x.stream_no from wh_messages x
+                      where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m;
   perform from wh_streams s where s.stream_no = any(touched) order by s.stream_no for update;
   if loose then
     perform from wh_messages m
