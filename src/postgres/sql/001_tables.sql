@@ -88,7 +88,7 @@ create table wh_messages (
   event_data jsonb not null,
   metadata jsonb not null,
   scope jsonb,
-  bytes integer not null check (bytes <= 1048576),  -- of event_data as text
+  bytes integer not null check (bytes <= 1048576),  -- of event_data, see wh_size
   is_event boolean not null,
   policy smallint not null,           -- of a failure: 0 block, 1 park, 2 park the stream
   status integer not null default 1,

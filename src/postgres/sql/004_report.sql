@@ -4,7 +4,7 @@
 -- that holds the message now may speak. Otherwise the item is refused by its verdict and changes nothing.
 
 create function wh_judge(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[])
-returns table (nth integer, verdict text, stream_no bigint, epoch bigint, place tid)
+returns table (nth integer, verdict text, stream_no bigint, epoch bigint, status integer, place tid)
 language plpgsql
 as $$
 #variable_conflict use_column
@@ -34,9 +34,9 @@ begin
                 and (s.stream_no is null or m.seq <= s.given_seq) then 'ok'
            else 'lost_lease'
          end,
-         m.stream_no, coalesce(s.epoch, m.epoch), m.place
+         m.stream_no, coalesce(s.epoch, m.epoch), m.status, m.place
   from unnest(ids, epochs) with ordinality as i(id, epoch, nth)
-  left join lateral (select x.message_id, x.stream_no, x.seq, x.owner, x.epoch, x.settled_epoch, x.ctid as place from wh_messages x
+  left join lateral (select x.message_id, x.stream_no, x.seq, x.owner, x.epoch, x.settled_epoch, x.status, x.ctid as place from wh_messages x
                      where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m on true
   left join lateral (select x.stream_no, x.owner, x.epoch, x.given_seq from wh_streams x
                      where x.stream_no = m.stream_no offset 0) as s on true;
@@ -68,55 +68,58 @@ end $$;
 comment on function wh_settle is
   'Takes note that messages of these streams were reported on. A stream is given back when nothing of what was handed out is open.';
 
+create function wh_keep(places tid[], added integer[]) returns void
+language sql as $$
+  insert into wh_kept_messages
+  select m.message_id, m.service_no, m.lane, m.stream_no, m.seq, m.target, m.message_type, m.envelope_type, m.event_data, m.metadata,
+         m.scope, m.bytes, m.is_event, m.policy, m.status | i.added, m.deliveries, m.failures, m.failure_reason, m.error, null, null,
+         m.stored_at, null, null, null, null, s.stream_id, s.partition_number, case when m.lane = 1 then now() end
+  from unnest(places, added) as i(place, added)
+  cross join lateral (select * from wh_messages x where x.ctid = i.place offset 0) as m
+  left join lateral (select * from wh_streams x where x.stream_no = m.stream_no offset 0) as s on true
+$$;
+comment on function wh_keep is 'Copies messages that are about to be deleted to where people can look at them.';
+
 create function wh_complete(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], keep boolean default false)
 returns table (nth integer, verdict text)
 language plpgsql set search_path from current
   set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
-  service constant integer := wh_service_of(instance);
-  in_lane constant smallint := lane;
-  done_bit constant integer := case in_lane when 1 then 4 else 2 end;
-  places integer[];
+  done_bit constant integer := case lane when 1 then 4 else 2 end;
+  nths integer[];
   verdicts text[];
   streams bigint[];
-  removed boolean[];
+  is_done boolean[];
+  done tid[];
+  done_added integer[];
 begin
   perform wh_require(cardinality(ids) = cardinality(statuses), 'every list has one entry for each message');
   perform wh_require(coalesce(statuses <@ array[0, 1, 2, 3, 4, 5, 6, 7], true), 'a status is made of stored (1), event stored (2) and published (4)');
   with judged as materialized (
-    select j.*, statuses[j.nth] as added from wh_judge(instance, service, in_lane, ids, epochs) as j
-  ), done as (
-    delete from wh_messages m using judged j
-    where j.verdict = 'ok' and m.ctid = j.place
-      and (m.status | j.added) & done_bit <> 0
-    returning j.nth, m.*
-  ), kept as (
-    insert into wh_kept_messages
-    select d.message_id, d.service_no, d.lane, d.stream_no, d.seq, d.target, d.message_type, d.envelope_type, d.event_data,
-           d.metadata, d.scope, d.bytes, d.is_event, d.policy, d.status | statuses[d.nth], d.deliveries, d.failures,
-           d.failure_reason, d.error, null, null, d.stored_at, null, null, null, null,
-           s.stream_id, s.partition_number, case when in_lane = 1 then now() end
-    from done d left join wh_streams s on s.stream_no = d.stream_no where keep
+    select j.*, statuses[j.nth] as added, (j.status | statuses[j.nth]) & done_bit <> 0 as is_done
+    from wh_judge(instance, wh_service_of(instance), lane, ids, epochs) as j
   ), rest as (
     -- In part, or not at all: it stays, and can be claimed again.
     update wh_messages m
     set status = m.status | j.added, settled_epoch = j.epoch,
         owner = null, lease_until = null, ready_at = case when m.stream_no is null then now() end
     from judged j
-    where j.verdict = 'ok' and m.ctid = j.place
-      and (m.status | j.added) & done_bit = 0
-    returning j.nth, m.stream_no
-  ), settled as (
-    select stream_no, true as gone from done union all select stream_no, false from rest
+    where j.verdict = 'ok' and not j.is_done and m.ctid = j.place
   )
-  select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
-         (select array_agg(stream_no) from settled), (select array_agg(gone) from settled)
-  into places, verdicts, streams, removed;
-  if streams is not null then
-    perform wh_settle(streams, removed, array_fill(false, array[cardinality(streams)]));
+  select array_agg(j.nth), array_agg(j.verdict), array_agg(j.stream_no) filter (where j.verdict = 'ok'),
+         array_agg(j.is_done) filter (where j.verdict = 'ok'), array_agg(j.place) filter (where j.verdict = 'ok' and j.is_done),
+         array_agg(j.added) filter (where j.verdict = 'ok' and j.is_done)
+  into nths, verdicts, streams, is_done, done, done_added
+  from judged j;
+  if done is not null then
+    if keep then perform wh_keep(done, done_added); end if;
+    delete from wh_messages m where m.ctid = any(done);
   end if;
-  return query select * from unnest(places, verdicts);
+  if streams is not null then
+    perform wh_settle(streams, is_done, array_fill(false, array[cardinality(streams)]));
+  end if;
+  return query select * from unnest(nths, verdicts);
 end $$;
 comment on function wh_complete is
   'Adds to the status of messages. Done ones are deleted, or kept apart for people to look at; with status 0 a message is given back.';

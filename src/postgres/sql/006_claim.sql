@@ -76,32 +76,36 @@ begin
   if (select bool_or(s.owner is not null) from wh_streams s where s.stream_no = any(streams)) then
     perform wh_note_abandoned(streams);
   end if;
+  -- Places first, and whole messages only of what is taken: they are large, and copying them is most of the work.
   return query
   with given as materialized (
-    select m.*, s.place as stream_place, s.stream_id, s.partition_number, s.owner as former, s.given_seq,
+    select m.place as message_place, m.seq, s.place as stream_place, s.stream_id, s.partition_number,
+           s.owner is not null and m.seq <= s.given_seq as was_given,
            row_number() over call as place, sum(m.bytes) over call as bytes_so_far,
            -- A retry that is not due holds up what is behind it.
            count(*) filter (where m.scheduled_for > now()) over (partition by p.nth order by m.seq) as held_up
     from unnest(streams) with ordinality as p(stream_no, nth)
     cross join lateral (select x.*, x.ctid as place from wh_streams x where x.stream_no = p.stream_no offset 0) as s
     cross join lateral (
-      select * from wh_messages w where w.stream_no = p.stream_no order by w.seq limit at_most.messages_per_stream
+      select x.ctid as place, x.seq, x.bytes, x.scheduled_for from wh_messages x
+      where x.stream_no = p.stream_no order by x.seq limit at_most.messages_per_stream
     ) as m
     window call as (order by p.nth, m.seq)
-  ), taken as (
+  ), taken as materialized (
     select * from given g
     where g.held_up = 0 and (g.place = 1 or (g.place <= at_most.messages and g.bytes_so_far <= at_most.bytes))
+    order by g.place
   ), leased as (
     update wh_streams s
     set owner = instance, epoch = claim, lease_until = until, ready_at = until, given_seq = t.last, outstanding = t.count
     from (select stream_place, max(seq) as last, count(*)::integer as count from taken group by stream_place) as t
     where s.ctid = t.stream_place
   )
-  select in_lane, t.message_id, claim, t.stream_id, t.partition_number, t.seq, t.target::text, t.message_type::text,
-         t.envelope_type::text, t.event_data, t.metadata, t.scope, t.status,
-         (t.stored_at = now())::integer + 2 * (t.former is not null and t.seq <= t.given_seq)::integer,
-         t.deliveries + 1, t.failures, t.failure_reason, t.error, until
-  from taken t order by t.place;
+  select in_lane, m.message_id, claim, t.stream_id, t.partition_number, m.seq, m.target::text, m.message_type::text,
+         m.envelope_type::text, m.event_data, m.metadata, m.scope, m.status,
+         (m.stored_at = now())::integer + 2 * t.was_given::integer,
+         m.deliveries + 1, m.failures, m.failure_reason, m.error, until
+  from taken t cross join lateral (select * from wh_messages x where x.ctid = t.message_place offset 0) as m;
 end $$;
 comment on function wh_take_streams is
   'Leases streams that are locked to an instance, and returns their first messages. One claim is one epoch.';
