@@ -84,7 +84,8 @@ TEST(WorkCommand, FailsForRetryWithTheEndOfStandardErrorAsTheReason) {
 TEST(WorkCommand, FailsForGoodWithExitCode65) {
   const AtServer at;
   at.baton({"submit", "q", "x", "--key", "k"});
-  at.baton({"work", "q", "--once", "--", "sh", "-c", "exit 65"});
+  const Said worked = at.baton({"work", "q", "--once", "--json", "--", "sh", "-c", "exit 65"});
+  EXPECT_EQ(worked.output, "{\"completed\":0,\"failed\":1,\"lost\":0,\"released\":0}\n");
   EXPECT_EQ(state_of(at, "k"), "failed");
 }
 
