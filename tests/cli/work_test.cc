@@ -89,6 +89,14 @@ TEST(WorkCommand, FailsForGoodWithExitCode65) {
   EXPECT_EQ(state_of(at, "k"), "failed");
 }
 
+TEST(WorkCommand, TakesOneTaskIfToldSoHoweverManyItCouldDo) {
+  const AtServer at;
+  at.shell("seq 20 | baton submit q --lines");
+  EXPECT_TRUE(
+      begins(at.baton({"work", "q", "-j", "8", "--once", "--", "true"}).errors, "1 completed, 0 failed"));
+  EXPECT_TRUE(contains(at.baton({"queue", "list", "--json"}).output, R"("waiting":19)"));
+}
+
 TEST(WorkCommand, DoesNotTakeTasksForAProgramThatIsNotThere) {
   const AtServer at;
   at.baton({"submit", "q", "x", "--key", "k"});
