@@ -50,6 +50,14 @@ TEST(Help, IsThereForEveryCommandWithAnExample) {  // X8
   EXPECT_EQ(baton({"--version"}).exit_code, 0);
 }
 
+TEST(Token, IsShownOnceBesideItsLine) {
+  const Said said = baton({"token", "ci", "--allow", "default=submit"});
+  EXPECT_TRUE(begins(said.output, "ci ") && contains(said.output, " default=submit\n")) << said.output;
+  EXPECT_TRUE(contains(said.errors, "which is shown only now:\n")) << said.errors;
+  EXPECT_TRUE(begins(baton({"token", "ci", "--json"}).output, R"({"name":"ci","token":")"));
+  EXPECT_EQ(baton({"token", "ci", "--allow", "default=everything"}).exit_code, 1);
+}
+
 TEST(LogCommands, SayThatThereIsNoLogAndLeaveNothingBehind) {
   const TemporaryDirectory temporary;
   const std::string nowhere = temporary.path() + "/nowhere", target = temporary.path() + "/target";
