@@ -1,4 +1,6 @@
-// baton beside other servers, in one interleaved run with one client: bench_serve [ROUNDS [SECONDS]]
+// baton beside other servers, in one interleaved run with one client:
+//
+//   bench_serve [ROUNDS [SECONDS [PROGRAM…]]]     each PROGRAM is another build of baton to compare with
 //
 // Each round measures every peer at one point before the next point; the ratios are of medians over rounds,
 // because the disk's flush time changes from minute to minute.
@@ -62,6 +64,11 @@ int main(int argc, char** argv) {
   const TemporaryDirectory directory;
   const std::string beside = std::filesystem::path(argv[0]).parent_path();
   std::map<std::string, std::unique_ptr<Peer>> peers;
+  for (int at = 3; at < argc; ++at) {
+    const std::string name =
+        std::filesystem::path(argv[at]).filename().string() + " " + std::to_string(at - 2);
+    peers[name] = start_baton(argv[at], directory.path() + "/build" + std::to_string(at));
+  }
   for (auto started :
        {start_baton, +[](const std::string&, const std::string& at) { return start_redis(at); },
         +[](const std::string&, const std::string& at) { return start_beanstalkd(at); },
@@ -75,7 +82,12 @@ int main(int argc, char** argv) {
     if (!peers.contains(wanted)) fmt::print("{} is not installed, and is left out\n", wanted);
   }
 
-  const auto all_points = points(seconds);
+  auto all_points = points(seconds);
+  for (Point& point : all_points) {
+    for (const auto& [name, peer] : peers) {
+      if (peer->name() == "baton" && name != "baton") point.peers.push_back(name);
+    }
+  }
   std::vector<std::map<std::string, Series>> series(all_points.size());
   for (int round = 0; round < rounds; ++round) {
     for (std::size_t at = 0; at < all_points.size(); ++at) {

@@ -56,17 +56,17 @@ std::string bash_completion(const CommandDescription& baton) {
   });
   return fmt::format(R"(# bash completion for baton; put it into ~/.bashrc:  source <(baton completion bash)
 _baton() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} path=baton words= word
+  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command=baton words= word
   for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
     [[ $word == -- ]] && return  # what follows is somebody else's
-    case "$path $word" in
-      {}) path="$path $word" ;;
+    case "$command $word" in
+      {}) command="$command $word" ;;
     esac
   done
-  case "$path $prev" in
+  case "$command $prev" in
 {}    {}) return ;;  # names of files, for want of anything better
   esac
-  case "$path" in
+  case "$command" in
 {}  esac
   COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }}
@@ -125,15 +125,15 @@ std::string zsh_completion(const CommandDescription& baton) {
   return fmt::format(R"(#compdef baton
 # zsh completion for baton; put it into a folder of $fpath as _baton
 _baton() {{
-  local path=baton word
+  local command=baton word
   local -a commands
   for word in "${{(@)words[2,CURRENT-1]}}"; do
     [[ $word == -- ]] && return
-    case "$path $word" in
-      ({}) path="$path $word" ;;
+    case "$command $word" in
+      ({}) command="$command $word" ;;
     esac
   done
-  case "$path" in
+  case "$command" in
 {}  esac
 }}
 _baton "$@"
@@ -164,6 +164,13 @@ std::string fish_completion(const CommandDescription& baton) {
     for (const CommandDescription& one : command.commands)
       text +=
           fmt::format("complete -c baton -n {} -a {} -d {}\n", quoted(before), one.name(), quoted(one.about));
+    for (const OptionDescription& argument : command.arguments) {
+      if (!argument.choices.empty())
+        text += fmt::format("complete -c baton -n {} -a {}\n", quoted(before),
+                            quoted(fmt::format("{}", fmt::join(argument.choices, " "))));
+      if (argument.usage == "directory" || argument.usage == "target")
+        text += fmt::format("complete -c baton -n {} -F\n", quoted(before));
+    }
     for (const OptionDescription& option : command.options) {
       text += "complete -c baton" + (before.empty() ? "" : " -n " + quoted(before));
       for (const std::string& name : option.names)

@@ -17,6 +17,7 @@
 #include "cli/stats.h"
 #include "cli/submit.h"
 #include "cli/task_commands.h"
+#include "cli/token.h"
 #include "cli/top.h"
 #include "cli/work.h"
 
@@ -42,6 +43,7 @@ int run(int argc, char** argv) {
   using namespace baton::cli;
   CommandLine line(argc, argv);
   add_serve_command(line);
+  add_token_command(line);
   add_submit_command(line);
   add_work_command(line);
   add_task_commands(line);

@@ -12,7 +12,6 @@
 #include <sstream>
 
 #include "cli/command_line.h"
-#include "server/access.h"
 #include "server/server.h"
 
 namespace baton::cli {
@@ -117,17 +116,6 @@ int run_serve(const ServeOptions& options) {
   return 0;
 }
 
-int run_token(const std::string& name, const std::string& allowed) {
-  const server::NewToken made = server::make_token();
-  const std::string entry = fmt::format("{} {} {}", name, made.hash, allowed);
-  if (auto read = server::Access::read(entry); !read) return complain(read.error());
-  fmt::print("{}\n", entry);
-  fmt::print(stderr,
-             "baton: that line is for the file of --tokens. The token, which is shown only now:\n{}\n",
-             made.token);
-  return 0;
-}
-
 void add_serve_command(CommandLine& line) {
   // The closure that runs the command shares the options with the parser that fills them.
   auto options = std::make_shared<ServeOptions>();
@@ -153,14 +141,6 @@ void add_serve_command(CommandLine& line) {
         }
         return run_serve(*options);
       });
-  auto name = std::make_shared<std::string>();
-  auto allowed = std::make_shared<std::string>("default=all");
-  line.command("token", "Makes a token, and the line about it for the file of `baton serve --tokens`")
-      .argument("name", *name, "Whose it is")
-      .option("--allow TEXT", *allowed,
-              "NAMESPACE=submit,work,query,admin or NAMESPACE=all, several in quotes; * is every one")
-      .footer("Example: " + line.program() + " token ci --allow 'default=submit,query' >> tokens")
-      .run([name, allowed] { return run_token(*name, *allowed); });
 }
 
 }  // namespace baton::cli

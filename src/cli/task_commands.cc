@@ -22,7 +22,11 @@ constexpr std::uint64_t kPageMax = 1000;
 constexpr std::size_t kShownMax = 2000;  // characters of a payload, for people
 
 // The coordinator's clock is not ours, but its instants are times of day.
-Duration since(Instant at) { return Instant{std::int64_t{std::time(nullptr)} * 1000} - at; }
+Duration since(Instant at) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return Instant{std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000} - at;
+}
 
 std::string state_text(const client::TaskView& view) {
   std::string text = view.state;

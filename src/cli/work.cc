@@ -18,6 +18,7 @@
 #include "cli/child_process.h"
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/json_object.h"
 #include "client/worker.h"
 
 namespace baton::cli {
@@ -179,6 +180,20 @@ void drain(client::Worker& worker, Work& work, const Signals& signals) {
   impatience.join();
 }
 
+void print(const client::WorkerCounts& counts, Format format) {
+  if (format == Format::text) {
+    fmt::print(stderr, "{} completed, {} failed, {} lost, {} given back\n", counts.completed, counts.failed,
+               counts.lost, counts.released);
+  } else {
+    fmt::print("{}\n", JsonObject()
+                           .number("completed", counts.completed)
+                           .number("failed", counts.failed)
+                           .number("lost", counts.lost)
+                           .number("released", counts.released)
+                           .whole());
+  }
+}
+
 }  // namespace
 
 int run_work(const WorkOptions& options) {
@@ -188,17 +203,15 @@ int run_work(const WorkOptions& options) {
   }
   const Signals signals;
   const auto client = connect(options.connection);
-  if (!client) return complain(client.error());
+  if (!client) return complain(client.error(), format_of(options.json));
   Work work(options);
   auto worker = client::Worker::start(**client, worker_options(options, work));
-  if (!worker) return complain(worker.error());
+  if (!worker) return complain(worker.error(), format_of(options.json));
   if (signals.next_is_request())
     fmt::print(stderr,
                "baton: takes no further task and waits for those under way; once more gives them back\n");
   drain(**worker, work, signals);
-  const client::WorkerCounts counts = (*worker)->counts();
-  fmt::print(stderr, "{} completed, {} failed, {} lost, {} given back\n", counts.completed, counts.failed,
-             counts.lost, counts.released);
+  print((*worker)->counts(), format_of(options.json));
   return work.exit_code();
 }
 
@@ -216,6 +229,7 @@ void add_work_command(CommandLine& line) {
       .options("--capability NAME", options->capabilities, "What it can do; may be repeated")
       .duration("--ttl TIME", options->ttl,
                 "How long a lease holds if this worker dies; it is extended meanwhile")
+      .flag("--json", options->json, "What became of the tasks, at the end, for programs")
       .duration("--grace TIME", options->grace, "What a command is given to end before it is killed");
   add_connection_options(work, options->connection);
   const std::string program = line.program();

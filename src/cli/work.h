@@ -23,6 +23,7 @@ struct WorkOptions {
   std::vector<std::string> capabilities;
   bool once = false;
   bool drain = false;
+  bool json = false;
 };
 
 int run_work(const WorkOptions& options);

@@ -49,8 +49,8 @@ Line::Line(const LineOptions& options, const Tells& tells)
 Line::~Line() { disconnect(); }
 
 bool Line::wants_to_write() const {
-  if (state_ == State::closed || state_ == State::connecting) return state_ == State::connecting;
-  return tls_ ? !tls_->output().empty() : !output_.empty();
+  if (state_ == State::connecting) return true;
+  return state_ != State::closed && !(tls_ ? tls_->output() : output_).empty();
 }
 
 std::int64_t Line::wakes_at() const {
@@ -139,10 +139,10 @@ bool Line::take_bytes(std::string_view bytes) {
   }
   const Status taken = tls_->receive(bytes, input_);
   if (taken) return true;
-  if (taken.error().code == Errc::closed) {
-    broke(taken.error().message, now_ms());
-  } else {
+  if (state_ == State::greeting && taken.error().code == Errc::permission_denied) {
     turned_away(taken.error());
+  } else {
+    broke(taken.error().message, now_ms());
   }
   return false;
 }
@@ -216,8 +216,7 @@ void Line::send(std::int64_t now) {
 // False if there is nothing to send, or nobody takes it for now.
 bool Line::send_out(std::int64_t now) {
   if (tls_ && tls_->output().size() < kOutputBytesMax) {
-    // Of what is encrypted nobody can tell where a command ends, so all of it counts as taken when any of it
-    // is.
+    // Nobody can tell where in encrypted bytes a command ends, so all of them count as taken once any is.
     taken_ += output_.size();
     tls_->send(output_);
     taken_ -= output_.size();  // what was not said yet

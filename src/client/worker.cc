@@ -101,7 +101,7 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
   }
   Lease order(std::size_t count, Duration wait) const;
   std::size_t wanted() const {
-    return options_.tasks_max == 0 ? idle_ : std::min<std::size_t>(idle_, options_.tasks_max - counts_.begun);
+    return options_.tasks_max == 0 ? idle_ : std::min<std::size_t>(idle_, options_.tasks_max - given_);
   }
 
   Client& client_;
@@ -114,6 +114,7 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
   std::size_t idle_ = 0;      // slots that have none, less those that taken_ is for
   std::list<Running> running_;
   WorkerCounts counts_;
+  std::uint64_t given_ = 0;  // tasks to slots, of tasks_max
   bool drains_ = false;
   bool ends_ = false;  // nothing runs any more
 
@@ -178,7 +179,7 @@ void Worker::Shift::fetch() {
     if (!leased && leased.error().code != Errc::outcome_unknown) {
       changed_.wait_for(lock, std::chrono::milliseconds(kPause.ms), [&] { return drains_; });
     } else if (leased) {
-      const bool has_nothing = leased->empty() && running_.empty() && taken_.empty();
+      const bool has_nothing = leased->empty() && idle_ == options_.slots;
       std::vector<Leased> unwanted;  // because we drain, or because it is more than we asked for
       for (Leased& task : *leased) {
         if (drains_ || idle_ == 0) {
@@ -213,6 +214,10 @@ void Worker::Shift::serve() {
       }
     }
     const bool gives_back = drains_;
+    if (!gives_back && ++given_ == options_.tasks_max) {
+      drains_ = true;
+      changed_.notify_all();
+    }
     lock.unlock();
     if (gives_back) {
       release({*std::exchange(task, {})});
@@ -251,9 +256,8 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
   } else {
     {
       const std::lock_guard lock(mutex_);
-      if (++counts_.begun == options_.tasks_max) drains_ = true;
+      ++counts_.begun;
     }
-    if (is_draining()) changed_.notify_all();
     const auto result = handle(job, stop);
     bool is_lost = false;
     {
@@ -275,7 +279,7 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
   {
     const std::lock_guard lock(mutex_);
     running_.erase(place);
-    was_last = running_.empty() && drains_ && counts_.begun == options_.tasks_max;
+    was_last = running_.empty() && given_ > 0 && given_ == options_.tasks_max;
   }
   if (was_last && options_.idle) options_.idle();
   return next;

@@ -372,11 +372,12 @@ TEST(Worker, DrainsOfItsOwnAccordAfterSoManyTasks) {
   for (int i = 0; i < 10; ++i) site.submit("x");
   std::atomic<bool> is_idle = false;
   const auto worker =
-      site.worker({.slots = 2, .handlers = {{"q", echo}}, .tasks_max = 3, .idle = [&] { is_idle = true; }});
+      site.worker({.slots = 8, .handlers = {{"q", echo}}, .tasks_max = 3, .idle = [&] { is_idle = true; }});
   EXPECT_TRUE(eventually([&] { return is_idle.load(); }));
   EXPECT_TRUE(worker->is_draining());
   worker->drain();
   EXPECT_EQ(worker->counts().completed, 3u);
+  EXPECT_EQ(site.client.queues()->queues.at(0).waiting, 7u);
 }
 
 TEST(Worker, TellsWhenThereIsNothingToDo) {

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <regex>
+#include <sstream>
 
 #include "tests/cli/said.h"
 #include "tests/temporary_directory.h"
@@ -28,38 +31,31 @@ const std::string& demo_directory() {
   return data;
 }
 
-TEST(Help, IsThereForEveryCommand) {
-  const std::vector<std::vector<std::string>> commands = {
-      {},
-      {"demo"},
-      {"serve"},
-      {"submit"},
-      {"work"},
-      {"task", "get"},
-      {"task", "wait"},
-      {"task", "list"},
-      {"task", "cancel"},
-      {"task", "requeue"},
-      {"queue", "list"},
-      {"queue", "pause"},
-      {"worker", "list"},
-      {"stats"},
-      {"top"},
-      {"log"},
-      {"log", "verify"},
-      {"log", "dump"},
-      {"log", "stat"},
-      {"log", "backup"},
-      {"log", "restore"},
-  };
-  for (std::vector<std::string> command : commands) {
-    command.emplace_back("--help");
-    const Said said = baton(command);
+TEST(Help, IsThereForEveryCommandWithAnExample) {  // X8
+  // Every command there is, from what the shell is told to complete.
+  const std::string script = baton({"completion", "bash"}).output;
+  const std::regex command(R"( '(baton[ a-z]*)'\) words='([a-z]*))");
+  std::size_t commands = 0;
+  for (std::sregex_iterator at(script.begin(), script.end(), command), end; at != end; ++at, ++commands) {
+    std::istringstream path((*at)[1].str() + " --help");
+    const std::vector<std::string> words(std::next(std::istream_iterator<std::string>(path)), {});
+    const Said said = baton(words);
     EXPECT_EQ(said.exit_code, 0) << said.errors;
     EXPECT_TRUE(contains(said.output, "Usage: ")) << said.output;
+    const bool is_group = (*at)[2].length() > 0 && words[0] != "completion";
+    EXPECT_TRUE(is_group || contains(said.output, "Example")) << said.output;
   }
+  EXPECT_GT(commands, 25u);
   EXPECT_TRUE(begins(baton({"--help"}).output, "baton coordinates work")) << baton({"--help"}).output;
   EXPECT_EQ(baton({"--version"}).exit_code, 0);
+}
+
+TEST(Token, IsShownOnceBesideItsLine) {
+  const Said said = baton({"token", "ci", "--allow", "default=submit"});
+  EXPECT_TRUE(begins(said.output, "ci ") && contains(said.output, " default=submit\n")) << said.output;
+  EXPECT_TRUE(contains(said.errors, "which is shown only now:\n")) << said.errors;
+  EXPECT_TRUE(begins(baton({"token", "ci", "--json"}).output, R"({"name":"ci","token":")"));
+  EXPECT_EQ(baton({"token", "ci", "--allow", "default=everything"}).exit_code, 1);
 }
 
 TEST(LogCommands, SayThatThereIsNoLogAndLeaveNothingBehind) {

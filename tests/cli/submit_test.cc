@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/cli/at_server.h"
+#include "tests/scripted_server.h"
 #include "tests/temporary_directory.h"
 
 namespace baton::cli {
@@ -125,6 +126,25 @@ TEST(ConnectionOptions, ThatIsRefusedSaysHowToStartAServer) {  // X7
   EXPECT_EQ(said.exit_code, 69);
   EXPECT_TRUE(contains(said.errors, "127.0.0.1:1: Connection refused. `baton serve` starts a server"))
       << said.errors;
+}
+
+TEST(ConnectionOptions, WithoutAnAnswerTheOutcomeIsUnknown) {
+  const ScriptedServer silent([](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "PING") return "+PONG\r\n";
+    return words[0] == "SUBMIT" ? "" : "+OK\r\n";
+  });
+  const Said said =
+      baton({"submit", "mail", "hello", "--connect", silent.address(), "--timeout", "300ms", "--json"});
+  EXPECT_EQ(said.exit_code, 75) << said.errors;
+  EXPECT_TRUE(begins(said.output, R"({"error":{"code":"OUTCOME_UNKNOWN","message":")")) << said.output;
+}
+
+TEST(ConnectionOptions, SayThatSomebodyElseListens) {  // X7
+  const ScriptedServer other(
+      [](const std::vector<std::string>&) { return "HTTP/1.1 400 Bad Request\r\n\r\n"; });
+  const Said said = baton({"queue", "list", "--connect", other.address()});
+  EXPECT_EQ(said.exit_code, 69);
+  EXPECT_TRUE(contains(said.errors, "that is an HTTP port; the other one is wanted here")) << said.errors;
 }
 
 TEST(ConnectionOptions, TriesEachAddressAndTakesTheNamespace) {

@@ -84,8 +84,17 @@ TEST(WorkCommand, FailsForRetryWithTheEndOfStandardErrorAsTheReason) {
 TEST(WorkCommand, FailsForGoodWithExitCode65) {
   const AtServer at;
   at.baton({"submit", "q", "x", "--key", "k"});
-  at.baton({"work", "q", "--once", "--", "sh", "-c", "exit 65"});
+  const Said worked = at.baton({"work", "q", "--once", "--json", "--", "sh", "-c", "exit 65"});
+  EXPECT_EQ(worked.output, "{\"completed\":0,\"failed\":1,\"lost\":0,\"released\":0}\n");
   EXPECT_EQ(state_of(at, "k"), "failed");
+}
+
+TEST(WorkCommand, TakesOneTaskIfToldSoHoweverManyItCouldDo) {
+  const AtServer at;
+  at.shell("seq 20 | baton submit q --lines");
+  EXPECT_TRUE(
+      begins(at.baton({"work", "q", "-j", "8", "--once", "--", "true"}).errors, "1 completed, 0 failed"));
+  EXPECT_TRUE(contains(at.baton({"queue", "list", "--json"}).output, R"("waiting":19)"));
 }
 
 TEST(WorkCommand, DoesNotTakeTasksForAProgramThatIsNotThere) {

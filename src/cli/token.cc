@@ -1,0 +1,42 @@
+#include "cli/token.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/command_line.h"
+#include "cli/complaint.h"
+#include "cli/json_object.h"
+#include "server/access.h"
+
+namespace baton::cli {
+
+int run_token(const TokenOptions& options) {
+  const server::NewToken made = server::make_token();
+  const std::string line = fmt::format("{} {} {}", options.name, made.hash, options.allowed);
+  if (auto read = server::Access::read(line); !read) return complain(read.error(), format_of(options.json));
+  if (options.json) {
+    fmt::print("{}\n",
+               JsonObject().text("name", options.name).text("token", made.token).text("line", line).whole());
+    return 0;
+  }
+  fmt::print("{}\n", line);
+  fmt::print(stderr,
+             "baton: that line is for the file of --tokens. The token, which is shown only now:\n{}\n",
+             made.token);
+  return 0;
+}
+
+void add_token_command(CommandLine& line) {
+  // The closure that runs the command shares the options with the parser that fills them.
+  auto options = std::make_shared<TokenOptions>();
+  line.command("token", "Makes a token, and the line about it for the file of `baton serve --tokens`")
+      .argument("name", options->name, "Whose it is")
+      .option("--allow TEXT", options->allowed,
+              "NAMESPACE=submit,work,query,admin or NAMESPACE=all, several in quotes; * is every one")
+      .flag("--json", options->json, "Output for programs")
+      .footer("Example: " + line.program() + " token ci --allow 'default=submit,query' >> tokens")
+      .run([options] { return run_token(*options); });
+}
+
+}  // namespace baton::cli
