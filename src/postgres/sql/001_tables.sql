@@ -20,7 +20,7 @@ insert into wh_settings (setting_key, setting_value, description) values
   ('tombstone_days', '7', 'how long an evicted instance is refused');
 
 create function wh_setting(wanted text) returns integer
-language sql stable parallel safe set search_path from current
+language sql stable parallel safe
 as $$ select setting_value::integer from wh_settings where setting_key = wanted $$;
 comment on function wh_setting is 'A number somebody may have changed.';
 
@@ -88,7 +88,7 @@ create table wh_messages (
   event_data jsonb not null,
   metadata jsonb not null,
   scope jsonb,
-  bytes integer not null check (bytes <= 1048576),  -- of event_data as text
+  bytes integer not null check (bytes <= 1048576),  -- of event_data, see wh_size
   is_event boolean not null,
   policy smallint not null,           -- of a failure: 0 block, 1 park, 2 park the stream
   status integer not null default 1,
@@ -202,7 +202,7 @@ comment on function wh_partition_of is
   'The partition of a stream: the first 8 bytes of the SHA-256 of its 16, unsigned, modulo the number of partitions.';
 
 create function wh_head_due(stream bigint) returns timestamptz
-language sql stable set search_path from current
+language sql stable
 as $$ select scheduled_for from wh_messages where stream_no = stream order by seq limit 1 $$;
 comment on function wh_head_due is
   'When the first message of a stream may be tried again. All behind it wait as long.';

@@ -2,6 +2,12 @@
 -- Only the database's clock counts. Errors that a caller acts on have a code of their own:
 --   WH001 evicted: start again under a new id    WH002 not registered: send a heartbeat first
 --   WH003 an argument is wrong                   WH004 an argument is too large
+--
+-- Functions that others call fix the search path, so that it does not matter from where they are called, and how
+-- plans are made: a plan that was good while the tables were empty is kept by the session, and must still be good
+-- when a million messages wait. So tables are never read from end to end, lists come first and are looked up row by
+-- row (`lateral … offset 0` keeps the planner from turning that around), and rows that are locked are found again by
+-- their place (ctid).
 
 create function wh_refuse(code text, complaint text) returns void
 language plpgsql as $$ begin raise exception using errcode = code, message = complaint; end $$;
@@ -15,7 +21,7 @@ end $$;
 comment on function wh_require is 'For arguments: they are all looked at before anything is changed.';
 
 create function wh_service_of(instance uuid) returns integer
-language plpgsql stable set search_path from current as $$
+language plpgsql stable as $$
 declare
   service integer;
 begin
@@ -30,17 +36,17 @@ comment on function wh_service_of is
   'The service of an instance. Every function that changes something asks here first, so an evicted instance changes nothing.';
 
 create function wh_standing(instance uuid, stale_seconds integer, out rank integer, out active integer)
-language sql stable set search_path from current as $$
+language sql stable as $$
   select count(*) filter (where i.instance_id < instance), greatest(count(*), 1)
   from wh_service_instances i
-  where i.service_no = wh_service_of(instance)
+  where i.service_no = (select wh_service_of(instance))
     and (i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) or i.instance_id = instance)
 $$;
 comment on function wh_standing is
   'The place of an instance among the active ones of its service. Partition p belongs to rank p % active: to exactly one, for any number of them.';
 
 create function wh_give_back(instances uuid[], lost boolean) returns void
-language plpgsql set search_path from current as $$
+language plpgsql as $$
 begin
   perform from wh_streams where owner = any(instances) order by stream_no for update;
   -- Whoever was lost may have begun; whoever leaves has not.
@@ -62,7 +68,7 @@ end $$;
 comment on function wh_give_back is 'All that these instances hold can be claimed by others at once.';
 
 create function wh_evict_stale(service integer, stale_seconds integer) returns void
-language plpgsql set search_path from current as $$
+language plpgsql as $$
 declare
   gone uuid[];
 begin
@@ -89,7 +95,8 @@ comment on function wh_evict_stale is
 create function wh_heartbeat(
   instance uuid, service text, host text default '', process integer default 0, about jsonb default null,
   stale_seconds integer default 600, out rank integer, out active integer)
-language plpgsql set search_path from current as $$
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   known wh_service_instances;
   number integer;

@@ -24,7 +24,7 @@ end $$;
 comment on function wh_check_messages is 'Looks at everything before anything is stored.';
 
 create function wh_fresh(service integer, in_lane smallint, ids uuid[]) returns integer[]
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql
 as $$
 declare
   days constant integer := case when in_lane = 2 then wh_setting('dedup_retention_days') end;
@@ -35,10 +35,10 @@ declare
 begin
   select coalesce(array_agg(i.nth order by i.nth), '{}') into fresh
   from (select id, min(nth)::integer as nth from unnest(ids) with ordinality as u(id, nth) group by id) as i
-  where not exists (select from wh_messages m
-                    where m.service_no = service and m.lane = in_lane and m.message_id = i.id)
-    and (in_lane <> 2 or not exists (select from wh_message_deduplication d
-                                     where d.service_no = service and d.message_id = i.id and d.first_seen_at >= since));
+  where (select true from wh_messages m
+         where m.service_no = service and m.lane = in_lane and m.message_id = i.id limit 1) is null
+    and (in_lane <> 2 or (select true from wh_message_deduplication d
+                          where d.service_no = service and d.message_id = i.id and d.first_seen_at >= since limit 1) is null);
   if in_lane <> 2 then return fresh; end if;
   insert into wh_message_deduplication as d (service_no, message_id)
   select service, ids[n] from unnest(fresh) as n order by ids[n]
@@ -53,24 +53,27 @@ comment on function wh_fresh is
   'The places of those ids that were not stored before, of each id the first. The inbox remembers what it has seen for a while; the outbox leaves that to the caller''s transaction.';
 
 create function wh_lock_streams(service integer, in_lane smallint, streams uuid[], partitions integer) returns void
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
-as $$
+language plpgsql as $$
+declare
+  wanted constant uuid[] := array(select distinct id from unnest(streams) as u(id) where id is not null order by id);
+  numbers bigint[];
 begin
   insert into wh_streams (service_no, lane, stream_id, partition_number)
   select service, in_lane, i.id, wh_partition_of(i.id, partitions)
-  from (select distinct id from unnest(streams) as u(id) where id is not null order by id) as i
-  where not exists (select from wh_streams s where s.service_no = service and s.lane = in_lane and s.stream_id = i.id)
+  from unnest(wanted) as i(id)
+  where (select true from wh_streams s where s.service_no = service and s.lane = in_lane and s.stream_id = i.id limit 1) is null
   on conflict do nothing;
-  perform from wh_streams s
-  where s.service_no = service and s.lane = in_lane and s.stream_id = any(streams)
-  order by s.stream_no for update;
+  numbers := array(select s.stream_no from unnest(wanted) as i(id)
+                   cross join lateral (select x.stream_no from wh_streams x
+                                       where x.service_no = service and x.lane = in_lane and x.stream_id = i.id offset 0) as s);
+  perform from wh_streams s where s.stream_no = any(numbers) order by s.stream_no for update;
 end $$;
 comment on function wh_lock_streams is
   'Makes the rows of new streams and locks all of them, always in the same order, so that two calls never wait for each other.';
 
 create function wh_append_events(ids uuid[], streams uuid[], types text[], bodies jsonb[], abouts jsonb[], scopes jsonb[])
 returns void
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql
 as $$
 begin
   insert into wh_event_streams (stream_id, version)
@@ -83,8 +86,8 @@ begin
            coalesce(e.body -> 'Payload', e.body -> 'payload', e.body -> 'p', e.body), e.about, e.scope,
            s.version + row_number() over (partition by e.stream order by e.nth)
     from unnest(ids, streams, types, bodies, abouts, scopes) with ordinality as e(id, stream, type, body, about, scope, nth)
-    join wh_event_streams s on s.stream_id = e.stream
-    where not exists (select from wh_event_store known where known.event_id = e.id)
+    cross join lateral (select * from wh_event_streams x where x.stream_id = e.stream offset 0) as s
+    where (select true from wh_event_store known where known.event_id = e.id limit 1) is null
     returning stream_id, version
   )
   update wh_event_streams s set version = a.last
@@ -94,10 +97,16 @@ end $$;
 comment on function wh_append_events is
   'Appends events in the order given, each with the next version of its stream. An event that is there already stays as it is.';
 
+create function wh_size(body jsonb) returns integer
+language sql immutable strict parallel safe
+as $$ select case when pg_column_size(body) < 100000 then pg_column_size(body) else octet_length(body::text) end $$;
+comment on function wh_size is
+  'How much of a claim''s bytes a message takes. Exactly that of its text only where it comes near the limit, since text has to be made first.';
+
 create function wh_insert(
   service integer, in_lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
   bodies jsonb[], abouts jsonb[], scopes jsonb[], events boolean[], policies smallint[]) returns boolean
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql
 as $$
 declare
   awoke boolean;
@@ -107,18 +116,20 @@ begin
                              metadata, scope, bytes, is_event, policy, ready_at)
     select i.id, service, in_lane, s.stream_no,
            s.next_seq + row_number() over (partition by s.stream_no order by i.nth) - 1,
-           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope, octet_length(i.body::text),
+           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope, wh_size(i.body),
            coalesce(i.event, false), coalesce(i.policy, 0), case when s.stream_no is null then now() end
     from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
       as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, nth)
-    left join wh_streams s on s.service_no = service and s.lane = in_lane and s.stream_id = i.stream
+    left join lateral (select * from wh_streams x
+                       where x.service_no = service and x.lane = in_lane and x.stream_id = i.stream offset 0) as s on true
     returning stream_no
   ), grown as (
     update wh_streams s
     set next_seq = s.next_seq + a.count, pending = s.pending + a.count,
         ready_at = case when s.pending = 0 and s.owner is null and not s.parked then now() else s.ready_at end
     from (select stream_no, count(*)::integer as count from added where stream_no is not null group by stream_no) as a
-    where s.stream_no = a.stream_no
+    cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = a.stream_no offset 0) as at
+    where s.ctid = at.place
     returning s.pending = a.count and s.owner is null and not s.parked as awoke
   )
   select coalesce((select bool_or(grown.awoke) from grown), false) or exists (select from added where stream_no is null)
@@ -133,7 +144,8 @@ create function wh_store(
   bodies jsonb[], abouts jsonb[], scopes jsonb[], events boolean[], policies smallint[],
   partitions integer default 10000)
 returns table (nth integer, verdict text)
-language plpgsql set search_path from current as $$
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   service constant integer := wh_service_of(instance);
   items constant integer := cardinality(ids);

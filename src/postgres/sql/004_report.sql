@@ -4,8 +4,8 @@
 -- that holds the message now may speak. Otherwise the item is refused by its verdict and changes nothing.
 
 create function wh_judge(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[])
-returns table (nth integer, message_id uuid, verdict text, stream_no bigint, epoch bigint)
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+returns table (nth integer, verdict text, stream_no bigint, epoch bigint, status integer, place tid)
+language plpgsql
 as $$
 #variable_conflict use_column
 declare
@@ -16,7 +16,8 @@ begin
   perform wh_require(cardinality(ids) = cardinality(epochs), 'every list has one entry for each message');
   select array_agg(distinct m.stream_no), bool_or(m.stream_no is null) into touched, loose
   from unnest(ids) as i(id)
-  join wh_messages m on m.service_no = service and m.lane = in_lane and m.message_id = i.id;
+  cross join lateral (select x.stream_no from wh_messages x
+                      where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m;
   perform from wh_streams s where s.stream_no = any(touched) order by s.stream_no for update;
   if loose then
     perform from wh_messages m
@@ -24,7 +25,7 @@ begin
     order by m.message_id for update;
   end if;
   return query
-  select i.nth::integer, i.id,
+  select i.nth::integer,
          case
            when m.message_id is null then 'unknown'
            when m.settled_epoch = coalesce(i.epoch, s.epoch, m.epoch) or row_number() over (partition by i.id order by i.nth) > 1
@@ -33,16 +34,18 @@ begin
                 and (s.stream_no is null or m.seq <= s.given_seq) then 'ok'
            else 'lost_lease'
          end,
-         m.stream_no, coalesce(s.epoch, m.epoch)
+         m.stream_no, coalesce(s.epoch, m.epoch), m.status, m.place
   from unnest(ids, epochs) with ordinality as i(id, epoch, nth)
-  left join wh_messages m on m.service_no = service and m.lane = in_lane and m.message_id = i.id
-  left join wh_streams s on s.stream_no = m.stream_no;
+  left join lateral (select x.message_id, x.stream_no, x.seq, x.owner, x.epoch, x.settled_epoch, x.status, x.ctid as place from wh_messages x
+                     where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m on true
+  left join lateral (select x.stream_no, x.owner, x.epoch, x.given_seq from wh_streams x
+                     where x.stream_no = m.stream_no offset 0) as s on true;
 end $$;
 comment on function wh_judge is
   'Locks the streams of these messages, and says of each whether the instance may report on it. Nothing moves any more before the caller has acted on that.';
 
 create function wh_settle(streams bigint[], removed boolean[], parks boolean[]) returns void
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql
 as $$
 begin
   update wh_streams s
@@ -59,59 +62,64 @@ begin
       idle_since = now()
   from (select i.stream, count(*)::integer as reported, count(*) filter (where i.gone)::integer as removed, bool_or(i.parks) as parks
         from unnest(streams, removed, parks) as i(stream, gone, parks) where i.stream is not null group by i.stream) as r
-  where s.stream_no = r.stream;
+  cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = r.stream offset 0) as at
+  where s.ctid = at.place;
 end $$;
 comment on function wh_settle is
   'Takes note that messages of these streams were reported on. A stream is given back when nothing of what was handed out is open.';
 
+create function wh_keep(places tid[], added integer[]) returns void
+language sql as $$
+  insert into wh_kept_messages
+  select m.message_id, m.service_no, m.lane, m.stream_no, m.seq, m.target, m.message_type, m.envelope_type, m.event_data, m.metadata,
+         m.scope, m.bytes, m.is_event, m.policy, m.status | i.added, m.deliveries, m.failures, m.failure_reason, m.error, null, null,
+         m.stored_at, null, null, null, null, s.stream_id, s.partition_number, case when m.lane = 1 then now() end
+  from unnest(places, added) as i(place, added)
+  cross join lateral (select * from wh_messages x where x.ctid = i.place offset 0) as m
+  left join lateral (select * from wh_streams x where x.stream_no = m.stream_no offset 0) as s on true
+$$;
+comment on function wh_keep is 'Copies messages that are about to be deleted to where people can look at them.';
+
 create function wh_complete(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], keep boolean default false)
 returns table (nth integer, verdict text)
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
-  service constant integer := wh_service_of(instance);
-  in_lane constant smallint := lane;
-  done_bit constant integer := case in_lane when 1 then 4 else 2 end;
-  places integer[];
+  done_bit constant integer := case lane when 1 then 4 else 2 end;
+  nths integer[];
   verdicts text[];
   streams bigint[];
-  removed boolean[];
+  is_done boolean[];
+  done tid[];
+  done_added integer[];
 begin
   perform wh_require(cardinality(ids) = cardinality(statuses), 'every list has one entry for each message');
   perform wh_require(coalesce(statuses <@ array[0, 1, 2, 3, 4, 5, 6, 7], true), 'a status is made of stored (1), event stored (2) and published (4)');
   with judged as materialized (
-    select j.*, statuses[j.nth] as added from wh_judge(instance, service, in_lane, ids, epochs) as j
-  ), done as (
-    delete from wh_messages m using judged j
-    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
-      and (m.status | j.added) & done_bit <> 0
-    returning j.nth, m.*
-  ), kept as (
-    insert into wh_kept_messages
-    select d.message_id, d.service_no, d.lane, d.stream_no, d.seq, d.target, d.message_type, d.envelope_type, d.event_data,
-           d.metadata, d.scope, d.bytes, d.is_event, d.policy, d.status | statuses[d.nth], d.deliveries, d.failures,
-           d.failure_reason, d.error, null, null, d.stored_at, null, null, null, null,
-           s.stream_id, s.partition_number, case when in_lane = 1 then now() end
-    from done d left join wh_streams s on s.stream_no = d.stream_no where keep
+    select j.*, statuses[j.nth] as added, (j.status | statuses[j.nth]) & done_bit <> 0 as is_done
+    from wh_judge(instance, wh_service_of(instance), lane, ids, epochs) as j
   ), rest as (
     -- In part, or not at all: it stays, and can be claimed again.
     update wh_messages m
     set status = m.status | j.added, settled_epoch = j.epoch,
         owner = null, lease_until = null, ready_at = case when m.stream_no is null then now() end
     from judged j
-    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
-      and (m.status | j.added) & done_bit = 0
-    returning j.nth, m.stream_no
-  ), settled as (
-    select stream_no, true as gone from done union all select stream_no, false from rest
+    where j.verdict = 'ok' and not j.is_done and m.ctid = j.place
   )
-  select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
-         (select array_agg(stream_no) from settled), (select array_agg(gone) from settled)
-  into places, verdicts, streams, removed;
-  if streams is not null then
-    perform wh_settle(streams, removed, array_fill(false, array[cardinality(streams)]));
+  select array_agg(j.nth), array_agg(j.verdict), array_agg(j.stream_no) filter (where j.verdict = 'ok'),
+         array_agg(j.is_done) filter (where j.verdict = 'ok'), array_agg(j.place) filter (where j.verdict = 'ok' and j.is_done),
+         array_agg(j.added) filter (where j.verdict = 'ok' and j.is_done)
+  into nths, verdicts, streams, is_done, done, done_added
+  from judged j;
+  if done is not null then
+    if keep then perform wh_keep(done, done_added); end if;
+    delete from wh_messages m where m.ctid = any(done);
   end if;
-  return query select * from unnest(places, verdicts);
+  if streams is not null then
+    perform wh_settle(streams, is_done, array_fill(false, array[cardinality(streams)]));
+  end if;
+  return query select * from unnest(nths, verdicts);
 end $$;
 comment on function wh_complete is
   'Adds to the status of messages. Done ones are deleted, or kept apart for people to look at; with status 0 a message is given back.';
@@ -122,14 +130,15 @@ as $$ select * from wh_complete(instance, lane, ids, array_fill(0, array[cardina
 comment on function wh_release is 'Gives messages back unharmed.';
 
 create function wh_retry_delay(failures integer) returns interval
-language sql stable set search_path from current
+language sql stable
 as $$ select make_interval(secs => wh_setting('retry_seconds') * least(2 ^ least(failures, 10), 10)) $$;
 comment on function wh_retry_delay is 'How long a message waits after so many failures: twice as long each time, up to a limit.';
 
 create function wh_fail(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], errors text[],
                         reasons integer[], policies smallint[])
 returns table (nth integer, verdict text)
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
   service constant integer := wh_service_of(instance);
@@ -156,7 +165,7 @@ begin
         owner = null, lease_until = null,
         ready_at = case when m.stream_no is null then now() + wh_retry_delay(m.failures + 1) end
     from judged j
-    where j.verdict = 'ok' and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+    where j.verdict = 'ok' and m.ctid = j.place
     returning m.message_id, m.stream_no, m.policy, m.policy > 0 or (failures_max > 0 and m.failures >= failures_max) as dies
   )
   select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
@@ -174,7 +183,8 @@ comment on function wh_fail is
 
 create function wh_renew(instance uuid, lane smallint, ids uuid[], epochs bigint[], lease_seconds integer default 300)
 returns table (nth integer, verdict text)
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
   service constant integer := wh_service_of(instance);
@@ -190,7 +200,7 @@ begin
   ), loose as (
     update wh_messages m set lease_until = until, ready_at = until
     from judged j
-    where j.verdict = 'ok' and j.stream_no is null and m.service_no = service and m.lane = in_lane and m.message_id = j.message_id
+    where j.verdict = 'ok' and j.stream_no is null and m.ctid = j.place
   )
   select array_agg(j.nth), array_agg(j.verdict), array_agg(j.stream_no) filter (where j.verdict = 'ok')
   into places, verdicts, streams from judged j;

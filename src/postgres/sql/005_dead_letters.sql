@@ -1,7 +1,7 @@
 -- Dead letters: messages that nobody tries any more, until somebody has looked at them.
 
 create function wh_bury(instance uuid, service integer, in_lane smallint, ids uuid[]) returns void
-language sql set search_path from current as $$
+language sql as $$
   with dead as (
     delete from wh_messages m where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) returning m.*
   )
@@ -17,7 +17,7 @@ $$;
 comment on function wh_bury is 'Moves messages to the dead letters, with all that is known of them.';
 
 create function wh_wake(streams bigint[]) returns void
-language sql set search_path from current as $$
+language sql as $$
   update wh_streams s
   set parked = p.parks,
       ready_at = case when s.owner is not null then s.ready_at

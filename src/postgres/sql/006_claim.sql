@@ -8,14 +8,14 @@ create type wh_work as (
 create type wh_limits as (streams integer, messages integer, messages_per_stream integer, bytes bigint);
 
 create function wh_held_partitions(instance uuid) returns integer[]
-language sql stable set search_path from current
+language sql stable
 as $$ select coalesce(array_agg(distinct partition_number), '{}') from wh_streams where owner = instance $$;
 comment on function wh_held_partitions is 'The partitions of which an instance holds streams.';
 
 create function wh_pick_streams(
   instance uuid, service integer, in_lane smallint, stale_seconds integer, at_most wh_limits, partitions_max integer, wanted uuid[])
 returns bigint[]
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql
 as $$
 declare
   standing constant record := wh_standing(instance, stale_seconds);
@@ -26,8 +26,9 @@ declare
   stream record;
 begin
   if partitions_max is null and cardinality(wanted) > 0 then
-    picked := array(select s.stream_no from wh_streams s
-                    where s.service_no = service and s.lane = in_lane and s.stream_id = any(wanted) and s.ready_at <= now()
+    picked := array(select (select s.stream_no from wh_streams s where s.service_no = service and s.lane = in_lane and s.stream_id = w.id)
+                    from unnest(wanted) as w(id));
+    picked := array(select s.stream_no from wh_streams s where s.stream_no = any(picked) and s.ready_at <= now()
                     order by s.stream_no limit at_most.streams for update skip locked);
     room := room - cardinality(picked);  -- each has at least one message
   end if;
@@ -55,7 +56,7 @@ comment on function wh_pick_streams is
   'Locks streams that can be handed out: those just stored by the caller, then those of its rank, and those that were offered in vain to another for too long. The one that has waited longest comes first.';
 
 create function wh_note_abandoned(streams bigint[]) returns void
-language sql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language sql
 as $$
   update wh_messages m set deliveries = m.deliveries + 1
   from wh_streams s
@@ -66,46 +67,52 @@ comment on function wh_note_abandoned is 'Counts the deliveries that ended becau
 
 create function wh_take_streams(instance uuid, in_lane smallint, streams bigint[], lease_seconds integer, at_most wh_limits)
 returns setof wh_work
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql
 as $$
 declare
   claim constant bigint := nextval('wh_epochs');
   until constant timestamptz := now() + make_interval(secs => lease_seconds);
 begin
-  perform wh_note_abandoned(streams);
+  if (select bool_or(s.owner is not null) from wh_streams s where s.stream_no = any(streams)) then
+    perform wh_note_abandoned(streams);
+  end if;
+  -- Places first, and whole messages only of what is taken: they are large, and copying them is most of the work.
   return query
   with given as materialized (
-    select m.*, s.stream_id, s.partition_number, s.owner as former, s.given_seq,
+    select m.place as message_place, m.seq, s.place as stream_place, s.stream_id, s.partition_number,
+           s.owner is not null and m.seq <= s.given_seq as was_given,
            row_number() over call as place, sum(m.bytes) over call as bytes_so_far,
            -- A retry that is not due holds up what is behind it.
            count(*) filter (where m.scheduled_for > now()) over (partition by p.nth order by m.seq) as held_up
     from unnest(streams) with ordinality as p(stream_no, nth)
-    join wh_streams s on s.stream_no = p.stream_no
+    cross join lateral (select x.*, x.ctid as place from wh_streams x where x.stream_no = p.stream_no offset 0) as s
     cross join lateral (
-      select * from wh_messages w where w.stream_no = p.stream_no order by w.seq limit at_most.messages_per_stream
+      select x.ctid as place, x.seq, x.bytes, x.scheduled_for from wh_messages x
+      where x.stream_no = p.stream_no order by x.seq limit at_most.messages_per_stream
     ) as m
     window call as (order by p.nth, m.seq)
-  ), taken as (
+  ), taken as materialized (
     select * from given g
     where g.held_up = 0 and (g.place = 1 or (g.place <= at_most.messages and g.bytes_so_far <= at_most.bytes))
+    order by g.place
   ), leased as (
     update wh_streams s
     set owner = instance, epoch = claim, lease_until = until, ready_at = until, given_seq = t.last, outstanding = t.count
-    from (select stream_no, max(seq) as last, count(*)::integer as count from taken group by stream_no) as t
-    where s.stream_no = t.stream_no
+    from (select stream_place, max(seq) as last, count(*)::integer as count from taken group by stream_place) as t
+    where s.ctid = t.stream_place
   )
-  select in_lane, t.message_id, claim, t.stream_id, t.partition_number, t.seq, t.target::text, t.message_type::text,
-         t.envelope_type::text, t.event_data, t.metadata, t.scope, t.status,
-         (t.stored_at = now())::integer + 2 * (t.former is not null and t.seq <= t.given_seq)::integer,
-         t.deliveries + 1, t.failures, t.failure_reason, t.error, until
-  from taken t order by t.place;
+  select in_lane, m.message_id, claim, t.stream_id, t.partition_number, m.seq, m.target::text, m.message_type::text,
+         m.envelope_type::text, m.event_data, m.metadata, m.scope, m.status,
+         (m.stored_at = now())::integer + 2 * t.was_given::integer,
+         m.deliveries + 1, m.failures, m.failure_reason, m.error, until
+  from taken t cross join lateral (select * from wh_messages x where x.ctid = t.message_place offset 0) as m;
 end $$;
 comment on function wh_take_streams is
   'Leases streams that are locked to an instance, and returns their first messages. One claim is one epoch.';
 
 create function wh_take_loose(instance uuid, service integer, in_lane smallint, lease_seconds integer, at_most wh_limits)
 returns setof wh_work
-language plpgsql set search_path from current set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+language plpgsql
 as $$
 declare
   until constant timestamptz := now() + make_interval(secs => lease_seconds);
@@ -117,7 +124,7 @@ begin
   return query
   with found as materialized (
     select f.*, sum(f.bytes) over (order by f.ready_at, f.message_id) as bytes_so_far, row_number() over (order by f.ready_at, f.message_id) as place
-    from (select m.message_id, m.bytes, m.ready_at, m.owner from wh_messages m
+    from (select m.ctid as place_in_table, m.message_id, m.bytes, m.ready_at, m.owner from wh_messages m
           where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()
           order by m.ready_at limit at_most.messages
           for update skip locked) as f
@@ -126,8 +133,7 @@ begin
   set owner = instance, epoch = claim.epoch, lease_until = until, ready_at = until,
       deliveries = m.deliveries + (f.owner is not null)::integer
   from (select nextval('wh_epochs') as epoch) as claim, found f
-  where m.service_no = service and m.lane = in_lane and m.message_id = f.message_id
-    and (f.place = 1 or f.bytes_so_far <= at_most.bytes)
+  where m.ctid = f.place_in_table and (f.place = 1 or f.bytes_so_far <= at_most.bytes)
   returning m.lane, m.message_id, m.epoch, null::uuid, null::integer, null::bigint, m.target::text, m.message_type::text,
             m.envelope_type::text, m.event_data, m.metadata, m.scope, m.status,
             (m.stored_at = now())::integer + 2 * (f.owner is not null)::integer,
@@ -141,7 +147,8 @@ create function wh_claim(
   max_streams integer default 300, max_messages integer default 300, max_per_stream integer default 100,
   max_bytes bigint default 8388608, partitions_max integer default null, wanted uuid[] default '{}')
 returns setof wh_work
-language plpgsql set search_path from current as $$
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   service constant integer := wh_service_of(instance);
   at_most wh_limits := (max_streams, max_messages, max_per_stream, max_bytes);

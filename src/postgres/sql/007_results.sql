@@ -31,7 +31,7 @@ end $$;
 comment on function wh_record_receptors is 'Takes note of what became of an event in a receptor, by attempt.';
 
 create function wh_advance(stream uuid, perspective text) returns void
-language plpgsql set search_path from current as $$
+language plpgsql as $$
 declare
   reached integer;
 begin
@@ -50,7 +50,7 @@ comment on function wh_advance is 'Moves a checkpoint to the last event before w
 
 create function wh_record_perspective(stream uuid, perspective text, last_event uuid, processed uuid[], new_status smallint, said text)
 returns text
-language plpgsql set search_path from current as $$
+language plpgsql as $$
 declare
   known wh_perspective_checkpoints;
   goal integer;

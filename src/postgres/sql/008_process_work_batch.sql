@@ -79,7 +79,8 @@ create function process_work_batch(
   p_max_streams integer default 300, p_max_messages integer default 300, p_max_messages_per_stream integer default 100,
   p_max_bytes bigint default 8388608)
 returns setof wh_batch_row
-language plpgsql set search_path from current as $$
+language plpgsql set search_path from current
+  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   keep constant boolean := p_flags & 4 <> 0;
   lanes constant smallint[] := case when p_flags & 64 <> 0 then '{1}' else '{1,2}' end;
