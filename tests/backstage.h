@@ -20,7 +20,7 @@ namespace baton::server {
 
 class Backstage {
  public:
-  explicit Backstage(CoordinatorOptions options = {}) {
+  explicit Backstage(CoordinatorOptions options = {}, const ServerLimits& limits = {}) {
     options.log.segment_bytes = std::uint64_t{4} << 20;  // made in no time
     options.engine.observer = [this](const core::Event& event, const core::Stamp& stamp) {
       if (desk_) desk_->recorded(event, stamp);
@@ -28,7 +28,7 @@ class Backstage {
     authority = engine::Authority::open(directory_.path() + "/data", options, [this] { post({}); }).value();
     reader_ = std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority->read(blob); },
                                        [this](std::function<void()> done) { post(std::move(done)); });
-    desk_ = std::make_unique<Desk>(*authority, *reader_);
+    desk_ = std::make_unique<Desk>(*authority, *reader_, limits);
   }
   ~Backstage() { reader_.reset(); }
 
@@ -82,8 +82,7 @@ class Backstage {
 // A client of such a session that says lines and hears replies in version 2, one string each.
 class Client {
  public:
-  explicit Client(Backstage& stage, const wire::RespLimits& limits = {})
-      : stage_(stage), session(stage.desk(), stage.access, limits, [] {}) {}
+  explicit Client(Backstage& stage) : stage_(stage), session(stage.desk(), stage.access, [] {}) {}
 
   void send(const std::vector<std::string>& words) {
     std::string text;

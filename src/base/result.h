@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/time.h"
+
 namespace baton {
 
 enum class Errc : std::uint8_t {
@@ -44,6 +46,7 @@ std::optional<Errc> code_of(std::string_view word);
 struct Error {
   Errc code;
   std::string message;
+  Duration retry_after;  // worth another try after this long, if it is known
 
   friend bool operator==(const Error&, const Error&) = default;
 };

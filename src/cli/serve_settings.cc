@@ -5,6 +5,7 @@ namespace baton::cli {
 Settings settings_of(ServeOptions& options) {
   constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
   server::ServerOptions& server = options.server;
+  server::ServerLimits& limits = server.limits;
   core::Rules& rules = server.coordinator.engine.rules;
   Settings all;
   all.text("data DIR", server.directory, "Data directory, made if need be");
@@ -16,12 +17,35 @@ Settings settings_of(ServeOptions& options) {
   all.text("tls_key FILE", options.tls.key, "Its key, PEM");
   all.text("tls_client_ca FILE", options.tls.client_ca,
            "Clients have to show a certificate signed by one of these");
-  all.number("connections_max N", server.limits.connections_max, "Connections at a time", 1, 1'000'000);
-  all.time("stuck_max TIME", server.limits.stuck_max,
+  all.text("audit FILE", server.audit, "File of administrative actions, appended to");
+  all.number("connections_max N", limits.connections_max, "Connections at a time", 1, 1'000'000);
+  all.number("connections_per_address_max N", limits.connections_per_address_max, "Of them from one address",
+             1, 1'000'000);
+  all.number("connections_per_principal_max N", limits.connections_per_principal_max,
+             "Of them of one principal, over the Redis protocol", 1, 1'000'000);
+  all.number("under_way_max N", limits.under_way_max, "Commands of one connection begun and not yet answered",
+             1, 1'000'000);
+  all.size("output_bytes_max SIZE", limits.output_bytes_max,
+           "Replies that one connection has not read, before no more commands are taken from it", 1,
+           kMiB << 10);
+  all.time("stuck_max TIME", limits.stuck_max,
            "A command half sent or a reply half read for this long ends the connection", milliseconds(100),
            hours(1));
   all.size("payload_bytes_max SIZE", rules.payload_bytes_max, "Of a payload or result", 1, 1'000'000);
   all.number("tasks_max N", rules.tasks_max, "Tasks of any state", 1, 1'000'000'000);
+  all.number("namespace_tasks_max N", rules.each_namespace.tasks_max,
+             "Of them in one namespace; 0: any number", 0, 1'000'000'000);
+  all.number("namespace_queues_max N", rules.each_namespace.queues_max,
+             "Queues in one namespace; 0: any number", 0, 1'000'000'000);
+  all.size("namespace_payload_bytes_max SIZE", rules.each_namespace.payload_bytes_max,
+           "Payloads of all tasks in one namespace; 0: any number of bytes", 0, kMiB << 20);
+  all.size("namespace_bytes_per_second_max SIZE", limits.namespace_bytes_per_second_max,
+           "That one namespace writes; 0: as many as it likes", 0, kMiB << 20);
+  all.size("namespace_bytes_burst SIZE", limits.namespace_bytes_burst, "That it may write at once", 1,
+           kMiB << 20);
+  all.size("memory_bytes_max SIZE", limits.memory_bytes_max,
+           "Of the server; beyond it tasks are refused that need more. 0: as much as there is", 0,
+           kMiB << 20);
   all.time("retention_age TIME", rules.retention_age, "Finished tasks are forgotten when older than this",
            milliseconds(1), days(3650));
   all.number("retention_count N", rules.retention_count, "Finished tasks that a queue keeps at most", 0,

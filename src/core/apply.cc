@@ -7,6 +7,7 @@
 #include "core/limits.h"
 #include "core/names.h"
 #include "core/shelf.h"
+#include "core/usage.h"
 
 namespace baton::core {
 namespace {
@@ -93,6 +94,7 @@ void fact(State& state, const TaskCreated& event, const Stamp& at) {
   task.place = at.lsn;
   task.payload = event.payload_of_old.length > 0 ? event.payload_of_old : kept(event.payload, at);
   task.lane = join_lane(state, event.ns, event.queue, event.capabilities, event.priority);
+  count_task(state, task);
 
   const bool plain = event.key.empty() && event.retry == RetryPolicy{} && event.max_hold == Duration{} &&
                      event.max_attempts == kDefaultMaxAttempts && event.retry_of == TaskId{};
@@ -226,6 +228,7 @@ void fact(State& state, const TasksPurged& event, const Stamp&) {
       state.options.give_back(task.options);
     }
     state.ids.erase(lsn);
+    uncount_task(state, task);
     leave_lane(state, task.lane);
     state.tasks.give_back(slot);
   }

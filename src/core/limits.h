@@ -30,13 +30,22 @@ inline constexpr Duration kTtlMax = hours(24);
 inline constexpr Duration kDelayMax = days(366);
 inline constexpr Duration kHoldMax = days(30);
 
+// What one namespace may hold. 0: there is only what the coordinator may hold as a whole.
+struct NamespaceLimits {
+  std::uint64_t tasks_max = 0;  // of any state
+  std::uint64_t queues_max = 0;
+  std::uint64_t payload_bytes_max = 0;  // of all tasks it holds
+  friend bool operator==(const NamespaceLimits&, const NamespaceLimits&) = default;
+};
+
 // Policy at decision time. What was decided under one set of rules stands under every later one.
 struct Rules {
   std::size_t payload_bytes_max = 256 * 1024;  // payloads and results
   std::uint64_t tasks_max = 50'000'000;        // tasks of any state the coordinator holds
   Duration retention_age = hours(1);           // finished tasks are purged when older than this
   std::uint64_t retention_count = 1'000'000;   // … or when a queue has more finished ones than this
-  bool admit_submissions = true;               // false while the disk is nearly full
+  NamespaceLimits each_namespace;
+  bool admit_submissions = true;  // false while the disk is nearly full
 };
 
 }  // namespace baton::core

@@ -173,6 +173,52 @@ TEST(Limits, HoldForTasks) {
   EXPECT_EQ(authority.ask(a_task(), kStart).refusal, std::nullopt);
 }
 
+// X3: what one namespace holds is no reason to refuse another.
+TEST(Limits, HoldForTheTasksOfANamespace) {
+  Authority authority({.each_namespace = {.tasks_max = 2}});
+  const TaskId first = authority.submit(a_task(), kStart);
+  authority.submit(a_task(), kStart);
+  EXPECT_EQ(authority.ask(a_task(), kStart).refusal, Errc::exhausted);
+  SubmitTask elsewhere = a_task();
+  elsewhere.ns = "m";
+  EXPECT_EQ(authority.ask(elsewhere, kStart).refusal, std::nullopt);
+  authority.ask(cancel(first), kStart);
+  EXPECT_EQ(authority.ask(RequeueTask{.ns = "n", .task = first}, kStart).refusal, Errc::exhausted);
+  authority.ask(PurgeQueue{.ns = "n", .queue = "q"}, kStart);
+  EXPECT_EQ(authority.ask(a_task(), kStart).refusal, std::nullopt);
+}
+
+// X3
+TEST(Limits, HoldForTheQueuesOfANamespace) {
+  Authority authority({.each_namespace = {.queues_max = 2}});
+  authority.submit(a_task(), kStart);
+  authority.ask(PauseQueue{"n", "paused"}, kStart);
+  EXPECT_EQ(authority.ask(PauseQueue{"n", "one-more"}, kStart).refusal, Errc::exhausted);
+  SubmitTask task = a_task();
+  task.queue = "one-more";
+  EXPECT_EQ(authority.ask(task, kStart).refusal, Errc::exhausted);
+  EXPECT_EQ(authority.ask(a_task(), kStart).refusal, std::nullopt);
+  EXPECT_EQ(authority.ask(PauseQueue{"m", "one-more"}, kStart).refusal, std::nullopt);
+  authority.ask(ResumeQueue{"n", "paused"}, kStart);
+  EXPECT_EQ(authority.ask(task, kStart).refusal, std::nullopt);
+}
+
+// X3
+TEST(Limits, HoldForThePayloadsOfANamespace) {
+  Authority authority({.each_namespace = {.payload_bytes_max = 2 * std::string_view("payload").size()}});
+  const TaskId task = authority.submit(a_task(), kStart);
+  authority.submit(a_task(), kStart);
+  SubmitTask one_byte = a_task();
+  one_byte.payload = Blob("x");
+  EXPECT_EQ(authority.ask(one_byte, kStart).refusal, Errc::exhausted);
+  SubmitTask empty = a_task();
+  empty.payload = {};
+  EXPECT_EQ(authority.ask(empty, kStart).refusal, std::nullopt);
+  authority.ask(cancel(task), kStart);
+  authority.ask(PurgeQueue{.ns = "n", .queue = "q"}, kStart);
+  EXPECT_EQ(authority.ask(one_byte, kStart).refusal, std::nullopt);
+}
+
 // X3: with the disk nearly full, work goes on and only more of it is refused.
 TEST(Limits, StopSubmissionsWhileTheDiskIsNearlyFull) {
   auto [authority, held] = a_leased_task();

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "core/names.h"
+#include "core/usage.h"
 
 namespace baton::core {
 namespace {
@@ -89,6 +90,7 @@ Slot make_queue(State& state, std::string_view ns, std::string_view name) {
   const Slot slot = state.queues.take();
   state.queues[slot].ns = ns;
   state.queues[slot].name = name;
+  state.queues[slot].space = count_queue(state, ns);
   state.queue_names.insert(key, slot);
   state.queues_by_name.insert(&state.queues[slot]);
   return slot;
@@ -131,6 +133,7 @@ void forget_if_empty(State& state, Slot slot) {
   if (!queue.lanes.empty() || queue.paused) return;
   state.queue_names.erase(ScopedName(queue.ns, queue.name));
   state.queues_by_name.erase(&queue);
+  uncount_queue(state, queue.space);
   state.queues.give_back(slot);
 }
 

@@ -39,9 +39,19 @@ struct Lane {
   Slot next = 0;
 };
 
+// What a namespace holds. One without a queue holds nothing and is not kept.
+struct Namespace {
+  std::string name;
+  std::uint64_t queues = 0;
+  std::uint64_t tasks = 0;  // of any state
+  std::uint64_t payload_bytes = 0;
+  Slot next = 0;
+};
+
 struct Queue {
   std::string ns;
   std::string name;
+  Slot space = 0;  // its namespace
   bool paused = false;
   std::vector<Slot> lanes;
   TaskList finished;  // oldest first
@@ -85,6 +95,7 @@ struct State {
   Slab<TaskOptions> options;
   Slab<Lease> leases;
   Slab<Ending> endings;
+  Slab<Namespace> namespaces;
   Slab<Queue> queues;
   Slab<Lane> lanes;
   Slab<LeaseHolder> holders;
@@ -92,6 +103,7 @@ struct State {
   IdIndex ids;
   NameMap keys;         // to tasks
   NameMap queue_names;  // to queues
+  NameMap namespace_names;
   std::set<const Queue*, QueueOrder> queues_by_name;
   NameMap holder_names;  // to holders
   Timer expiries;        // of leases

@@ -7,6 +7,7 @@
 #include "core/limits.h"
 #include "core/names.h"
 #include "core/shelf.h"
+#include "core/usage.h"
 
 namespace baton::core {
 namespace {
@@ -200,6 +201,7 @@ bool StateReader::task(ByteReader& in) {
   const LaneName& where = lanes_[lane];
   task.lane = join_lane(state_, where.ns, where.queue, where.capabilities, where.priority);
   if (parts & has_payload) task.payload = read_blob(in);
+  count_task(state_, task);
   if (parts & has_options) {
     task.options = state_.options.take();
     TaskOptions& options = state_.options[task.options];

@@ -151,6 +151,12 @@ std::vector<std::string_view> Arguments::all(std::string_view name) const {
   return values;
 }
 
+std::vector<std::pair<std::string, std::string>> Arguments::listed() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const Given& given : given_) all.emplace_back(given.parameter->name, given.value);
+  return all;
+}
+
 Result<core::TaskRef> parse_task_ref(std::string_view text) {
   constexpr std::string_view kPrefix = "key:";
   if (text.starts_with(kPrefix) && text.size() > kPrefix.size())

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/request.h"
@@ -67,6 +68,7 @@ class Arguments {
   core::LeaseId lease(std::string_view name);
   core::Capabilities capabilities(std::string_view name);
   std::vector<std::string_view> all(std::string_view name) const;
+  std::vector<std::pair<std::string, std::string>> listed() const;  // all that were given
 
   void complain(Errc code, std::string message);
   const std::optional<Error>& complaint() const { return complaint_; }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "server/access.h"
+#include "server/crowd.h"
 #include "server/transaction.h"
 
 namespace baton::server {
@@ -12,6 +13,7 @@ namespace baton::server {
 struct Caller {
   std::uint64_t id = 0;    // of its connection
   PrincipalRef principal;  // none: it has not said who it is
+  Crowd::Place place;      // among the connections of that principal
   std::string ns = "default";
   int version = 2;  // of the protocol
   bool leaves = false;

@@ -33,7 +33,10 @@ bool Connection::read(std::span<char> buffer) {
     broken_ = count < 0;
     return false;
   }
-  if (peeks) return true;
+  if (peeks) {
+    ended_ = has_left();
+    return true;
+  }
   const auto got = static_cast<std::size_t>(count);
   if (!take({buffer.data(), got})) ended_ = true;
   return got == most || hung_up_;

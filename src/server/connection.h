@@ -32,12 +32,14 @@ class Connection {
   void hung_up() { hung_up_ = true; }
 
   bool has_output() const { return !output().empty(); }  // the socket took no more
-  bool wants_to_read() const { return !ended_ && session_->wants_more(); }
+  bool wants_to_read() const { return !ended_ && (session_->wants_more() || has_left()); }
   bool is_over() const;
   // It has been halfway through something for longer than `max`.
   bool is_stuck(Instant now, Duration max);
 
  private:
+  // It hung up and will never come back to what it waits for, even if it has sent more behind that.
+  bool has_left() const { return hung_up_ && session_->is_waiting(); }
   Status take(std::string_view bytes);
   std::string& filtered_output();
   const std::string& output() const { return tls_ ? tls_->output() : session_->output(); }

@@ -7,6 +7,11 @@
 #include "core/prospect.h"
 
 namespace baton::server {
+namespace {
+
+engine::Answer closed() { return {.reply = failure(Errc::closed, "the server is stopping: connect again")}; }
+
+}  // namespace
 
 Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher) {
   Operation& accepted = *operation.release();
@@ -16,6 +21,21 @@ Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher
   accepted.begin(*this);
   settle(accepted);
   return accepted;
+}
+
+Status Desk::audit(Operation& operation, const AuditedAction& action) {
+  if (audit_ == nullptr) return {};
+  const auto line = audit_->began(action, now());
+  if (!line) return std::unexpected(line.error());
+  operation.audited_ = *line;
+  return {};
+}
+
+// It has happened, so all that is left is to tell the operator. The next action will not be begun.
+void Desk::audited(const Operation& operation, const engine::Answer& answer) {
+  const std::string_view outcome = answer.reply ? "COMMITTED" : word(answer.reply.error().code);
+  const auto written = audit_->ended(operation.audited_, outcome, answer.lsn, now());
+  if (!written) authority_.note(written.error().message);
 }
 
 void Desk::abandon(Operation& operation) {
@@ -32,15 +52,22 @@ void Desk::settle(Operation& operation) {
 }
 
 void Desk::ask(Operation& operation, std::size_t index, core::Request& request) {
+  if (!gate_.is_open()) {
+    if (auto refusal = gate_.refuse(request, authority_.engine().state(), now())) {
+      ++counters.rejections[word(refusal->code)];
+      return operation.answered(*this, index, {.reply = std::unexpected(std::move(*refusal))});
+    }
+  }
   ++operation.outstanding_;
   // Two words, so that it needs no memory of its own.
   const auto done = [index, at = &operation](engine::Answer&& answer) {
     Desk& desk = *at->desk_;
     if (!answer.reply) ++desk.counters.rejections[word(answer.reply.error().code)];
+    if (at->audited_ != 0) desk.audited(*at, answer);
     at->answered(desk, index, std::move(answer));
     desk.settle(*at);
   };
-  authority_.ask_here(request, done);
+  if (!authority_.ask_here(request, done)) done(closed());
 }
 
 void Desk::ask(core::Request request) {
@@ -140,6 +167,7 @@ void Desk::task_came(core::Lsn task) {
 }
 
 void Desk::tick() {
+  gate_.look(now());
   news_.tell(authority_.durable());
   events.tell(authority_.durable(), now());
   if (!waiters_.anyone_waits()) return;

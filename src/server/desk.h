@@ -7,30 +7,42 @@
 #include <vector>
 
 #include "engine/authority.h"
+#include "server/audit.h"
 #include "server/counters.h"
+#include "server/crowd.h"
 #include "server/event_feed.h"
 #include "server/lease_news.h"
 #include "server/operation.h"
 #include "server/reader.h"
+#include "server/submission_gate.h"
 #include "server/waiters.h"
 
 namespace baton::server {
 
 class Desk {
  public:
-  Desk(engine::Authority& authority, Reader& reader)
-      : events(authority.engine().state()),
+  Desk(engine::Authority& authority, Reader& reader, const ServerLimits& given = {})
+      : limits(given),
+        events(authority.engine().state()),
         authority_(authority),
         reader_(reader),
-        news_(authority.engine().state()) {
+        news_(authority.engine().state()),
+        gate_(given) {
     counters.since = now();
   }
 
+  const ServerLimits limits;
   Counters counters;
+  Crowd addresses;   // of connections
+  Crowd principals;  // of connections
   EventFeed events;
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);
+  // Writes down that an operator wants this done, if anybody wants to know. It is not to be begun if that
+  // fails.
+  void audit_to(Audit* audit) { audit_ = audit; }
+  Status audit(Operation& operation, const AuditedAction& action);
   // The session goes.
   void forget(Finisher& finisher) { news_.forget(finisher); }
   // The finisher goes. An operation under way goes when it is finished.
@@ -64,13 +76,16 @@ class Desk {
   const engine::Authority& authority() const { return authority_; }
 
  private:
+  void audited(const Operation& operation, const engine::Answer& answer);
   void settle(Operation& operation);  // one call back less is outstanding
   void task_came(core::Lsn task);
 
   engine::Authority& authority_;
   Reader& reader_;
+  Audit* audit_ = nullptr;
   Waiters waiters_;
   LeaseNews news_;
+  SubmissionGate gate_;
 };
 
 }  // namespace baton::server

@@ -93,19 +93,21 @@ void HttpSession::handle() {
 
   constexpr std::string_view kPrefix = "/v1/";
   const Verb* verb = path.starts_with(kPrefix) ? find_verb(path.substr(kPrefix.size())) : nullptr;
-  const PrincipalRef principal = principal_of(plain(request[http::field::authorization]));
+  const std::string_view authorization = plain(request[http::field::authorization]);
+  const PrincipalRef principal = principal_of(authorization);
   if (verb == nullptr) {
     if (is_get && path == kEventsPath) {
-      if (!principal) return refuse_stranger();
+      if (!principal) return refuse_stranger(authorization);
       return begin_events(*principal, query, plain(request["Last-Event-ID"]));
     }
-    if (auto page = is_get ? pages_(path) : std::nullopt) {
-      if (!principal && !page->open_to_all) return refuse_stranger();
-      return answer(page->status, page->type, page->content);
+    if (auto page = is_get ? pages_(path, principal.get()) : std::nullopt) {
+      if (!principal && !page->open_to_all) return refuse_stranger(authorization);
+      return answer(page->status, page->type, page->content, page->status == 503 ? seconds(1) : Duration{});
     }
-    return refuse(404, "NOT_FOUND", "there is nothing here; /v1/openapi.json lists what there is");
+    return refuse(404, path.starts_with(kPrefix) ? "UNKNOWN_COMMAND" : "NOT_FOUND",
+                  "there is nothing here; /v1/openapi.json lists what there is");
   }
-  if (!principal) return refuse_stranger();
+  if (!principal) return refuse_stranger(authorization);
   if (!is_get && request.method() != http::verb::post)
     return refuse(405, "INVALID_REQUEST", "use POST, or GET for questions");
   if (is_get && verb->permission != Permission::query)
@@ -119,6 +121,11 @@ void HttpSession::handle() {
     return refuse_permission(*principal, verb->permission, read.ns());
   auto operation = verb->make(read.ns(), read.arguments());
   if (const auto& complaint = read.arguments().complaint()) return refuse(*complaint);
+  if (verb->permission == Permission::admin) {
+    const AuditedAction action{principal->name(), from_, std::string(verb->name), read.arguments().listed(),
+                               read.ns()};
+    if (auto noted = desk_.audit(*operation, action); !noted) return refuse(noted.error());
+  }
   ++desk_.counters.commands[verb->name];
   operation_ = operation.get();
   beginning_ = true;
@@ -161,8 +168,9 @@ PrincipalRef HttpSession::principal_of(std::string_view authorization) const {
   return access_.find("", authorization.substr(kBearer.size()));
 }
 
-void HttpSession::refuse_stranger() {
-  refuse(401, "NOAUTH", "give a token that is known here, as Authorization: Bearer TOKEN");
+void HttpSession::refuse_stranger(std::string_view authorization) {
+  const std::string_view word = authorization.empty() ? "NOAUTH" : "WRONGPASS";
+  refuse(401, word, "give a token that is known here, as Authorization: Bearer TOKEN");
 }
 
 void HttpSession::refuse_permission(const Principal& principal, Permission permission, std::string_view ns) {
@@ -171,7 +179,9 @@ void HttpSession::refuse_permission(const Principal& principal, Permission permi
 }
 
 void HttpSession::refuse(const Error& error) {
-  refuse(status_of(error.code), word(error.code), error.message);
+  JsonReply reply;
+  reply.error(error);
+  answer(status_of(error.code), kJson, reply.json(), retry_after(error));
 }
 
 void HttpSession::finished(Operation& operation) {
@@ -179,7 +189,11 @@ void HttpSession::finished(Operation& operation) {
   operation_ = nullptr;
   JsonReply reply;
   operation.write(reply);
-  answer(reply.failed() ? status_of(*reply.failed()) : 200, kJson, reply.json());
+  if (const auto& failed = reply.failed()) {
+    answer(status_of(failed->code), kJson, reply.json(), retry_after(*failed));
+  } else {
+    answer(200, kJson, reply.json());
+  }
   parser_.reset();
   if (!beginning_) changed_();
 }
@@ -194,11 +208,13 @@ void HttpSession::refuse(unsigned status, std::string_view code, std::string_vie
   answer(status, kJson, reply.json());
 }
 
-void HttpSession::answer(unsigned status, std::string_view type, std::string_view body) {
-  fmt::format_to(std::back_inserter(output_),
-                 "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}", status,
-                 plain(http::obsolete_reason(http::int_to_status(status))), type, body.size(),
-                 status == 503 ? "Retry-After: 1\r\n" : "", keep_alive_ ? "" : "Connection: close\r\n", body);
+void HttpSession::answer(unsigned status, std::string_view type, std::string_view body,
+                         Duration retry_after) {
+  fmt::format_to(
+      std::back_inserter(output_), "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}",
+      status, plain(http::obsolete_reason(http::int_to_status(status))), type, body.size(),
+      retry_after > Duration{} ? fmt::format("Retry-After: {}\r\n", (retry_after.ms + 999) / 1000) : "",
+      keep_alive_ ? "" : "Connection: close\r\n", body);
   closing_ = !keep_alive_;
 }
 

@@ -15,19 +15,14 @@
 
 namespace baton::server {
 
-struct HttpLimits {
-  std::uint32_t header_bytes_max = 16 << 10;
-  std::uint64_t body_bytes_max = std::uint64_t{4} << 20;
-};
-
-// A page that is made on request: its type and its content.
+// A page that is made on request, for whoever asks: its type and its content.
 struct Page {
   std::string_view type;
   std::string content;
   unsigned status = 200;
   bool open_to_all = false;  // without a token, too
 };
-using Pages = std::function<std::optional<Page>(std::string_view path)>;
+using Pages = std::function<std::optional<Page>(std::string_view path, const Principal* who)>;
 
 class HttpSession final : public Session, private Finisher {
  public:
@@ -53,9 +48,9 @@ class HttpSession final : public Session, private Finisher {
   void begin_events(const Principal& principal, std::string_view query, std::string_view last_id);
   void refuse(const Error& error);
   PrincipalRef principal_of(std::string_view authorization) const;
-  void refuse_stranger();
+  void refuse_stranger(std::string_view authorization);
   void refuse_permission(const Principal& principal, Permission permission, std::string_view ns);
-  void answer(unsigned status, std::string_view type, std::string_view body);
+  void answer(unsigned status, std::string_view type, std::string_view body, Duration retry_after = {});
   void refuse(unsigned status, std::string_view code, std::string_view message);
 
   Desk& desk_;

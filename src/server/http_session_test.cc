@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const Pages kNoPages = [](std::string_view path) -> std::optional<Page> {
+const Pages kNoPages = [](std::string_view path, const Principal*) -> std::optional<Page> {
   if (path == "/page") return Page{"text/plain", "content"};
   return {};
 };

@@ -64,10 +64,12 @@ void JsonReply::null() {
 }
 
 void JsonReply::error(const Error& error) {
-  if (levels_.empty()) failed_ = error.code;
+  if (levels_.empty()) failed_ = error;
+  const Duration wait = retry_after(error);
   map(1);
   name("error");
-  map(2);
+  map(wait > Duration{} ? 3 : 2);
+  if (wait > Duration{}) member("retry_after_ms", static_cast<std::uint64_t>(wait.ms));
   member("code", word(error.code));
   member("message",
          wire::is_utf8(error.message) ? std::string_view(error.message) : "the request is not UTF-8");

@@ -23,7 +23,7 @@ class JsonReply final : public ReplyWriter {
 
   const std::string& json() const { return out_; }
   // The reply as a whole is this error.
-  const std::optional<Errc>& failed() const { return failed_; }
+  const std::optional<Error>& failed() const { return failed_; }
 
  private:
   struct Level {
@@ -38,7 +38,7 @@ class JsonReply final : public ReplyWriter {
   std::string out_;
   std::string name_;
   std::vector<Level> levels_;
-  std::optional<Errc> failed_;
+  std::optional<Error> failed_;
 };
 
 }  // namespace baton::server

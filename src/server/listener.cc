@@ -43,6 +43,18 @@ socklen_t length_of(const SocketAddress& address) {
 
 }  // namespace
 
+std::string peer_of(const Descriptor& socket) {
+  SocketAddress peer{};
+  socklen_t length = sizeof peer;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (::getpeername(socket.number(), &peer.any, &length) != 0) return "";
+  const bool is_v6 = peer.any.sa_family == AF_INET6;
+  const void* number = &peer.v4.sin_addr;
+  if (is_v6) number = &peer.v6.sin6_addr;
+  ::inet_ntop(is_v6 ? AF_INET6 : AF_INET, number, text, sizeof text);
+  return text;
+}
+
 Status Listener::open(Address& address) {
   const std::string name = fmt::format("{}:{}", address.host, address.port);
   auto at = numeric(address);

@@ -34,6 +34,8 @@ class Listener {
   std::optional<Instant> pause_until_;
 };
 
+std::string peer_of(const Descriptor& socket);  // its address, without the port
+
 // Whoever can reach a port may use it, unless a token or a certificate is asked for: an address that other
 // machines can reach is refused without.
 Status check_exposure(const ServerOptions& options);

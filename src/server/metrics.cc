@@ -52,11 +52,12 @@ Instant oldest_waiting(const core::State& state, const core::Queue& queue, Insta
   return oldest;
 }
 
-void put_queues(Text& text, const core::State& state, Instant now) {
+void put_queues(Text& text, const core::State& state, Instant now, const Principal* who) {
   std::vector<core::Slot> shown;
   std::uint64_t queues = 0;
   for (core::Slot slot = 1; slot < state.queues.end(); ++slot) {
-    if (state.queues[slot].name.empty()) continue;
+    const core::Queue& queue = state.queues[slot];
+    if (queue.name.empty() || who == nullptr || !who->may(Permission::query, queue.ns)) continue;
     ++queues;
     if (shown.size() < kQueuesShown) shown.push_back(slot);
   }
@@ -110,10 +111,10 @@ void put_counts(Text& text, std::string_view name, std::string_view label, std::
 
 }  // namespace
 
-std::string metrics_text(const engine::Authority& authority, const Counters& counters) {
+std::string metrics_text(const engine::Authority& authority, const Counters& counters, const Principal* who) {
   const engine::Engine& engine = authority.engine();
   Text text;
-  put_queues(text, engine.state(), engine.now());
+  put_queues(text, engine.state(), engine.now(), who);
   put_counts(text, "baton_commands_total", "verb", "Verbs begun", counters.commands);
   put_counts(text, "baton_rejections_total", "code", "Requests refused", counters.rejections);
   put_counts(text, "baton_entries_total", "event", "Entries recorded", counters.entries);

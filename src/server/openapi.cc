@@ -110,7 +110,8 @@ json::object events_path() {
 // What verbs reply. A test holds the real replies against these.
 constexpr std::string_view kSchemas = R"({
   "Refusal": {"type": "object", "required": ["error"], "properties": {"error": {"type": "object",
-    "required": ["code", "message"], "properties": {"code": {"type": "string"}, "message": {"type": "string"}}}}},
+    "required": ["code", "message"], "properties": {"code": {"type": "string"},
+    "message": {"type": "string"}, "retry_after_ms": {"type": "integer"}}}}},
   "Submitted": {"type": "object", "required": ["lsn", "task", "existed"], "properties": {
     "lsn": {"type": "integer"}, "task": {"type": "string"}, "existed": {"type": "boolean"}}},
   "ManySubmitted": {"type": "array", "items": {"anyOf": [
@@ -150,7 +151,7 @@ constexpr std::string_view kSchemas = R"({
       "leased": {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"},
       "dead": {"type": "integer"}}}}, "cursor": {"type": "string"}}},
   "Tally": {"type": "object", "required": ["queues", "waiting", "leased", "completed", "failed", "dead"],
-    "properties": {"name": {"type": "string"}, "queues": {"type": "integer"}, "waiting": {"type": "integer"},
+    "properties": {"name": {"type": "string"}, "payload_bytes": {"type": "integer"}, "queues": {"type": "integer"}, "waiting": {"type": "integer"},
       "leased": {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"},
       "dead": {"type": "integer"}}},
   "Stats": {"type": "object", "required": ["lsn", "server", "tasks", "namespace"], "properties": {

@@ -87,7 +87,7 @@ class Document : public testing::Test {
   static std::string text(const json::value& value) { return std::string(value.as_string()); }
 
   Backstage stage_;
-  const Pages no_pages_ = [](std::string_view) { return std::optional<Page>(); };
+  const Pages no_pages_ = [](std::string_view, const Principal*) { return std::optional<Page>(); };
   HttpSession session_{stage_.desk(), stage_.access, {}, no_pages_, [] {}};
   const json::object document_ = json::parse(openapi_json()).as_object();
   std::set<std::string> called_;

@@ -61,6 +61,7 @@ class Operation {
   Desk* desk_ = nullptr;
   Finisher* finisher_ = nullptr;  // none once it is gone
   std::size_t outstanding_ = 0;
+  std::uint64_t audited_ = 0;  // its line in the audit file, if it has one
 };
 
 }  // namespace baton::server

@@ -1,5 +1,6 @@
 #include "server/redis_command.h"
 
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -166,13 +167,23 @@ bool authenticate(const RedisCall& call, std::span<const std::string_view> name_
   // Redis clients that have only a token send it alone, or under the name "default".
   std::string_view name = name_and_token.size() > 1 ? name_and_token[0] : "";
   if (name == "default") name = "";
-  if (auto found = call.access.find(name, name_and_token.back())) {
-    call.caller.principal = std::move(found);
-    return true;
+  PrincipalRef found = call.access.find(name, name_and_token.back());
+  if (!found) {
+    ++call.desk.counters.rejections["WRONGPASS"];
+    call.reply().error("WRONGPASS", "no such name and token");
+    return false;
   }
-  ++call.desk.counters.rejections["WRONGPASS"];
-  call.reply().error("WRONGPASS", "no such name and token");
-  return false;
+  call.caller.place = {};  // it may be the same as before
+  auto place = call.desk.principals.enter(found->name(), call.desk.limits.connections_per_principal_max);
+  if (!place) {
+    call.caller.principal.reset();
+    call.reply().error("EXHAUSTED",
+                       fmt::format("'{}' has too many connections; retry_after_ms=1000", found->name()));
+    return false;
+  }
+  call.caller.place = std::move(*place);
+  call.caller.principal = std::move(found);
+  return true;
 }
 
 }  // namespace baton::server

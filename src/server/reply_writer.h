@@ -9,6 +9,12 @@
 
 namespace baton::server {
 
+// When it is worth another try, where that is the answer to an error.
+inline Duration retry_after(const Error& error) {
+  if (error.code != Errc::exhausted) return {};
+  return error.retry_after > Duration{} ? error.retry_after : seconds(1);
+}
+
 class ReplyWriter {
  public:
   virtual ~ReplyWriter() = default;

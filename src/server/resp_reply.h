@@ -18,7 +18,11 @@ class RespReply final : public ReplyWriter {
   void number(std::int64_t value) override { writer_.number(value); }
   void boolean(bool value) override { writer_.boolean(value); }
   void null() override { writer_.null(); }
-  void error(const Error& error) override { writer_.error(word(error.code), error.message); }
+  void error(const Error& error) override {
+    const Duration wait = retry_after(error);
+    if (wait == Duration{}) return writer_.error(word(error.code), error.message);
+    writer_.error(word(error.code), error.message + "; retry_after_ms=" + std::to_string(wait.ms));
+  }
 
  private:
   wire::RespWriter writer_;

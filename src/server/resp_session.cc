@@ -10,9 +10,7 @@
 namespace baton::server {
 namespace {
 
-constexpr std::size_t kUnderWayMax = 4096;                     // commands of one connection
-constexpr std::size_t kUntoldMax = 256;                        // lost leases of one connection
-constexpr std::size_t kOutputBytesMax = std::size_t{1} << 20;  // begun no more while this much is unsent
+constexpr std::size_t kUntoldMax = 256;  // lost leases of one connection
 
 }  // namespace
 
@@ -24,7 +22,8 @@ RespSession::~RespSession() {
 }
 
 bool RespSession::wants_more() const {
-  return !closing_ && !blocked_ && slots_.size() < kUnderWayMax && output_.size() < kOutputBytesMax;
+  return !closing_ && !blocked_ && slots_.size() < desk_.limits.under_way_max &&
+         output_.size() < desk_.limits.output_bytes_max;
 }
 
 // Whole commands are read where they lie; only the beginning of one that is not whole is kept.
@@ -104,7 +103,16 @@ std::unique_ptr<Operation> RespSession::prepare(const Verb& verb, std::span<cons
     reply.error(word(arguments_.complaint()->code), arguments_.complaint()->message);
     return {};
   }
-  if (!caller_.transaction.is_open()) ++desk_.counters.commands[verb.name];
+  if (caller_.transaction.is_open()) return operation;  // it is not begun now
+  if (verb.permission == Permission::admin) {
+    const AuditedAction action{caller_.principal->name(), from_, std::string(verb.name), arguments_.listed(),
+                               caller_.ns};
+    if (auto noted = desk_.audit(*operation, action); !noted) {
+      reply.error(word(noted.error().code), noted.error().message);
+      return {};
+    }
+  }
+  ++desk_.counters.commands[verb.name];
   return operation;
 }
 

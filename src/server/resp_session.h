@@ -18,11 +18,11 @@ namespace baton::server {
 class RespSession final : public Session, private Finisher {
  public:
   // `changed` is called when a reply has been added to the output outside of receive() and resume().
-  RespSession(Desk& desk, const Access& access, const wire::RespLimits& limits, std::function<void()> changed)
+  RespSession(Desk& desk, const Access& access, std::function<void()> changed)
       : desk_(desk),
         access_(access),
         caller_{.id = ++desk.counters.sessions, .principal = access.everyone()},
-        parser_(limits),
+        parser_(desk.limits.command),
         changed_(std::move(changed)) {}
   ~RespSession() override;
   RespSession(const RespSession&) = delete;

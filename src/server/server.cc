@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,20 +48,23 @@ class Server::Sockets {
   enum class Protocol : std::uint8_t { resp, http };
 
   void opened(Descriptor socket, Protocol protocol);
+  void turn_away(const Descriptor& socket, Protocol protocol) const;
   void begin_stop();
   void take_signals();
+  void reload();
   bool take_turn();
   void say_last_words();
   void let_go();
   Status read_secrets();
-  std::optional<Page> page(std::string_view path) const;
+  std::optional<Page> page(std::string_view path, const Principal* who) const;
 
   ServerOptions options_;
   Supervisor supervisor_;
   Poller poller_;
-  Pages pages_ = [this](std::string_view path) { return page(path); };
+  Pages pages_ = [this](std::string_view path, const Principal* who) { return page(path, who); };
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
+  std::unique_ptr<Audit> audit_;  // none: nobody wants to know
   std::unique_ptr<Desk> desk_;
   Connections connections_{poller_};
   Listener resp_{poller_, [this](Descriptor socket) { opened(std::move(socket), Protocol::resp); }};
@@ -95,6 +99,11 @@ Status Server::Sockets::open() {
     options_.coordinator.on_note = [](const std::string& note) { fmt::print(stderr, "baton: {}\n", note); };
   if (auto safe = check_exposure(options_); !safe) return safe;
   if (auto read = read_secrets(); !read) return read;
+  if (!options_.audit.empty()) {
+    auto audit = Audit::open(options_.audit);
+    if (!audit) return std::unexpected(audit.error());
+    audit_ = std::move(*audit);
+  }
   options_.coordinator.engine.observer = [this](const core::Event& event, const core::Stamp& stamp) {
     if (desk_) desk_->recorded(event, stamp);
   };
@@ -104,28 +113,43 @@ Status Server::Sockets::open() {
   authority_ = std::move(*authority);
   reader_ = std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority_->read(blob); },
                                      [this](std::function<void()> done) { poller_.post(std::move(done)); });
-  desk_ = std::make_unique<Desk>(*authority_, *reader_);
+  desk_ = std::make_unique<Desk>(*authority_, *reader_, options_.limits);
+  desk_->audit_to(audit_.get());
   if (auto listens = resp_.open(options_.listen); !listens) return listens;
   return options_.http ? http_.open(*options_.http) : Status{};
 }
 
 void Server::Sockets::opened(Descriptor socket, Protocol protocol) {
   Counters& counters = desk_->counters;
-  if (connections_.size() >= options_.limits.connections_max) {
+  const std::string from = peer_of(socket);
+  auto place = desk_->addresses.enter(from, options_.limits.connections_per_address_max);
+  if (!place || connections_.size() >= options_.limits.connections_max) {
     ++counters.connections_refused;
-    return;
+    return turn_away(socket, protocol);
   }
   ++counters.connections_total;
   const auto changed = [this, id = connections_.next_id()] { connections_.touch(id); };
   std::unique_ptr<Session> session;
   if (protocol == Protocol::resp) {
-    session = std::make_unique<RespSession>(*desk_, access_, wire::RespLimits{}, changed);
+    session = std::make_unique<RespSession>(*desk_, access_, changed);
   } else {
-    session = std::make_unique<HttpSession>(*desk_, access_, HttpLimits{}, pages_, changed);
+    session = std::make_unique<HttpSession>(*desk_, access_, options_.limits.http, pages_, changed);
   }
+  session->arrived(from, std::move(*place));
   auto& alike = protocol == Protocol::resp ? counters.connections_resp : counters.connections_http;
   connections_.add(std::make_unique<Connection>(std::move(socket), std::move(session),
                                                 tls_ ? tls_->begin() : nullptr, desk_->now(), alike));
+}
+
+// Whoever is not let in should know why; with TLS there is nobody to tell yet.
+void Server::Sockets::turn_away(const Descriptor& socket, Protocol protocol) const {
+  if (tls_) return;
+  const std::string_view text = protocol == Protocol::resp
+                                    ? "-EXHAUSTED too many connections; retry_after_ms=1000\r\n"
+                                    : "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: "
+                                      "0\r\nConnection: close\r\n\r\n";
+  [[maybe_unused]] const ssize_t sent =
+      ::send(socket.number(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void Server::Sockets::begin_stop() {
@@ -136,9 +160,9 @@ void Server::Sockets::begin_stop() {
   authority_->stop();
 }
 
-std::optional<Page> Server::Sockets::page(std::string_view path) const {
+std::optional<Page> Server::Sockets::page(std::string_view path, const Principal* who) const {
   if (path == "/metrics")
-    return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters)};
+    return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters, who)};
   if (path == "/v1/openapi.json") return Page{"application/json", openapi_json()};
   if (path == "/healthz") return Page{.type = "text/plain", .content = "alive\n", .open_to_all = true};
   if (path == "/readyz")
@@ -151,13 +175,17 @@ std::optional<Page> Server::Sockets::page(std::string_view path) const {
 
 void Server::Sockets::take_signals() {
   while (const int number = signals_->next()) {
-    if (number != SIGHUP) {
-      begin_stop();
-    } else if (auto read = read_secrets(); !read) {
-      options_.coordinator.on_note("SIGHUP: the tokens and certificates stay as they were: " +
-                                   read.error().message);
-    }
+    number == SIGHUP ? reload() : begin_stop();
   }
+}
+
+void Server::Sockets::reload() {
+  const auto note = [&](const std::string& text) { options_.coordinator.on_note("SIGHUP: " + text); };
+  if (auto read = read_secrets(); !read)
+    note("the tokens and certificates stay as they were: " + read.error().message);
+  if (!audit_) return;
+  if (auto opened = audit_->reopen(); !opened)
+    note("the audit goes on in the old file: " + opened.error().message);
 }
 
 Status Server::Sockets::run() {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "engine/options.h"
+#include "server/limits.h"
 #include "server/supervisor.h"
 #include "server/tls.h"
 
@@ -21,16 +22,12 @@ struct Address {
   std::uint16_t port = 0;  // 0: any that is free
 };
 
-struct ServerLimits {
-  std::size_t connections_max = 16'000;
-  Duration stuck_max = seconds(30);  // a command half sent, or a reply half read, for this long
-};
-
 struct ServerOptions {
   std::string directory;
   CoordinatorOptions coordinator;
   std::string tokens;           // file, see access.h; empty: everyone who can connect may do everything
   std::optional<TlsFiles> tls;  // for both protocols
+  std::string audit;            // file of what operators did, see audit.h; empty: nobody wants to know
   ServerLimits limits;
   Address listen;  // for the Redis protocol
   std::optional<Address> http;
@@ -51,7 +48,8 @@ class Server {
   // Serves until SIGINT or SIGTERM, or until stop(); a second signal ends the process at once.
   Status run();
   void stop();  // from any thread
-  // Tokens and certificates are read again on SIGHUP; what cannot be read leaves the old ones in place.
+  // Tokens and certificates are read again on SIGHUP, and the audit file goes on in a new one if it was
+  // renamed; what cannot be read leaves the old ones in place.
 
  private:
   class Sockets;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/query.h"
+#include "core/usage.h"
 #include "core/worker/roster.h"
 #include "server/desk.h"
 #include "server/figures.h"
@@ -56,6 +57,7 @@ class StatsOperation final : public Operation {
   void look(engine::Engine& engine) override {
     all_ = core::tally(engine.state());
     own_ = core::tally(engine.state(), ns_);
+    payload_bytes_ = core::usage_of(engine.state(), ns_).payload_bytes;
     lsn_ = engine.state().last;
   }
   void write(ReplyWriter& reply) override {
@@ -67,9 +69,10 @@ class StatsOperation final : public Operation {
     reply.map(1 + core::kTaskStates);
     write_counts(reply, all_);
     reply.name("namespace");
-    reply.map(2 + core::kTaskStates);
+    reply.map(3 + core::kTaskStates);
     reply.member("name", ns_);
     write_counts(reply, own_);
+    reply.member("payload_bytes", payload_bytes_);
   }
 
  private:
@@ -77,6 +80,7 @@ class StatsOperation final : public Operation {
   Figures figures_;
   core::Tally all_;
   core::Tally own_;
+  std::uint64_t payload_bytes_ = 0;
   core::Lsn lsn_ = 0;
 };
 

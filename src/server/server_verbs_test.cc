@@ -24,6 +24,7 @@ TEST(Stats, CountTasksInAllAndInTheNamespace) {
   EXPECT_EQ(member(stats.substr(here), "queues"), "1");
   EXPECT_EQ(member(stats.substr(here), "waiting"), "1");
   EXPECT_EQ(member(stats.substr(here), "leased"), "0");
+  EXPECT_EQ(member(stats.substr(here), "payload_bytes"), "1");
 }
 
 TEST(Stats, TellHowTheServerIsDoing) {

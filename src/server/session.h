@@ -3,6 +3,9 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "server/crowd.h"
 
 namespace baton::server {
 
@@ -22,11 +25,21 @@ class Session {
   // The other side has shown a certificate with this name.
   virtual void certified(std::string_view) {}
 
+  // From which address, and the place it takes among those from there.
+  void arrived(std::string from, Crowd::Place place) {
+    from_ = std::move(from);
+    place_ = std::move(place);
+  }
+
   std::string& output() { return output_; }
   const std::string& output() const { return output_; }
 
  protected:
   std::string output_;
+  std::string from_;
+
+ private:
+  Crowd::Place place_;
 };
 
 }  // namespace baton::server

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """A task's whole life through clients that others wrote: redis-cli, redis-benchmark, python3-redis and curl.
 
 usage: clients.py BATON                       those that are programs or speak Python
@@ -14,6 +14,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+
+import metrics
 
 BATON, *PROGRAM = sys.argv[1:]
 
@@ -145,7 +147,11 @@ def curl(server):
         return json.loads(run("curl", "-s", f"http://127.0.0.1:{server.http_port}/v1/{verb}", "-d", json.dumps(arguments)))
     life(call)
     said = run("curl", "-s", f"http://127.0.0.1:{server.http_port}/metrics")
-    expect('baton_tasks{namespace="default",queue="mail",state="completed"} 1' in said, said)
+    samples = metrics.check(said)
+    expect(samples["baton_tasks", 'namespace="default",queue="mail",state="completed"'] == 1, said)
+    expect(samples["baton_commands_total", 'verb="complete"'] == 1 and samples["baton_flush_seconds_count", None] > 0, said)
+    if shutil.which("promtool"):
+        run("promtool", "check", "metrics", input=said)
     watching = subprocess.Popen(["curl", "-sN", f"http://127.0.0.1:{server.http_port}/v1/events?queue=seen"],
                                 stdout=subprocess.PIPE, text=True)
     events = (line.split()[1] for line in watching.stdout if line.startswith("event: "))
@@ -157,6 +163,30 @@ def curl(server):
     watching.terminate()
     watching.wait(timeout=60)
     watching.stdout.close()
+
+
+def client_certificates(folder):
+    """One that counts, one that is out of date, none at all."""
+    # X4
+    key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    run("openssl", "req", "-x509", *key, "-subj", "/CN=ca", "-days", "2", "-keyout", folder + "/ca.key", "-out",
+        folder + "/ca.pem")
+    run("openssl", "req", *key, "-subj", "/CN=ci", "-keyout", folder + "/ci.key", "-out", folder + "/ci.csr")
+    for name, days in (("good", "1"), ("old", "-1")):
+        run("openssl", "x509", "-req", "-in", folder + "/ci.csr", "-CA", folder + "/ca.pem", "-CAkey",
+            folder + "/ca.key", "-days", days, "-out", f"{folder}/{name}.pem")
+    with Server("--tls-certificate", folder + "/cert.pem", "--tls-key", folder + "/key.pem", "--tls-client-ca",
+                folder + "/ca.pem", "--stuck-max", "2s") as server:
+        def pings(*certificate):
+            done = subprocess.run(["redis-cli", "-p", str(server.port), "--tls", "--cacert", folder + "/cert.pem",
+                                   *certificate, "PING"], capture_output=True, text=True, timeout=60)
+            return "PONG" in done.stdout
+        expect(pings("--cert", folder + "/good.pem", "--key", folder + "/ci.key"), "a certificate that counts")
+        expect(not pings("--cert", folder + "/old.pem", "--key", folder + "/ci.key"), "a certificate out of date")
+        expect(not pings(), "no certificate")
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as line:
+            line.sendall(b"\x16\x03\x01")
+            expect(line.recv(1) == b"", "half a handshake, waited for without end")
 
 
 def tokens_and_tls():
@@ -181,8 +211,11 @@ def tokens_and_tls():
             ask = ["curl", "-s", "--cacert", folder + "/cert.pem", url, "-d", body]
             expect("NOAUTH" in run(*ask), "no token over HTTP")
             expect("task" in run(*ask, "-H", "Authorization: Bearer " + token), "a token over HTTP")
+            wrong = {**os.environ, "REDISCLI_AUTH": token[:-1]}
+            expect("NOAUTH" in run(*cli, "SUBMIT", "q", "x", env=wrong), "a wrong token")
             plain = subprocess.run(["redis-cli", "-p", str(server.port), "PING"], capture_output=True, text=True, timeout=60)
             expect("PONG" not in plain.stdout, "an answer without TLS")
+        client_certificates(folder)
         refused = subprocess.run([BATON, "serve", "--data", folder + "/data", "--listen", "0.0.0.0:0"],
                                  capture_output=True, text=True, timeout=60)
         expect(refused.returncode == 1 and "can be reached from other machines" in refused.stderr, refused.stderr)

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "core/limits.h"
+#include "core/usage.h"
 #include "tests/model/reference_model.h"
 
 namespace baton::model {
@@ -144,6 +145,16 @@ std::optional<std::string> ReferenceModel::compare_queues(const State& state) co
     return std::pair(queue->ns, queue->name) == tally.first;
   };
   if (!std::ranges::equal(state.queues_by_name, tallies, has_name)) return "the order of the queues is wrong";
+
+  std::map<std::string, std::array<std::uint64_t, 3>> spaces;  // queues, tasks, bytes of payload
+  for (const auto& [name, tally] : tallies) ++spaces[name.first][0];
+  for (const auto& [lsn, task] : tasks_) ++spaces[task.ns][1], spaces[task.ns][2] += task.payload.length;
+  if (state.namespaces.used() != spaces.size()) return "the number of namespaces is wrong";
+  for (const auto& [name, wanted] : spaces) {
+    const Namespace& space = usage_of(state, name);
+    if (wanted != std::array{space.queues, space.tasks, space.payload_bytes})
+      return "what namespace " + name + " holds is counted wrong";
+  }
 
   std::size_t lanes = 0;
   for (const auto& [name, tally] : tallies) {

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/mutant.h"
 #include "core/names.h"
+#include "core/usage.h"
 
 namespace baton::core {
 namespace {
@@ -73,17 +74,42 @@ std::optional<Reject> refuse(const SubmitTask& request, const Rules& rules) {
   return {};
 }
 
-// Room for one more task in this queue and lane.
-std::optional<Reject> refuse_growth(const State& state, std::string_view ns, std::string_view queue,
-                                    std::string_view capabilities, std::uint8_t priority,
-                                    const Rules& rules) {
+// A task that is to be added.
+struct Growth {
+  std::string_view ns;
+  std::string_view queue;
+  std::string_view capabilities;
+  std::uint8_t priority;
+  std::size_t payload_bytes;
+};
+
+bool has_all_queues(const Namespace& held, const NamespaceLimits& limits) {
+  return limits.queues_max != 0 && held.queues >= limits.queues_max;
+}
+
+std::optional<Reject> refuse_growth(const State& state, const Growth& growth, bool is_new_queue,
+                                    const NamespaceLimits& limits) {
+  if (limits == NamespaceLimits{}) return {};
+  const Namespace& held = usage_of(state, growth.ns);
+  if (limits.tasks_max != 0 && held.tasks >= limits.tasks_max)
+    return Reject{Errc::exhausted, "the namespace holds as many tasks as it may"};
+  if (is_new_queue && has_all_queues(held, limits))
+    return Reject{Errc::exhausted, "the namespace has as many queues as it may"};
+  if (limits.payload_bytes_max != 0 && held.payload_bytes + growth.payload_bytes > limits.payload_bytes_max)
+    return Reject{Errc::exhausted, "the namespace holds as many bytes of payload as it may"};
+  return {};
+}
+
+// Room for one more task in this namespace, queue and lane.
+std::optional<Reject> refuse_growth(const State& state, const Growth& growth, const Rules& rules) {
   if (!rules.admit_submissions) {
     return Reject{Errc::exhausted, "the disk is nearly full: submissions wait until there is space again"};
   }
   if (state.tasks.used() >= rules.tasks_max) {
     return Reject{Errc::exhausted, "the coordinator holds as many tasks as it may"};
   }
-  const Slot slot = state.queue_names.find(ScopedName(ns, queue));
+  const Slot slot = state.queue_names.find(ScopedName(growth.ns, growth.queue));
+  if (auto full = refuse_growth(state, growth, slot == 0, rules.each_namespace)) return full;
   if (slot == 0) {
     if (state.queues.used() < kQueuesMax) return {};
     return Reject{Errc::exhausted, "there are as many queues as there may be"};
@@ -91,7 +117,8 @@ std::optional<Reject> refuse_growth(const State& state, std::string_view ns, std
   const Queue& known = state.queues[slot];
   if (known.lanes.size() < kLanesPerQueueMax) return {};
   const bool fits = std::ranges::any_of(known.lanes, [&](Slot lane) {
-    return state.lanes[lane].priority == priority && state.lanes[lane].capabilities == capabilities;
+    return state.lanes[lane].priority == growth.priority &&
+           state.lanes[lane].capabilities == growth.capabilities;
   });
   if (fits) return {};
   return Reject{Errc::exhausted, "the queue has as many capability sets as it may"};
@@ -118,9 +145,9 @@ Decision decide(const State& state, const SubmitTask& request, const Moment& at)
       return answer_from_key(state, known, content);
   }
   const std::string_view capabilities = request.requires_capabilities.joined();
-  if (auto full = refuse_growth(state, request.ns, request.queue, capabilities, request.priority, at.rules)) {
-    return *full;
-  }
+  const Growth growth{request.ns, request.queue, capabilities, request.priority,
+                      request.payload.bytes().size()};
+  if (auto full = refuse_growth(state, growth, at.rules)) return *full;
   return Append{TaskCreated{.ns = request.ns,
                             .queue = request.queue,
                             .capabilities = capabilities,
@@ -180,8 +207,8 @@ Decision decide(const State& state, const RequeueTask& request, const Moment& at
   }
   const Lane& lane = state.lanes[old.lane];
   const Queue& queue = state.queues[lane.queue];
-  if (auto full = refuse_growth(state, queue.ns, queue.name, lane.capabilities, lane.priority, at.rules))
-    return *full;
+  const Growth growth{queue.ns, queue.name, lane.capabilities, lane.priority, old.payload.length};
+  if (auto full = refuse_growth(state, growth, at.rules)) return *full;
 
   const TaskOptions usual;
   const TaskOptions& options = old.options == 0 ? usual : state.options[old.options];
@@ -200,12 +227,15 @@ Decision decide(const State& state, const RequeueTask& request, const Moment& at
                 Submitted{.task = {at.epoch, at.lsn}}};
 }
 
-Decision decide(const State& state, const PauseQueue& request, const Moment&) {
+Decision decide(const State& state, const PauseQueue& request, const Moment& at) {
   if (auto bad = refuse_name(request.ns, request.queue)) return *bad;
   const Slot slot = find_queue(state, request.ns, request.queue);
   if (slot != 0 && state.queues[slot].paused) return Reply{Accepted{}};
   if (slot == 0 && state.queues.used() >= kQueuesMax) {
     return Reject{Errc::exhausted, "there are as many queues as there may be"};
+  }
+  if (slot == 0 && has_all_queues(usage_of(state, request.ns), at.rules.each_namespace)) {
+    return Reject{Errc::exhausted, "the namespace has as many queues as it may"};
   }
   return Append{QueuePaused{.ns = request.ns, .queue = request.queue}, Accepted{}};
 }

@@ -1,0 +1,167 @@
+#include "server/audit.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/sha.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "wire/text.h"
+
+namespace baton::server {
+namespace {
+
+std::string hash_of(std::string_view line) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> hash;
+  SHA256(reinterpret_cast<const unsigned char*>(line.data()), line.size(), hash.data());
+  std::string text;
+  for (const unsigned char byte : hash) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
+  return text;
+}
+
+void put_member(std::string& out, std::string_view name, std::string_view value) {
+  fmt::format_to(std::back_inserter(out), ",\"{}\":", name);
+  wire::put_json_string(out, value);
+}
+
+struct Line {
+  std::uint64_t number;
+  std::string_view before;
+};
+
+constexpr std::string_view kBegins = "{\"number\":";
+constexpr std::string_view kBefore = ",\"before\":\"";
+constexpr std::size_t kHashLetters = 64;
+
+// Nothing if it is not whole.
+std::optional<Line> parse(std::string_view line) {
+  const std::size_t tail = kBefore.size() + kHashLetters + 2;
+  if (!line.starts_with(kBegins) || !line.ends_with("\"}") || line.size() < kBegins.size() + tail) return {};
+  Line read{0, line.substr(line.size() - kHashLetters - 2, kHashLetters)};
+  if (line.substr(line.size() - tail, kBefore.size()) != kBefore) return {};
+  const auto [end, error] =
+      std::from_chars(line.data() + kBegins.size(), line.data() + line.size(), read.number);
+  if (error != std::errc{} || *end != ',') return {};
+  return read;
+}
+
+// Walks over the lines; tells the first complaint.
+class History {
+ public:
+  std::optional<std::string> add(std::string_view line) {
+    const auto read = parse(line);
+    std::optional<std::string> complaint;
+    // A line that a crash cut short follows from nothing, but takes a number.
+    if (read && lines_ > 0 && read->number != number_ + 1)
+      complaint = fmt::format("behind line {} comes line {}", number_, read->number);
+    else if (read && lines_ > 0 && read->before != hash_)
+      complaint = fmt::format("line {} is not what it was when line {} was written", number_, read->number);
+    number_ = read ? read->number : number_ + 1;
+    hash_ = hash_of(line);
+    ++lines_;
+    return complaint;
+  }
+  std::size_t lines() const { return lines_; }
+  std::uint64_t number() const { return number_; }
+  const std::string& hash() const { return hash_; }
+
+ private:
+  std::size_t lines_ = 0;
+  std::uint64_t number_ = 0;
+  std::string hash_;
+};
+
+std::optional<std::string> walk(std::string_view text, History& history) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (auto complaint = history.add(text.substr(0, end))) return complaint;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Audit>> Audit::open(std::string path) {
+  std::unique_ptr<Audit> audit(new Audit(std::move(path)));
+  std::ifstream in(audit->path_, std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  History history;
+  if (auto complaint = walk(text, history))
+    return failure(Errc::corrupt, fmt::format("{}: {}", audit->path_, *complaint));
+  if (history.lines() > 0) {
+    audit->number_ = history.number();
+    audit->last_hash_ = history.hash();
+  }
+  if (auto opened = audit->open_file(); !opened) return std::unexpected(opened.error());
+  const bool cut_short = !text.empty() && text.back() != '\n';
+  if (cut_short && ::write(audit->file_.number(), "\n", 1) != 1)
+    return failure(Errc::io_failed, fmt::format("{}: {}", audit->path_, std::strerror(errno)));
+  return audit;
+}
+
+Status Audit::open_file() {
+  Descriptor opened(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  if (!opened.is_open()) return failure(Errc::io_failed, fmt::format("{}: {}", path_, std::strerror(errno)));
+  file_ = std::move(opened);
+  return {};
+}
+
+Status Audit::reopen() { return open_file(); }
+
+Status Audit::append(std::string members, Instant now) {
+  std::string line =
+      fmt::format("{}{},\"time\":{}{}{}{}\"}}", kBegins, number_ + 1, now.ms, members, kBefore, last_hash_);
+  const std::string hash = hash_of(line);
+  line += '\n';
+  const auto failed = [&] {
+    return failure(Errc::io_failed,
+                   fmt::format("the audit file cannot be written: {}: {}", path_, std::strerror(errno)));
+  };
+  const off_t end = ::lseek(file_.number(), 0, SEEK_END);
+  const ssize_t written = ::write(file_.number(), line.data(), line.size());
+  if (written != static_cast<ssize_t>(line.size())) {
+    const auto refused = failed();
+    // Half a line would spoil the next one.
+    if (written > 0 && ::ftruncate(file_.number(), end) != 0) file_ = {};
+    return refused;
+  }
+  ++number_;
+  last_hash_ = hash;
+  if (::fdatasync(file_.number()) != 0) return failed();
+  return {};
+}
+
+Result<std::uint64_t> Audit::began(const AuditedAction& action, Instant now) {
+  std::string members;
+  put_member(members, "who", action.who);
+  put_member(members, "from", action.from);
+  put_member(members, "what", action.what);
+  for (const auto& [name, value] : action.arguments) put_member(members, name, value);
+  put_member(members, "namespace", action.ns);
+  if (auto written = append(std::move(members), now); !written) return std::unexpected(written.error());
+  return number_;
+}
+
+Status Audit::ended(std::uint64_t number, std::string_view outcome, std::uint64_t lsn, Instant now) {
+  std::string members = fmt::format(",\"ends\":{}", number);
+  put_member(members, "outcome", outcome);
+  fmt::format_to(std::back_inserter(members), ",\"lsn\":{}", lsn);
+  return append(std::move(members), now);
+}
+
+Result<std::size_t> check_audit(std::string_view text) {
+  History history;
+  if (auto complaint = walk(text, history)) return failure(Errc::corrupt, *complaint);
+  return history.lines();
+}
+
+}  // namespace baton::server

@@ -1,0 +1,81 @@
+#include "server/submission_gate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/figures.h"
+
+namespace baton::server {
+namespace {
+
+constexpr Duration kMemoryRetry = seconds(1);
+constexpr std::size_t kBesidesBytes = 128;  // of an entry, about
+
+}  // namespace
+
+std::optional<Error> SubmissionGate::refuse(const core::Request& request, const core::State& state,
+                                            Instant now) {
+  if (const auto* submit = std::get_if<core::SubmitTask>(&request)) {
+    if (!has_memory(state))
+      return Error{Errc::exhausted, "the server uses as much memory as it may", kMemoryRetry};
+    return refuse_bytes(submit->ns, submit->payload.bytes().size(), true, now);
+  }
+  if (std::holds_alternative<core::RequeueTask>(request) && !has_memory(state))
+    return Error{Errc::exhausted, "the server uses as much memory as it may", kMemoryRetry};
+  if (const auto* complete = std::get_if<core::CompleteTask>(&request))
+    return refuse_bytes(complete->ns, complete->result.bytes().size(), false, now);
+  return {};
+}
+
+// Memory that tasks once took is theirs for good, and the next ones use it again. So the limit stops growth:
+// a task that finds room in what is there is let in.
+bool SubmissionGate::has_memory(const core::State& state) const {
+  if (limits_.memory_bytes_max == 0 || memory_bytes_ <= limits_.memory_bytes_max) return true;
+  const std::uint32_t taken = state.tasks.end() - 1;
+  return taken - state.tasks.used() > taken / 20;
+}
+
+void SubmissionGate::look(Instant now) {
+  if (limits_.memory_bytes_max == 0 || now - looked_ < seconds(1)) return;
+  looked_ = now;
+  memory_bytes_ = resident_bytes();
+}
+
+void SubmissionGate::fill(Bucket& bucket, Instant now) const {
+  const auto rate = static_cast<double>(limits_.namespace_bytes_per_second_max);
+  const double more = rate * static_cast<double>((now - bucket.filled).ms) / 1000;
+  bucket.bytes = std::min(bucket.bytes + more, static_cast<double>(limits_.namespace_bytes_burst));
+  bucket.filled = now;
+}
+
+SubmissionGate::Bucket& SubmissionGate::bucket_of(const std::string& ns, Instant now) {
+  const auto known = buckets_.find(ns);
+  if (known != buckets_.end()) {
+    fill(known->second, now);
+    return known->second;
+  }
+  if (buckets_.size() == kBucketsMax) {
+    // One that is full again is as good as new.
+    for (auto& [name, bucket] : buckets_) fill(bucket, now);
+    std::erase_if(buckets_, [&](const auto& one) {
+      return one.second.bytes >= static_cast<double>(limits_.namespace_bytes_burst);
+    });
+    if (buckets_.size() == kBucketsMax) buckets_.erase(buckets_.begin());
+  }
+  return buckets_[ns] = {.bytes = static_cast<double>(limits_.namespace_bytes_burst), .filled = now};
+}
+
+std::optional<Error> SubmissionGate::refuse_bytes(const std::string& ns, std::size_t bytes, bool may_refuse,
+                                                  Instant now) {
+  if (limits_.namespace_bytes_per_second_max == 0) return {};
+  Bucket& bucket = bucket_of(ns, now);
+  if (may_refuse && bucket.bytes <= 0) {
+    const double wait = -bucket.bytes * 1000 / static_cast<double>(limits_.namespace_bytes_per_second_max);
+    return Error{Errc::exhausted, "the namespace writes faster than it may",
+                 milliseconds(static_cast<std::int64_t>(std::ceil(wait)) + 1)};
+  }
+  bucket.bytes -= static_cast<double>(bytes + kBesidesBytes);
+  return {};
+}
+
+}  // namespace baton::server

@@ -1,0 +1,169 @@
+#include "server/submission_gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/testing.h"
+#include "server/http_session.h"
+#include "tests/backstage.h"
+
+namespace baton::server {
+namespace {
+
+using core::kStart;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr ServerLimits kSlow{.namespace_bytes_per_second_max = 1000, .namespace_bytes_burst = 2000};
+
+core::SubmitTask task_of(std::size_t bytes, std::string ns = "n") {
+  return {.ns = std::move(ns), .queue = "q", .payload = core::Blob(std::string(bytes, 'x'))};
+}
+
+// X5
+TEST(SubmissionGate, LetsANamespaceWriteAsFastAsItMay) {
+  const core::State state;
+  SubmissionGate gate(kSlow);
+  EXPECT_FALSE(gate.refuse(task_of(2000 - 128), state, kStart)) << "the burst";
+  const auto refusal = gate.refuse(task_of(1), state, kStart);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code, Errc::exhausted);
+  const Instant then = kStart + refusal->retry_after;
+  EXPECT_TRUE(gate.refuse(task_of(1), state, core::just_before(then)));
+  EXPECT_FALSE(gate.refuse(task_of(1000 - 128), state, then)) << "it said when to come again";
+  EXPECT_TRUE(gate.refuse(task_of(1), state, then + milliseconds(900)));
+  EXPECT_FALSE(gate.refuse(task_of(1), state, then + seconds(1)));
+}
+
+TEST(SubmissionGate, ChargesEachNamespaceForItself) {
+  const core::State state;
+  SubmissionGate gate(kSlow);
+  EXPECT_FALSE(gate.refuse(task_of(5000), state, kStart)) << "larger than the burst, and let in once";
+  EXPECT_TRUE(gate.refuse(task_of(0), state, kStart));
+  EXPECT_FALSE(gate.refuse(task_of(0, "other"), state, kStart));
+}
+
+// X5: completions before submissions.
+TEST(SubmissionGate, LetsEverythingElsePassAndChargesResults) {
+  const core::State state;
+  SubmissionGate gate(kSlow);
+  for (int times = 0; times < 3; ++times)
+    EXPECT_FALSE(gate.refuse(core::CompleteTask{.ns = "n", .result = core::Blob(std::string(5000, 'x'))},
+                             state, kStart));
+  EXPECT_FALSE(gate.refuse(core::LeaseTask{.ns = "n"}, state, kStart));
+  EXPECT_TRUE(gate.refuse(task_of(0), state, kStart));
+}
+
+// X3
+TEST(SubmissionGate, KeepsNoMoreNamespacesInMindThanItMay) {
+  const core::State state;
+  SubmissionGate gate(kSlow);
+  for (std::size_t i = 0; i <= SubmissionGate::kBucketsMax; ++i)
+    EXPECT_FALSE(gate.refuse(task_of(0, std::to_string(i)), state, kStart));
+}
+
+// X5
+TEST(SubmissionGate, RefusesGrowthOverTheMemoryLimitUntilTasksHaveGone) {
+  core::Authority authority;
+  authority.submit(core::a_task(), kStart);
+  const core::TaskId second = authority.submit(core::a_task(), kStart);
+  SubmissionGate gate({.memory_bytes_max = 1});
+  EXPECT_FALSE(gate.refuse(task_of(1), authority.state(), kStart)) << "it has not looked yet";
+  gate.look(kStart);
+  const auto refusal = gate.refuse(task_of(1), authority.state(), kStart);
+  ASSERT_TRUE(refusal);
+  EXPECT_GT(refusal->retry_after, Duration{});
+  EXPECT_TRUE(gate.refuse(core::RequeueTask{.ns = "n", .task = second}, authority.state(), kStart));
+  EXPECT_FALSE(gate.refuse(core::CompleteTask{.ns = "n"}, authority.state(), kStart));
+  authority.ask(core::cancel(second), kStart);
+  authority.ask(core::PurgeQueue{.ns = "n", .queue = "q"}, kStart);
+  EXPECT_FALSE(gate.refuse(task_of(1), authority.state(), kStart))
+      << "there is room for one in what is there";
+}
+
+// X5
+TEST(SubmissionGate, TellsClientsWhenToComeAgain) {
+  Backstage stage({}, {.namespace_bytes_per_second_max = 1000, .namespace_bytes_burst = 1000});
+  Client client(stage);
+  const std::string task = member(client.ask({"SUBMIT", "q", std::string(2000, 'x')}), "task");
+  EXPECT_THAT(
+      client.ask({"SUBMIT", "q", "y"}),
+      testing::ContainsRegex("^-EXHAUSTED the namespace writes faster than it may; retry_after_ms=[1-9]"));
+  EXPECT_THAT(client.ask({"SUBMITMANY", "q", "2", "y", "z"}), StartsWith("*2 -EXHAUSTED "));
+  const Pages no_pages = [](std::string_view, const Principal*) { return std::optional<Page>(); };
+  HttpSession browser(stage.desk(), stage.access, {}, no_pages, [] {});
+  browser.receive(
+      "POST /v1/submit HTTP/1.1\r\nContent-Length: 27\r\n\r\n{\"queue\":\"q\",\"payload\":\"x\"}");
+  EXPECT_THAT(browser.output(), StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(browser.output(), HasSubstr("Retry-After: 2\r\n"));
+  EXPECT_THAT(browser.output(), HasSubstr("\"retry_after_ms\":1"));
+  const std::string leased = client.ask({"LEASE", "w", "q"});
+  EXPECT_EQ(member(client.ask({"COMPLETE", task, member(leased, "lease")}), "status"), "COMMITTED");
+}
+
+// X5
+TEST(Limits, OfANamespaceAreToldWithAHint) {
+  CoordinatorOptions options;
+  options.engine.rules.each_namespace.tasks_max = 1;
+  Backstage stage(options);
+  Client client(stage);
+  client.ask({"SUBMIT", "q", "x"});
+  EXPECT_EQ(client.ask({"SUBMIT", "q", "x"}),
+            "-EXHAUSTED the namespace holds as many tasks as it may; retry_after_ms=1000 ");
+  client.ask({"USE", "other"});
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
+}
+
+// X3
+TEST(Limits, HoldForCommandsUnderWayOnAConnection) {
+  Backstage stage({}, {.under_way_max = 2});
+  Client client(stage);
+  client.send({"SUBMIT", "q", "x"});
+  EXPECT_TRUE(client.session.wants_more());
+  client.send({"SUBMIT", "q", "x"});
+  EXPECT_FALSE(client.session.wants_more());
+  client.hear();
+  EXPECT_TRUE(client.session.wants_more());
+}
+
+// X3
+TEST(Limits, HoldForRepliesNotYetRead) {
+  Backstage stage({}, {.output_bytes_max = 14});
+  Client client(stage);
+  client.send({"PING"});
+  EXPECT_TRUE(client.session.wants_more());
+  client.send({"PING"});
+  EXPECT_FALSE(client.session.wants_more());
+}
+
+// X3
+TEST(Limits, HoldForTheConnectionsOfAPrincipal) {
+  const NewToken ci = make_token();
+  Backstage stage({}, {.connections_per_principal_max = 2});
+  stage.access = Access::read("ci " + ci.hash + " default=submit").value();
+  Client first(stage);
+  Client third(stage);
+  {
+    Client second(stage);
+    EXPECT_EQ(first.ask({"AUTH", ci.token}), "+OK ");
+    EXPECT_EQ(first.ask({"AUTH", ci.token}), "+OK ") << "the same once more is not another";
+    EXPECT_EQ(second.ask({"AUTH", ci.token}), "+OK ");
+    EXPECT_THAT(third.ask({"AUTH", ci.token}), StartsWith("-EXHAUSTED 'ci' has too many connections"));
+    EXPECT_THAT(third.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH "));
+  }
+  EXPECT_EQ(third.ask({"AUTH", ci.token}), "+OK ");
+}
+
+TEST(Crowd, CountsWhoIsThere) {
+  Crowd crowd;
+  auto first = crowd.enter("a", 1);
+  EXPECT_TRUE(first);
+  EXPECT_FALSE(crowd.enter("a", 1));
+  EXPECT_TRUE(crowd.enter("b", 1));
+  first.reset();
+  EXPECT_TRUE(crowd.enter("a", 1));
+  EXPECT_FALSE(crowd.enter("a", 0));
+}
+
+}  // namespace
+}  // namespace baton::server
