@@ -84,7 +84,7 @@ class SlowSpeakers {
 double wait_for_calm(const Peer& peer) {
   const auto begin = std::chrono::steady_clock::now();
   const Load one{.connections = 1, .depth = 1, .life = {Step::submit}, .seconds = 0.1};
-  for (double p50_us = 0; p50_us == 0 || p50_us > 20'000;) p50_us = run_load(scene.peer, one).p50_us;
+  for (double p50_us = 0; p50_us == 0 || p50_us > 20'000;) p50_us = run_load(peer, one).p50_us;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

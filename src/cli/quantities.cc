@@ -91,6 +91,10 @@ Result<std::uint64_t> read_size(std::string_view text, std::uint64_t min, std::u
   return *size;
 }
 
+std::string counted(std::uint64_t number, std::string_view what) {
+  return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
+}
+
 std::string time_text(Duration duration) {
   std::string text;
   auto left = static_cast<std::uint64_t>(std::max<std::int64_t>(duration.ms, 0));

@@ -20,7 +20,8 @@ Result<Duration> read_time(std::string_view text, Duration min = {},
 Result<std::uint64_t> read_size(std::string_view text, std::uint64_t min = 0,
                                 std::uint64_t max = UINT64_MAX);  // 4096, 256KiB, 64MiB
 
-std::string time_text(Duration duration);   // exactly, as it would be written: 1h30m
+std::string counted(std::uint64_t number, std::string_view what);  // 1 task, 2 tasks
+std::string time_text(Duration duration);                          // exactly, as it would be written: 1h30m
 std::string rough_text(Duration duration);  // two units at most: 850ms, 12s, 3m05s, 2h10m, 4d03h
 std::string milliseconds_text(std::uint64_t microseconds);  // 0.42ms
 std::string size_text(std::uint64_t bytes);                 // 64MiB, 1.5GiB, 812B

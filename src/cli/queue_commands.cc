@@ -8,6 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
+#include "cli/quantities.h"
 #include "cli/table.h"
 
 namespace baton::cli {
@@ -91,7 +92,7 @@ int queue_purge(client::Client& client, const QueueCommandOptions& options) {
     if (options.json)
       fmt::print("{}\n", JsonObject().text("queue", queue).number("purged", total).whole());
     else
-      fmt::print("{}: {} finished tasks are forgotten\n", queue, total);
+      fmt::print("{}: forgot {}\n", queue, counted(total, "finished task"));
     return {};
   });
 }

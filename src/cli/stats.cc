@@ -67,8 +67,9 @@ JsonObject json_of(const client::WorkerView& view) {
 }
 
 std::string text_of(const client::TaskCounts& counts) {
-  return fmt::format("{} waiting, {} leased, {} completed, {} failed, {} dead, in {} queues", counts.waiting,
-                     counts.leased, counts.completed, counts.failed, counts.dead, counts.queues);
+  return fmt::format("{} waiting, {} leased, {} completed, {} failed, {} dead, in {}", counts.waiting,
+                     counts.leased, counts.completed, counts.failed, counts.dead,
+                     counted(counts.queues, "queue"));
 }
 
 void print(const client::Stats& stats) {
@@ -81,7 +82,7 @@ void print(const client::Stats& stats) {
   line("connections",
        fmt::format("{} Redis protocol, {} HTTP", stats.connections_resp, stats.connections_http));
   line("commands", fmt::format("{}, {} refused", stats.commands, stats.refusals));
-  line("workers", fmt::format("{}, {} leases", stats.workers, stats.leases));
+  line("workers", fmt::format("{}, {}", stats.workers, counted(stats.leases, "lease")));
   line("tasks", text_of(stats.tasks));
   line("in " + printable(stats.ns, 20), text_of(stats.in_namespace));
   line("log", fmt::format("entry {}, {} not yet on disk", stats.lsn, stats.durable_lag));

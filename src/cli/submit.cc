@@ -15,6 +15,7 @@
 #include "cli/in_order.h"
 #include "cli/line_reader.h"
 #include "cli/progress.h"
+#include "cli/quantities.h"
 #include "cli/sender.h"
 #include "cli/submission_json.h"
 #include "cli/task_ends.h"
@@ -104,9 +105,9 @@ int submit_one(client::Client& client, const SubmitOptions& options) {
 
 void print_counts(const Tally& tally, std::int64_t took_ms) {
   std::string more;
-  if (tally.existed() > 0) more += fmt::format(", {} of them were there already", tally.existed());
-  if (tally.refused() > 0) more += fmt::format(", {} were refused", tally.refused());
-  fmt::print(stderr, "{} tasks submitted in {:.1f} s{}\n", tally.accepted(),
+  if (tally.existed() > 0) more += fmt::format(", {} of them known already", tally.existed());
+  if (tally.refused() > 0) more += fmt::format(", {} refused", tally.refused());
+  fmt::print(stderr, "{} submitted in {:.1f} s{}\n", counted(tally.accepted(), "task"),
              static_cast<double>(took_ms) / 1000, more);
 }
 

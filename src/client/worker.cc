@@ -100,8 +100,11 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
     if (options_.trouble) options_.trouble(error);
   }
   Lease order(std::size_t count, Duration wait) const;
+  // Tasks to ask for: one for each idle slot, and none beyond tasks_max.
   std::size_t wanted() const {
-    return options_.tasks_max == 0 ? idle_ : std::min<std::size_t>(idle_, options_.tasks_max - given_);
+    if (options_.tasks_max == 0) return idle_;
+    const std::uint64_t spoken_for = given_ + taken_.size();
+    return std::min<std::size_t>(idle_, options_.tasks_max - std::min(spoken_for, options_.tasks_max));
   }
 
   Client& client_;
@@ -169,7 +172,7 @@ Lease Worker::Shift::order(std::size_t count, Duration wait) const {
 void Worker::Shift::fetch() {
   Lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return drains_ || idle_ > 0; });
+    changed_.wait(lock, [&] { return drains_ || wanted() > 0; });
     if (drains_) return;
     const std::size_t count = wanted();
     lock.unlock();

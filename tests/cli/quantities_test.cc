@@ -53,6 +53,12 @@ TEST(Sizes, AreReadWithAndWithoutAUnit) {
   EXPECT_EQ(size_text(0), "0B");
 }
 
+TEST(Numbers, GoBeforeWhatTheyCount) {
+  EXPECT_EQ(counted(0, "task"), "0 tasks");
+  EXPECT_EQ(counted(1, "task"), "1 task");
+  EXPECT_EQ(counted(2, "task"), "2 tasks");
+}
+
 TEST(Numbers, AreWholeAndInRange) {
   EXPECT_EQ(*read_number("18446744073709551615"), UINT64_MAX);
   EXPECT_EQ(complaint(read_number("18446744073709551616")),

@@ -54,7 +54,7 @@ TEST(ServeSettings, OnTheCommandLineOverrideTheEnvironmentAndThatTheFile) {
   const Said large = at.baton({"submit", "q", "more than ten bytes"});
   EXPECT_TRUE(begins(large.errors, "baton: TOO_LARGE: ")) << large.errors;
   const Said four = at.shell("seq 4 | baton submit q --lines");
-  EXPECT_TRUE(contains(four.errors, " s, 1 were refused")) << four.errors;
+  EXPECT_TRUE(contains(four.errors, " s, 1 refused")) << four.errors;
   at.baton({"work", "q", "--drain", "--", "true"});
   EXPECT_TRUE(contains(at.baton({"queue", "list", "--json"}).output, R"("completed":3)"));
 }

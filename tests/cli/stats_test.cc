@@ -12,7 +12,7 @@ TEST(StatsCommand, TellsHowTheCoordinatorIsDoing) {
   const Said said = at.baton({"stats"});
   EXPECT_EQ(said.exit_code, 0) << said.errors;
   EXPECT_TRUE(contains(said.output,
-                       "\ntasks         2 waiting, 0 leased, 1 completed, 0 failed, 0 dead, in 1 queues\n"))
+                       "\ntasks         2 waiting, 0 leased, 1 completed, 0 failed, 0 dead, in 1 queue\n"))
       << said.output;
   EXPECT_TRUE(contains(said.output, "\nin default    2 waiting, ")) << said.output;
   const Said json = at.baton({"stats", "--json"});

@@ -109,7 +109,7 @@ TEST(QueueCommands, PauseResumeAndPurge) {
   EXPECT_EQ(at.baton({"queue", "resume", "mail", "--json"}).output,
             "{\"queue\":\"mail\",\"paused\":false}\n");
   EXPECT_TRUE(begins(at.baton({"work", "mail", "--drain", "--", "cat"}).errors, "1 completed"));
-  EXPECT_EQ(at.baton({"queue", "purge", "mail"}).output, "mail: 1 finished tasks are forgotten\n");
+  EXPECT_EQ(at.baton({"queue", "purge", "mail"}).output, "mail: forgot 1 finished task\n");
   EXPECT_EQ(at.baton({"queue", "list", "--json"}).output, "");  // a queue is there while it has tasks
 }
 

@@ -78,6 +78,22 @@ TEST_P(Stream, WaitsBehindAMessageThatIsToBeTriedAgain) {
   EXPECT_EQ(work[1].failures, 0);
 }
 
+// S11: what is before it does not wait.
+TEST_P(Stream, IsHandedOutUpToAMessageThatIsToBeTriedAgain) {
+  Person a = person(1);
+  a.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1), in_stream(3, 1)});
+  const std::vector<Work> work = a.claim();
+  ASSERT_EQ(work.size(), 3u);
+  a.fail(work[1]);
+  a.release({work[0], work[2]});
+  const std::vector<Work> first = a.claim();
+  ASSERT_EQ(ids(first), messages({1}));
+  a.done(first);
+  EXPECT_TRUE(a.claim().empty());
+  let_time_pass(seconds(61));
+  EXPECT_EQ(ids(a.claim()), messages({2, 3}));
+}
+
 // S11: also when the one who held it is gone.
 TEST_P(Stream, WaitsForARetryEvenWhenItsLeaseEnds) {
   Person a = person(1), b = person(2);

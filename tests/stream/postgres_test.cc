@@ -1,6 +1,7 @@
 // What holds on PostgreSQL only: the schema, plain SQL, sessions that meet, and a server that goes away.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <latch>
 #include <thread>
 
@@ -317,6 +318,30 @@ TEST(Maintenance, ForgetsWhatIsPastItsTime) {
   EXPECT_EQ(ask(url, tidy), "deduplication 0, idle streams 0, kept messages 0, tombstones 0");
   age(url, days(31));
   EXPECT_EQ(ask(url, tidy), "deduplication 1, idle streams 1, kept messages 1, tombstones 0");
+}
+
+// X8: what docs/streams.md shows is run as it stands there, from top to bottom.
+TEST(Examples, InTheDocumentWork) {
+  const std::string url = migrated_database();
+  tell(url, "create table totals (amount integer)");
+  std::ifstream file(BATON_SOURCE_DIR "/docs/streams.md");
+  std::string line, example;
+  int examples = 0;
+  for (bool inside = false; std::getline(file, line);) {
+    if (inside && line == "```") {
+      auto connection = Connection::open(url, seconds(5));
+      const auto run = (*connection)->execute(example);
+      EXPECT_TRUE(run) << example << (run ? "" : run.error().message);
+      ++examples, inside = false, example.clear();
+    } else if (inside) {
+      example += line + "\n";
+    } else {
+      inside = line == "```sql";
+    }
+  }
+  EXPECT_GE(examples, 4);
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_outbox"), "1")
+      << "the first was published, the second stored";
 }
 
 // S15

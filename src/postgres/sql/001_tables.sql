@@ -190,14 +190,13 @@ create table wh_perspective_events (
 );
 
 create function wh_partition_of(stream uuid, partitions integer) returns integer
-language sql immutable strict parallel safe
-as $$
-  -- The hash is one number of 64 bits without a sign; here it is taken in two halves, for a bigint has one.
-  select mod(mod(high, partitions) * mod(4294967296, partitions::bigint) + low, partitions::bigint)::integer
-  from (select ('x' || substr(digits, 1, 8))::bit(32)::bigint as high,
-               ('x' || substr(digits, 9, 8))::bit(32)::bigint as low
-        from encode(substr(sha256(uuid_send(stream)), 1, 8), 'hex') as digits) as hash
-$$;
+language plpgsql immutable strict parallel safe as $$
+declare
+  hash constant bigint := ('x' || encode(substr(sha256(uuid_send(stream)), 1, 8), 'hex'))::bit(64)::bigint;
+begin
+  -- The hash has no sign, but a bigint has one; so it is taken in two halves.
+  return mod(mod((hash >> 32) & 4294967295, partitions) * mod(4294967296, partitions) + (hash & 4294967295), partitions);
+end $$;
 comment on function wh_partition_of is
   'The partition of a stream: the first 8 bytes of the SHA-256 of its 16, unsigned, modulo the number of partitions.';
 

@@ -98,7 +98,7 @@ comment on function wh_append_events is
   'Appends events in the order given, each with the next version of its stream. An event that is there already stays as it is.';
 
 create function wh_size(body jsonb) returns integer
-language sql immutable strict parallel safe
+language sql stable parallel safe
 as $$ select case when pg_column_size(body) < 100000 then pg_column_size(body) else octet_length(body::text) end $$;
 comment on function wh_size is
   'How much of a claim''s bytes a message takes. Exactly that of its text only where it comes near the limit, since text has to be made first.';
