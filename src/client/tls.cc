@@ -70,7 +70,7 @@ class Filter final : public TlsFilter {
  private:
   std::string complaint() const {
     const long verified = SSL_get_verify_result(ssl_.get());
-    const std::string why = reason();
+    std::string why = reason();
     if (verified == X509_V_OK) return why;
     return std::string("the coordinator's certificate is not accepted: ") +
            X509_verify_cert_error_string(verified);

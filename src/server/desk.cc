@@ -117,12 +117,12 @@ void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) 
   if (slot == 0 || core::is_final(state.tasks[slot].state)) waiters_.task_ended(task);
 }
 
-void Desk::gave(Operation& operation, const LostLease& held) {
+void Desk::gave(Operation& operation, const HeldLease& held) {
   if (operation.finisher_ != nullptr) news_.watch(*operation.finisher_, held);
 }
 
-std::vector<LostLease> Desk::take_lost(Operation& operation) {
-  return operation.finisher_ != nullptr ? operation.finisher_->take_lost() : std::vector<LostLease>();
+std::vector<HeldLease> Desk::take_lost(Operation& operation) {
+  return operation.finisher_ != nullptr ? operation.finisher_->take_lost() : std::vector<HeldLease>();
 }
 
 core::TaskId Desk::id_of(std::string_view ns, const core::TaskRef& task) const {

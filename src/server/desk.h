@@ -57,9 +57,9 @@ class Desk {
                      Instant deadline);
   void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
   // Whoever waits for this operation has the lease now, and hears if it is lost.
-  void gave(Operation& operation, const LostLease& held);
+  void gave(Operation& operation, const HeldLease& held);
   // What he has not been told of yet.
-  std::vector<LostLease> take_lost(Operation& operation);
+  std::vector<HeldLease> take_lost(Operation& operation);
   // An answer that nobody waits for.
   void ask(core::Request request);
 

@@ -24,7 +24,7 @@ class ExtendOperation final : public Operation {
   const std::vector<core::ExtendLease> items_;
   const bool is_many_;  // each has an outcome of its own
   engine::Answer answer_;
-  std::vector<LostLease> lost_;
+  std::vector<HeldLease> lost_;
 };
 
 }  // namespace baton::server

@@ -2,7 +2,7 @@
 
 namespace baton::server {
 
-LeaseNews::Standing LeaseNews::standing(const LostLease& held) const {
+LeaseNews::Standing LeaseNews::standing(const HeldLease& held) const {
   const core::Slot slot = state_.ids.find(held.task.lsn);
   if (slot == 0) return Standing::ended_by_holder;  // or so long ago that nobody asks any more
   const core::Task& task = state_.tasks[slot];
@@ -16,7 +16,7 @@ LeaseNews::Standing LeaseNews::standing(const LostLease& held) const {
   return Standing::ended_by_holder;
 }
 
-void LeaseNews::watch(Finisher& who, const LostLease& held) {
+void LeaseNews::watch(Finisher& who, const HeldLease& held) {
   if (!who.wants_news()) return;
   const auto [id, is_new] = ids_.try_emplace(&who, last_id_ + 1);
   if (is_new) listeners_.emplace(++last_id_, &who);

@@ -22,7 +22,7 @@ class LeaseNews {
   explicit LeaseNews(const core::State& state) : state_(state) {}
 
   // From now on it is he who is told. If the lease is over already, that is news as well.
-  void watch(Finisher& who, const LostLease& held);
+  void watch(Finisher& who, const HeldLease& held);
   void forget(Finisher& who);
 
   void recorded(const core::Event& event);  // and applied
@@ -34,7 +34,7 @@ class LeaseNews {
   using Id = std::uint64_t;  // of who listens; never used again
   struct Watch {
     Id who;
-    LostLease held;
+    HeldLease held;
   };
   struct News {
     core::Lsn lsn;
@@ -42,7 +42,7 @@ class LeaseNews {
   };
 
   enum class Standing : std::uint8_t { held, lost, ended_by_holder };
-  Standing standing(const LostLease& held) const;
+  Standing standing(const HeldLease& held) const;
   void ended(core::Lsn lease, bool is_news);
 
   const core::State& state_;

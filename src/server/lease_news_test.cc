@@ -170,8 +170,8 @@ class Listener final : public Finisher {
  public:
   void finished(Operation&) override {}
   bool wants_news() const override { return true; }
-  void lost(const LostLease& lease) override { heard.push_back(lease); }
-  std::vector<LostLease> heard;
+  void lost(const HeldLease& lease) override { heard.push_back(lease); }
+  std::vector<HeldLease> heard;
 };
 
 TEST(LeaseNews, AreForgottenWithTheLeaseWhoeverWaitsForThem) {

@@ -15,8 +15,8 @@ namespace baton::server {
 class Desk;
 class Operation;
 
-// A lease that ended without its holder.
-struct LostLease {
+// A task under a lease, as whoever holds it names it.
+struct HeldLease {
   core::TaskId task;
   core::LeaseId lease;
 };
@@ -28,8 +28,8 @@ class Finisher {
   // Whether it wants to hear of leases it was given that were lost; then it does, and may keep them for a
   // reply.
   virtual bool wants_news() const { return false; }
-  virtual void lost(const LostLease&) {}
-  virtual std::vector<LostLease> take_lost() { return {}; }
+  virtual void lost(const HeldLease&) {}
+  virtual std::vector<HeldLease> take_lost() { return {}; }
 
  protected:
   ~Finisher() = default;

@@ -81,7 +81,7 @@ class HeartbeatOperation final : public Operation {
   const core::Capabilities capabilities_;
   std::uint32_t leases_ = 0;
   core::Lsn lsn_ = 0;
-  std::vector<LostLease> lost_;
+  std::vector<HeldLease> lost_;
 };
 
 std::unique_ptr<Operation> queues(const std::string& ns, Arguments& arguments) {

@@ -6,7 +6,7 @@ namespace {
 struct Writer {
   ReplyWriter& reply;
   core::Lsn lsn;
-  std::span<const LostLease> lost;
+  std::span<const HeldLease> lost;
 
   void begin(std::size_t members) const {
     reply.map(members + 1 + (lost.empty() ? 0 : 1));
@@ -64,17 +64,17 @@ struct Writer {
 
 }  // namespace
 
-void write_lost(ReplyWriter& reply, std::span<const LostLease> lost) {
+void write_lost(ReplyWriter& reply, std::span<const HeldLease> lost) {
   reply.name("lost");
   reply.list(lost.size());
-  for (const LostLease& one : lost) {
+  for (const HeldLease& one : lost) {
     reply.map(2);
     reply.member("task", core::to_text(one.task));
     reply.member("lease", core::to_text(one.lease));
   }
 }
 
-void write_answer(ReplyWriter& reply, const engine::Answer& answer, std::span<const LostLease> lost) {
+void write_answer(ReplyWriter& reply, const engine::Answer& answer, std::span<const HeldLease> lost) {
   if (!answer.reply) return reply.error(answer.reply.error());
   std::visit(Writer{reply, answer.lsn, lost}, *answer.reply);
 }

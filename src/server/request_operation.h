@@ -40,7 +40,7 @@ class ManyRequestsOperation : public Operation {
 };
 
 // The reply to one request, with news of leases that were lost, if there are any.
-void write_answer(ReplyWriter& reply, const engine::Answer& answer, std::span<const LostLease> lost = {});
-void write_lost(ReplyWriter& reply, std::span<const LostLease> lost);
+void write_answer(ReplyWriter& reply, const engine::Answer& answer, std::span<const HeldLease> lost = {});
+void write_lost(ReplyWriter& reply, std::span<const HeldLease> lost);
 
 }  // namespace baton::server

@@ -177,7 +177,7 @@ void RespSession::put(std::string text) {
 
 // A push stands between replies, behind those that are due: they may tell of the very lease. It overtakes
 // only a command that waits for what may never come.
-void RespSession::lost(const LostLease& lease) {
+void RespSession::lost(const HeldLease& lease) {
   if (caller_.version < 3) {
     if (untold_.size() == kUntoldMax)
       untold_.erase(untold_.begin());  // its holder learns when he next speaks of it

@@ -49,8 +49,8 @@ class RespSession final : public Session, private Finisher {
 
   void finished(Operation& operation) override;
   bool wants_news() const override { return true; }
-  void lost(const LostLease& lease) override;
-  std::vector<LostLease> take_lost() override { return std::exchange(untold_, {}); }
+  void lost(const HeldLease& lease) override;
+  std::vector<HeldLease> take_lost() override { return std::exchange(untold_, {}); }
   std::size_t run_commands(std::string_view input);
   void run(std::span<const std::string_view> words);
   std::unique_ptr<Operation> prepare(const Verb& verb, std::span<const std::string_view> words,
@@ -68,7 +68,7 @@ class RespSession final : public Session, private Finisher {
   const std::function<void()> changed_;
   std::string input_;  // not begun yet
   std::deque<Slot> slots_;
-  std::vector<LostLease> untold_;  // leases, of which the next reply that can will tell
+  std::vector<HeldLease> untold_;  // leases, of which the next reply that can will tell
   Arguments arguments_;
   bool running_ = false;    // inside run_commands()
   bool blocked_ = false;    // a blocking operation is under way
