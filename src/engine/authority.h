@@ -50,6 +50,8 @@ class Authority {
   // From the one thread that drives it.
   Duration wait();              // until the next turn, unless it is woken
   void begin_turn(bool quiet);  // quiet: that long nothing came
+  // Between the two: something has come, and is judged by the time it is now.
+  void look_at_clock() { engine_->look_at_clock(time_->now()); }
   // As ask(), and between begin_turn() and end_turn() decided at once, where it lies, if there is room.
   bool ask_here(core::Request& request, const Done& done);
   bool end_turn();  // false when it is all over

@@ -7,6 +7,7 @@
 // drives it reads the time once per turn and passes it in, in production and in simulation alike.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -58,6 +59,8 @@ class Engine {
 
   // Begins a turn: what time has brought about since the last one.
   void begin_turn(Instant now);
+  // Time has gone on within the turn: what came since is judged by when it came. Nothing is recorded for it.
+  void look_at_clock(Instant now) { now_ = std::max(now_, now); }
   // Decides one request. False if the log has no room; then the request is untouched and comes again later.
   bool handle(std::uint64_t ticket, core::Request& request);
   // A worker's word about itself; soft, never logged.

@@ -47,6 +47,24 @@ TEST(Engine, ChangesNothingWithoutAnEntry) {
   }
 }
 
+// T35, T37: a turn may be interrupted for any length of time. What comes then is judged by the time it came.
+TEST(Engine, JudgesWhatComesLaterInATurnByALaterTime) {
+  sim::SimDisk disk;
+  HandClock clock;
+  Life life(disk, clock);
+  life.expect<core::Submitted>(a_task());
+  const auto granted = life.expect<core::Granted>(a_lease());
+  life.turn();
+  clock.pass(granted.ttl);
+  life.engine().look_at_clock(life.time().now());
+  life.handle(core::ExtendLease{.ns = "n", .task = granted.task, .lease = granted.lease});
+  life.flush();
+  const auto answers = life.answers();
+  ASSERT_EQ(answers.size(), 1u);
+  ASSERT_FALSE(answers[0].reply.has_value());
+  EXPECT_EQ(answers[0].reply.error().code, Errc::lease_lost);
+}
+
 // T29, T30, T41, T44: validated, one entry chosen, appended, applied, and only then answered.
 TEST(Engine, RecordsOneEntryForAnAcceptedRequest) {
   sim::SimDisk disk;

@@ -21,7 +21,7 @@ Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, std:
   ++alike_;
 }
 
-bool Connection::read(std::span<char> buffer) {
+bool Connection::read(std::span<char> buffer, const std::function<void()>& came) {
   // A session that wants no more is only told when the other side has gone.
   const bool peeks = !session_->wants_more();
   const std::size_t most = peeks ? 1 : buffer.size();
@@ -38,6 +38,7 @@ bool Connection::read(std::span<char> buffer) {
     return true;
   }
   const auto got = static_cast<std::size_t>(count);
+  came();
   if (!take({buffer.data(), got})) ended_ = true;
   return got == most || hung_up_;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,8 +26,8 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   int socket() const { return socket_.number(); }
-  // Hands what has come to the session. False if there is nothing more to read.
-  bool read(std::span<char> buffer);
+  // Hands what has come to the session, after a call of `came`. False if there is nothing more to read.
+  bool read(std::span<char> buffer, const std::function<void()>& came);
   // Lets the session go on, and sends what it has to say.
   void write(Instant now);
   void hung_up() { hung_up_ = true; }

@@ -46,12 +46,12 @@ void Connections::touch(Id id) {
   if (entry != nullptr && !std::exchange(entry->touched, true)) touched_.push_back(id);
 }
 
-void Connections::read_ready() {
+void Connections::read_ready(const std::function<void()>& came) {
   for (const Id id : std::exchange(readable_, {})) {
     Entry* const entry = find(id);
     if (entry == nullptr) continue;
     entry->readable = false;
-    entry->may_read = entry->connection->read(buffer_);
+    entry->may_read = entry->connection->read(buffer_, came);
     touch(id);
   }
 }

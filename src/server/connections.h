@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -29,7 +30,8 @@ class Connections {
   // Its output or its appetite may have changed.
   void touch(Id id);
   bool has_readable() const { return !readable_.empty(); }
-  void read_ready();
+  // `came` is called before what came with one read is looked at.
+  void read_ready(const std::function<void()>& came);
   void write_touched(Instant now);
   void close_stuck(Instant now, Duration max);
   bool is_anyone_slow() const;  // a reply is not yet wholly sent

@@ -208,7 +208,9 @@ bool Server::Sockets::take_turn() {
   authority_->begin_turn(!woken && wait > Duration{});
   resp_.accept_waiting(desk_->now());
   http_.accept_waiting(desk_->now());
-  connections_.read_ready();  // what is asked now is decided at once
+  // What is asked now is decided at once. Never by a time from before it came: after a pause in between, a
+  // lease would seem to be held that has long expired.
+  connections_.read_ready([this] { authority_->look_at_clock(); });
   const bool goes_on = authority_->end_turn();
   desk_->tick();
   connections_.write_touched(desk_->now());
