@@ -97,6 +97,7 @@ void Desk::fetch(Operation& operation, std::size_t index, const core::BlobRef& b
 
 void Desk::wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
                          Instant deadline) {
+  if (operation.finisher_ == nullptr) return;  // who wanted it has gone
   ++operation.outstanding_;
   // A task that came since the operation looked is not announced again.
   Instant retry_at{INT64_MAX};
@@ -109,6 +110,7 @@ void Desk::wait_for_task(Operation& operation, std::string_view ns, const std::v
 }
 
 void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) {
+  if (operation.finisher_ == nullptr) return;
   ++operation.outstanding_;
   waiters_.wait_for_end(operation, task, deadline);
   // One that ended since the operation looked is not announced again.
