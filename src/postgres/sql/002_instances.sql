@@ -5,9 +5,9 @@
 --
 -- Functions that others call fix the search path, so that it does not matter from where they are called, and how
 -- plans are made: once, for any arguments, since making one takes longer than using it; a plan that was good while the
--- tables were empty must still be good when a million messages wait. So tables are never read from end to end, lists come first and are looked up row by
--- row (`lateral … offset 0` keeps the planner from turning that around), and rows that are locked are found again by
--- their place (ctid).
+-- tables were empty must still be good when a million messages wait. So tables are never read from end to end, lists
+-- come first and are looked up row by row (`lateral … offset 0` keeps the planner from turning that around), and rows
+-- that are locked are found again by their place (ctid).
 
 create function wh_refuse(code text, complaint text) returns void
 language plpgsql as $$ begin raise exception using errcode = code, message = complaint; end $$;
