@@ -55,10 +55,6 @@ std::int64_t Rows::int8(int row, int column) const {
   return static_cast<std::int64_t>(big_endian<std::uint64_t>(bytes(row, column)));
 }
 std::string_view Rows::text(int row, int column) const { return bytes(row, column); }
-std::string_view Rows::json(int row, int column) const {
-  const std::string_view value = bytes(row, column);
-  return value.empty() ? value : value.substr(1);  // the version
-}
 stream::Uuid Rows::uuid(int row, int column) const {
   stream::Uuid value;
   std::memcpy(value.bytes.data(), bytes(row, column).data(),

@@ -44,7 +44,6 @@ class Rows {
   std::int32_t int4(int row, int column) const;
   std::int64_t int8(int row, int column) const;
   std::string_view text(int row, int column) const;  // empty for null
-  std::string_view json(int row, int column) const;  // likewise
   stream::Uuid uuid(int row, int column) const;
 
  private:
