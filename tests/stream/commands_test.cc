@@ -1,4 +1,4 @@
-// `baton stream`, as operators use it. S23
+// `baton stream`, as operators use it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,6 +38,7 @@ struct Shop {
   Shop() { granted(coordinator.heartbeat({.id = instance(1), .service = "orders", .host = "here"})); }
 };
 
+// S20
 TEST(BatonStream, MigratesADatabaseOnce) {
   const std::string url = empty_database();
   const Said before = baton(url, {"status"});
@@ -49,6 +50,7 @@ TEST(BatonStream, MigratesADatabaseOnce) {
   EXPECT_EQ(baton("host=/nowhere", {"status"}).code, 69);
 }
 
+// S23
 TEST(BatonStream, ShowsBacklogInstancesAndDeadLetters) {
   Shop shop;
   granted(shop.coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), in_stream(2, 1), loose(3)}));
@@ -62,6 +64,7 @@ TEST(BatonStream, ShowsBacklogInstancesAndDeadLetters) {
   EXPECT_THAT(baton(shop.url, {"lag"}).text, HasSubstr("held by"));
 }
 
+// S23
 TEST(BatonStreamWhy, TellsThatNobodyIsAtWork) {
   Shop shop;
   granted(shop.coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
@@ -71,6 +74,7 @@ TEST(BatonStreamWhy, TellsThatNobodyIsAtWork) {
   EXPECT_THAT(why(shop.url, 9), HasSubstr("nowhere"));
 }
 
+// S23
 TEST(BatonStreamWhy, TellsWhoHoldsAMessageAndForHowLong) {
   Shop shop;
   granted(shop.coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), loose(2)}));
@@ -86,6 +90,7 @@ TEST(BatonStreamWhy, TellsWhoHoldsAMessageAndForHowLong) {
   EXPECT_THAT(why(shop.url, 1), HasSubstr("is evicted by the next call"));
 }
 
+// S23
 TEST(BatonStreamWhy, TellsWhatIsInTheWay) {
   Shop shop;
   granted(shop.coordinator.store(instance(1), Lane::inbox,

@@ -1,4 +1,4 @@
-// Handlers whose effect, completion and messages are one transaction. S21
+// Handlers whose effect, completion and messages are one transaction.
 #include "postgres/transaction.h"
 
 #include <gtest/gtest.h>
@@ -43,6 +43,7 @@ Outcome count_and_tell(Transaction& transaction, const Work& work) {
   return done();
 }
 
+// S21
 TEST(AHandlerInATransaction, CommitsItsEffectItsCompletionAndWhatItSends) {
   Shop shop;
   const Work work = shop.claimed();
@@ -53,6 +54,7 @@ TEST(AHandlerInATransaction, CommitsItsEffectItsCompletionAndWhatItSends) {
   EXPECT_EQ(ask(shop.url, kState), "1 0 1");
 }
 
+// S21
 TEST(AHandlerInATransaction, ChangesNothingWhenItsLeaseWasLost) {
   Shop shop;
   const Work work = shop.claimed();
@@ -65,6 +67,7 @@ TEST(AHandlerInATransaction, ChangesNothingWhenItsLeaseWasLost) {
   EXPECT_EQ(ask(shop.url, kState), "1 0 1");
 }
 
+// S21
 TEST(AHandlerInATransaction, UndoesWhatItDidWhenItFailsOrThrows) {
   Shop shop;
   const Work work = shop.claimed();
