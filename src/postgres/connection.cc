@@ -40,6 +40,8 @@ bool is_success(const pg_result* result) {
 
 void Rows::Clear::operator()(pg_result* result) const { PQclear(result); }
 int Rows::size() const { return PQntuples(result_.get()); }
+int Rows::columns() const { return PQnfields(result_.get()); }
+std::string_view Rows::name(int column) const { return PQfname(result_.get(), column); }
 bool Rows::is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
 std::string_view Rows::bytes(int row, int column) const {
   return {PQgetvalue(result_.get(), row, column),

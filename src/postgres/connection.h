@@ -39,6 +39,8 @@ class Rows {
 
   pg_result* get() const { return result_.get(); }
   int size() const;
+  int columns() const;
+  std::string_view name(int column) const;
   bool is_null(int row, int column) const;
   std::int16_t int2(int row, int column) const;
   std::int32_t int4(int row, int column) const;

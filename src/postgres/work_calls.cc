@@ -30,7 +30,6 @@ constexpr Statement kLease{"lease", "select wh_lease($1, $2, $3, $4, $5, $6, $7,
 constexpr Statement kGiven{"given", "select * from wh_given($1, wh_last_claim())"};
 constexpr Statement kResume{"resume", "select * from wh_resume($1)"};
 constexpr Statement kLeave{"leave", "select from wh_leave($1)"};
-constexpr Statement kVersion{"version", "select coalesce(max(version), 0) from wh_schema_versions"};
 
 std::int32_t seconds_of(Duration duration) { return static_cast<std::int32_t>(duration.ms / 1000); }
 
@@ -240,7 +239,6 @@ Call lease_call(InstanceId instance, const ClaimRequest& request, const std::vec
 Call given_call(InstanceId instance) { return {kGiven, std::move(Arguments().add(instance.value))}; }
 Call resume_call(InstanceId instance) { return {kResume, std::move(Arguments().add(instance.value))}; }
 Call leave_call(InstanceId instance) { return {kLeave, std::move(Arguments().add(instance.value))}; }
-Call version_call() { return {kVersion, {}}; }
 
 Standing standing_of(const Rows& rows) { return {.rank = rows.int4(0, 0), .active = rows.int4(0, 1)}; }
 

@@ -28,7 +28,6 @@ Call lease_call(stream::InstanceId instance, const stream::ClaimRequest& request
 Call given_call(stream::InstanceId instance);
 Call resume_call(stream::InstanceId instance);
 Call leave_call(stream::InstanceId instance);
-Call version_call();
 
 stream::Standing standing_of(const Rows& rows);
 std::vector<stream::Verdict> verdicts_of(const Rows& rows, std::size_t count);

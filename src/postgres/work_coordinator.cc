@@ -38,18 +38,6 @@ bool pause(Duration duration, std::stop_token stop) {
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }
 
-// Whether the database and this program speak of the same tables.
-Status check_version(Connection& connection) {
-  auto rows = connection.run(std::vector{version_call()}, {});
-  if (!rows) return std::unexpected(error_of(rows.error()));
-  const int version = rows->front().int4(0, 0), known = migrations().back().version;
-  if (version == known) return {};
-  return failure(Errc::unsupported_version,
-                 "the database has version " + std::to_string(version) + " of the schema, this baton needs " +
-                     std::to_string(known) +
-                     (version > known ? ": use a newer baton" : ": migrate the database"));
-}
-
 // The lists of a batch in the order in which they take effect; a list without items is not sent.
 class BatchCalls {
  public:
