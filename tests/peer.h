@@ -106,8 +106,8 @@ class Peer {
 };
 
 inline std::string post(std::string_view verb, std::string_view body, std::string_view headers = "") {
-  return fmt::format("POST /v1/{} HTTP/1.1\r\nHost: x\r\n{}Content-Length: {}\r\n\r\n{}", verb, headers,
-                     body.size(), body);
+  return fmt::format("POST /v1/{} HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: {}\r\n\r\n{}", verb,
+                     headers, body.size(), body);
 }
 
 // The value behind a name, in a reply of version 2.

@@ -70,7 +70,13 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 
 std::vector<std::string> environment_with(const std::vector<std::string>& more) {
   std::vector<std::string> all;
-  for (char** variable = environ; *variable != nullptr; ++variable) all.emplace_back(*variable);
+  const auto is_set_anew = [&](std::string_view variable) {
+    const std::string_view name = variable.substr(0, variable.find('=') + 1);
+    return std::ranges::any_of(more, [&](const std::string& one) { return one.starts_with(name); });
+  };
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!is_set_anew(*variable)) all.emplace_back(*variable);
+  }
   all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -31,6 +31,8 @@ Result<server::Address> parse_address(const std::string& text) {
   server::Address address;
   if (colon != std::string::npos) {
     address.host = text.substr(0, colon);
+    if (address.host.starts_with('[') && address.host.ends_with(']'))  // of IP version 6
+      address.host = address.host.substr(1, address.host.size() - 2);
     const char* end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
     if (error == std::errc{} && stop == end) return address;
@@ -105,8 +107,8 @@ int run_serve(const ServeOptions& options) {
   if (!opened) return complain(opened.error());
   server::Server& server = **opened;
   const RecoverySummary& recovery = server.recovery();
-  fmt::print("baton {} serves RESP on {}:{} and HTTP on {}:{}\n", BATON_VERSION, server.address().host,
-             server.address().port, server.http_address()->host, server.http_address()->port);
+  fmt::print("baton {} serves RESP on {} and HTTP on {}\n", BATON_VERSION, server.address().text(),
+             server.http_address()->text());
   fmt::print("data in {}; recovered in {} ms ({} entries replayed)\n", options.server.directory,
              recovery.took.ms, recovery.replayed);
   if (options.server.tokens.empty() && options.tls.certificate.empty()) print_what_to_try(server, options);

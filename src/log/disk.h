@@ -26,6 +26,11 @@ class File {
   virtual Result<std::uint64_t> size() = 0;
   // Data and size reach the medium. After a failure the content is unknown and must not be used.
   virtual Status sync() = 0;
+  // Both for these bytes alone; what was written before is not synced with them.
+  virtual Status write_durably(std::uint64_t offset, ByteView bytes) {
+    if (auto written = write(offset, bytes); !written) return written;
+    return sync();
+  }
 };
 
 class Disk {

@@ -22,10 +22,11 @@ namespace {
 constexpr std::uint64_t kBlockBytes = 4096;
 alignas(kBlockBytes) std::byte zeros[std::size_t{1} << 20];
 
-Status write_zeros(File& file, std::uint64_t offset, std::uint64_t end) {
+Status write_zeros(int descriptor, const std::string& path, std::uint64_t offset, std::uint64_t end) {
   for (; offset < end; offset += sizeof zeros) {
     const std::uint64_t length = std::min<std::uint64_t>(sizeof zeros, end - offset);
-    if (auto written = file.write(offset, ByteView(zeros).first(length)); !written) return written;
+    if (auto written = write_all(descriptor, path, offset, ByteView(zeros).first(length)); !written)
+      return written;
   }
   return {};
 }
@@ -41,13 +42,10 @@ int open_again(const std::string& path, int flags) {
 // Real zeros instead of a promise of space: then writing into the file later changes no metadata, and
 // cannot fail for want of space. They go past the page cache, where that is possible: copying them there
 // costs as much as everything else the log does.
-Status fill_with_zeros(File& file, const std::string& path, std::uint64_t size) {
-  const int descriptor = open_again(path, O_WRONLY | O_DIRECT);
-  const std::uint64_t whole = descriptor < 0 ? 0 : size - size % kBlockBytes;
-  if (descriptor >= 0) {
-    if (auto written = write_zeros(*posix_file(descriptor, path), 0, whole); !written) return written;
-  }
-  return write_zeros(file, whole, size);
+Status fill_with_zeros(int descriptor, int direct, const std::string& path, std::uint64_t size) {
+  const std::uint64_t whole = direct < 0 ? 0 : size - size % kBlockBytes;
+  if (auto written = write_zeros(direct, path, 0, whole); !written) return written;
+  return write_zeros(descriptor, path, whole, size);
 }
 
 DIR* list_again(const std::string& path) {
@@ -161,8 +159,10 @@ Result<std::unique_ptr<File>> PosixDisk::create(const std::string& path, std::ui
   const std::string name = full(path);
   const int descriptor = open_again(name, O_RDWR | O_CREAT | O_EXCL);
   if (descriptor < 0) return std::unexpected(system_error(errno, "create", name));
-  auto file = posix_file(descriptor, name);
-  if (auto filled = fill_with_zeros(*file, name, size); !filled) return std::unexpected(filled.error());
+  const int direct = size == 0 ? -1 : open_again(name, O_WRONLY | O_DIRECT);
+  auto file = posix_file(descriptor, name, direct);
+  if (auto filled = fill_with_zeros(descriptor, direct, name, size); !filled)
+    return std::unexpected(filled.error());
   return file;
 }
 

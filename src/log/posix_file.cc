@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,15 @@ namespace {
 constexpr std::size_t kDirectAlignment = 4096;
 constexpr std::size_t kDirectBytes = std::size_t{1} << 20;
 
+struct Free {
+  void operator()(std::byte* memory) const { std::free(memory); }
+};
+using AlignedBytes = std::unique_ptr<std::byte, Free>;
+
+AlignedBytes allocate_aligned(std::size_t bytes) {
+  return AlignedBytes(static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, bytes)));
+}
+
 class PosixFile : public File {
  public:
   PosixFile(int descriptor, std::string path) : descriptor_(descriptor), path_(std::move(path)) {}
@@ -23,17 +33,7 @@ class PosixFile : public File {
   PosixFile& operator=(const PosixFile&) = delete;
 
   Status write(std::uint64_t offset, ByteView bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t wrote = ::pwrite(descriptor_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) return std::unexpected(system_error(errno, "write", path_));
-      // A file system that takes nothing and reports nothing would keep us here for ever.
-      if (wrote == 0)
-        return failure(Errc::io_failed, fmt::format("cannot write {}: the system took no bytes", path_));
-      offset += static_cast<std::uint64_t>(wrote);
-      bytes = bytes.subspan(static_cast<std::size_t>(wrote));
-    }
-    return {};
+    return write_all(descriptor_, path_, offset, bytes);
   }
 
   Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into) override {
@@ -66,11 +66,47 @@ class PosixFile : public File {
   const std::string path_;
 };
 
+// Writes durably past the page cache, in one call. A third less work for the system than a write and a sync,
+// and sooner done.
+class SegmentFile final : public PosixFile {
+ public:
+  SegmentFile(int descriptor, std::string path, int direct)
+      : PosixFile(descriptor, std::move(path)), direct_(direct) {}
+  ~SegmentFile() override { ::close(direct_); }
+
+  Status write_durably(std::uint64_t offset, ByteView bytes) override {
+    if (offset % kDirectAlignment != 0 || bytes.size() % kDirectAlignment != 0 || !make_room(bytes.size()))
+      return PosixFile::write_durably(offset, bytes);
+    std::memcpy(block_.get(), bytes.data(), bytes.size());
+    const iovec all{.iov_base = block_.get(), .iov_len = bytes.size()};
+    for (;;) {
+      const ssize_t wrote = ::pwritev2(direct_, &all, 1, static_cast<off_t>(offset), RWF_DSYNC);
+      if (wrote < 0 && errno == EINTR) continue;  // all of it again, so nothing rests on what became of it
+      if (wrote < 0) return std::unexpected(system_error(errno, "write", path_));
+      if (static_cast<std::size_t>(wrote) == bytes.size()) return {};
+      return PosixFile::write_durably(offset, bytes);  // cut short, perhaps within a block
+    }
+  }
+
+ private:
+  bool make_room(std::size_t bytes) {
+    if (bytes > capacity_) {
+      block_ = allocate_aligned(bytes);
+      capacity_ = block_ ? bytes : 0;
+    }
+    return block_ != nullptr;
+  }
+
+  const int direct_;
+  AlignedBytes block_;
+  std::size_t capacity_ = 0;
+};
+
+// Reads in whole aligned blocks.
 class DirectFile final : public PosixFile {
  public:
   DirectFile(int descriptor, std::string path)
-      : PosixFile(descriptor, std::move(path)),
-        block_(static_cast<std::byte*>(std::aligned_alloc(kDirectAlignment, kDirectBytes))) {}
+      : PosixFile(descriptor, std::move(path)), block_(allocate_aligned(kDirectBytes)) {}
 
   Status write(std::uint64_t, ByteView) override {
     return failure(Errc::wrong_state, fmt::format("{} is open for reading", path_));
@@ -98,10 +134,7 @@ class DirectFile final : public PosixFile {
   }
 
  private:
-  struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<std::byte, Free> block_;
+  AlignedBytes block_;
 };
 
 }  // namespace
@@ -129,7 +162,22 @@ Error system_error(int number, std::string_view doing, const std::string& path) 
   return {code, fmt::format("cannot {} {}: {}; {}", doing, path, std::strerror(number), advice)};
 }
 
-std::unique_ptr<File> posix_file(int descriptor, std::string path) {
+Status write_all(int descriptor, const std::string& path, std::uint64_t offset, ByteView bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return std::unexpected(system_error(errno, "write", path));
+    // A file system that takes nothing and reports nothing would keep us here for ever.
+    if (wrote == 0)
+      return failure(Errc::io_failed, fmt::format("cannot write {}: the system took no bytes", path));
+    offset += static_cast<std::uint64_t>(wrote);
+    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+std::unique_ptr<File> posix_file(int descriptor, std::string path, int direct) {
+  if (direct >= 0) return std::make_unique<SegmentFile>(descriptor, std::move(path), direct);
   return std::make_unique<PosixFile>(descriptor, std::move(path));
 }
 

@@ -13,8 +13,11 @@ namespace baton::log {
 // "cannot write /data/wal/…: No space left on device; …", with the code that the caller acts on.
 Error system_error(int number, std::string_view doing, const std::string& path);
 
-// Takes over an open descriptor.
-std::unique_ptr<File> posix_file(int descriptor, std::string path);
+// All of `bytes`, however many calls it takes.
+Status write_all(int descriptor, const std::string& path, std::uint64_t offset, ByteView bytes);
+
+// Takes over an open descriptor; and another one of the same file, opened with O_DIRECT, if it is not -1.
+std::unique_ptr<File> posix_file(int descriptor, std::string path, int direct = -1);
 // Reads in whole aligned blocks, as a descriptor opened with O_DIRECT demands. Cannot write.
 std::unique_ptr<File> direct_file(int descriptor, std::string path);
 

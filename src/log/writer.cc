@@ -81,7 +81,7 @@ Status LogWriter::perform(Flush& flush) {
   const std::uint64_t chain = seal_batch(flush.bytes, flush.header, uuid_);
   flush.bytes.resize(padded_batch(flush.bytes.size()));
 
-  Status done = flush.opens_segment ? start_segment(flush) : write_batch(flush);
+  Status done = flush.opens_segment ? start_segment(flush) : write_durably(flush.offset, flush.bytes);
   if (!done) return done;
   if (flush.opens_segment) {
     tail_.first = flush.header.first;
@@ -95,9 +95,13 @@ Status LogWriter::perform(Flush& flush) {
   return {};
 }
 
-Status LogWriter::write_batch(const Flush& flush) {
-  if (auto written = file_->write(flush.offset, flush.bytes); !written) return written;
-  return sync(*file_);
+// A failure is final. After a failed sync the kernel may drop the dirty pages and report the next sync as
+// clean, so a retry that succeeds proves nothing.
+Status LogWriter::write_durably(std::uint64_t offset, ByteView bytes) {
+  Status done = file_->write_durably(offset, bytes);
+  if (!done && mutant(Mutant::m3_retry_sync_after_error)) done = file_->sync();
+  if (!done && mutant(Mutant::m2_ignore_sync_error)) done = {};
+  return done;
 }
 
 // The file gets its name only when header and first batch are on the medium. So whatever carries a
@@ -116,20 +120,13 @@ Status LogWriter::start_segment(const Flush& flush) {
       .file_bytes = options_.segment_bytes,
       .batch_extent_max = batch_extent_max(options_),
   };
-  Status done = file_->write(0, encode(header));
-  if (done) done = write_batch(flush);
+  Bytes bytes = encode(header);
+  BATON_CHECK(bytes.size() == flush.offset);
+  bytes.insert(bytes.end(), flush.bytes.begin(), flush.bytes.end());
+  Status done = write_durably(0, bytes);
   if (done) done = disk_.rename(kSuccessorPath, segment_path(header.first));
   if (done) successor_.renamed();
   if (done && !mutant(Mutant::m4_skip_directory_sync_on_rotation)) done = disk_.sync_directory("wal");
-  return done;
-}
-
-// A failed sync is final. The kernel may drop the dirty pages and report the next sync as clean, so a
-// retry that succeeds proves nothing.
-Status LogWriter::sync(File& file) {
-  Status done = file.sync();
-  if (!done && mutant(Mutant::m3_retry_sync_after_error)) done = file.sync();
-  if (!done && mutant(Mutant::m2_ignore_sync_error)) done = {};
   return done;
 }
 

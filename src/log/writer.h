@@ -73,9 +73,8 @@ class LogWriter {
 
  private:
   void open_batch(Instant time);
-  Status write_batch(const Flush& flush);
   Status start_segment(const Flush& flush);
-  Status sync(File& file);
+  Status write_durably(std::uint64_t offset, ByteView bytes);
 
   Disk& disk_;
   const Options options_;

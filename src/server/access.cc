@@ -5,6 +5,8 @@
 #include <openssl/rand.h>
 #include <openssl/sha.h>
 
+#include <algorithm>
+
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -140,6 +142,14 @@ PrincipalRef Access::find(std::string_view name, std::string_view token) const {
     if (right && (name.empty() || name == principal->name_)) found = principal;
   }
   return found;
+}
+
+PrincipalRef Access::renew(const PrincipalRef& principal) const {
+  if (!principal || everyone_) return everyone_;
+  const auto same = std::ranges::find_if(principals_, [&](const PrincipalRef& known) {
+    return known->name_ == principal->name_ && known->token_hash_ == principal->token_hash_;
+  });
+  return same == principals_.end() ? nullptr : *same;
 }
 
 PrincipalRef Access::find_certified(std::string_view name) const {

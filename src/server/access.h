@@ -38,7 +38,7 @@ class Principal {
   std::array<std::uint8_t, 32> token_hash_{};
   std::map<std::string, unsigned, std::less<>> allowed_;  // a bit for each permission; "*" is every namespace
 };
-using PrincipalRef = std::shared_ptr<const Principal>;  // shared: a connection keeps its own across a reload
+using PrincipalRef = std::shared_ptr<const Principal>;  // shared: files are read again while it is used
 
 class Access {
  public:
@@ -50,6 +50,8 @@ class Access {
   PrincipalRef everyone() const { return everyone_; }  // none if a token is needed
   // Takes as long whichever token is wrong. A name may be left empty.
   PrincipalRef find(std::string_view name, std::string_view token) const;
+  // Somebody of an earlier file, as this one has it: under the same name and token, or not at all.
+  PrincipalRef renew(const PrincipalRef& principal) const;
   // By the name in a client's certificate, which took the place of a token.
   PrincipalRef find_certified(std::string_view name) const;
 

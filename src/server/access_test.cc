@@ -55,6 +55,18 @@ TEST(Access, LetsATokenBeReplacedWithoutAGap) {
   EXPECT_TRUE(access.find("ci", new_one.token));
 }
 
+// X4
+TEST(Access, RenewsWhoIsInTheNewFileUnderTheSameToken) {
+  const NewToken ci = make_token();
+  const auto before = Access::read("ci " + ci.hash + " default=all").value();
+  const PrincipalRef principal = before.find("ci", ci.token);
+  const auto fewer = Access::read("ci " + ci.hash + " default=submit").value();
+  EXPECT_FALSE(fewer.renew(principal)->may(Permission::query, "default"));
+  EXPECT_FALSE(Access::read("ci " + make_token().hash + " default=all").value().renew(principal));
+  EXPECT_FALSE(Access::read("ops " + ci.hash + " default=all").value().renew(principal));
+  EXPECT_FALSE(before.renew(nullptr));
+}
+
 // X3
 TEST(Access, RefusesAFileThatMakesNoSense) {
   const std::string hash = make_token().hash;

@@ -13,6 +13,7 @@ namespace baton::server {
 struct Caller {
   std::uint64_t id = 0;    // of its connection
   PrincipalRef principal;  // none: it has not said who it is
+  PrincipalRef certified;  // who it is by its certificate
   Crowd::Place place;      // among the connections of that principal
   std::string ns = "default";
   int version = 2;  // of the protocol

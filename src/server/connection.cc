@@ -69,26 +69,32 @@ std::string& Connection::filtered_output() {
   std::string& plain = session_->output();
   if (!tls_) return plain;
   tls_->send(plain);
+  if (session_->is_closing() && session_->is_idle() && plain.empty()) tls_->finish();
   return tls_->output();
 }
 
 void Connection::write(Instant now) {
-  session_->resume();
-  send_output(now);
-  unsent_ += output().size() - own_unsent_;
-  own_unsent_ = output().size();
+  do session_->resume();  // also with what it left alone while too much was unsent
+  while (send_output(now));
+  unsent_ += output_left() - own_unsent_;
+  own_unsent_ = output_left();
 }
 
-void Connection::send_output(Instant now) {
+// True if there was something to send, and all of it is sent.
+bool Connection::send_output(Instant now) {
   std::string& output = filtered_output();
-  if (output.empty() || broken_) return;
-  const ssize_t count = ::send(socket_.number(), output.data(), output.size(), MSG_NOSIGNAL);
-  if (count > 0) {
-    output.erase(0, static_cast<std::size_t>(count));
-    got_on_ = now;
-  } else if (errno != EAGAIN) {
-    broken_ = true;
+  if (output.size() == sent_ || broken_) return false;
+  const ssize_t count = ::send(socket_.number(), output.data() + sent_, output.size() - sent_, MSG_NOSIGNAL);
+  if (count < 0) {
+    broken_ = errno != EAGAIN;
+    return false;
   }
+  got_on_ = now;
+  sent_ += static_cast<std::size_t>(count);
+  // A long reply is not moved up for every piece that is sent of it.
+  const bool is_all = sent_ == output.size();
+  if (is_all || sent_ > output.size() / 2) output.erase(0, std::exchange(sent_, 0));
+  return is_all;
 }
 
 // Who has said all he wants may still hear the replies; who waits for what may never come is taken for gone.
@@ -99,7 +105,8 @@ bool Connection::is_over() const {
 
 bool Connection::is_stuck(Instant now, Duration max) {
   const bool shakes_hands = tls_ && !tls_->is_ready();
-  if (!has_output() && !session_->is_halfway() && !shakes_hands) got_on_ = now;
+  const bool is_due = has_output() || session_->is_halfway() || session_->is_stranger() || shakes_hands;
+  if (!is_due) got_on_ = now;
   return now - got_on_ > max;
 }
 

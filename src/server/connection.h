@@ -31,8 +31,9 @@ class Connection {
   // Lets the session go on, and sends what it has to say.
   void write(Instant now);
   void hung_up() { hung_up_ = true; }
+  void access_changed() { session_->access_changed(); }
 
-  bool has_output() const { return !output().empty(); }  // the socket took no more
+  bool has_output() const { return output_left() > 0; }  // the socket took no more
   bool wants_to_read() const { return !ended_ && (session_->wants_more() || has_left()); }
   bool is_over() const;
   // It has been halfway through something for longer than `max`.
@@ -43,8 +44,8 @@ class Connection {
   bool has_left() const { return hung_up_ && session_->is_waiting(); }
   Status take(std::string_view bytes);
   std::string& filtered_output();
-  void send_output(Instant now);
-  const std::string& output() const { return tls_ ? tls_->output() : session_->output(); }
+  bool send_output(Instant now);
+  std::size_t output_left() const { return (tls_ ? tls_->output() : session_->output()).size() - sent_; }
 
   Descriptor socket_;
   std::unique_ptr<Session> session_;
@@ -53,6 +54,7 @@ class Connection {
   std::uint64_t& alike_;
   std::uint64_t& unsent_;
   std::size_t own_unsent_ = 0;  // of them
+  std::size_t sent_ = 0;        // of the output
   bool hung_up_ = false;        // there is an end behind what can be read
   bool ended_ = false;          // the other side will send no more
   bool broken_ = false;         // nor hear anything

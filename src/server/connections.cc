@@ -80,6 +80,13 @@ void Connections::close_stuck(Instant now, Duration max) {
   for (const Id id : stuck) close(id);
 }
 
+void Connections::access_changed() {
+  for (auto& [id, entry] : open_) {
+    entry.connection->access_changed();
+    touch(id);
+  }
+}
+
 bool Connections::is_anyone_slow() const {
   return std::ranges::any_of(open_, [](const auto& entry) { return entry.second.connection->has_output(); });
 }

@@ -34,6 +34,7 @@ class Connections {
   void read_ready(const std::function<void()>& came);
   void write_touched(Instant now);
   void close_stuck(Instant now, Duration max);
+  void access_changed();
   bool is_anyone_slow() const;  // a reply is not yet wholly sent
 
  private:

@@ -75,8 +75,7 @@ void Desk::ask(core::Request request) {
 }
 
 void Desk::look(Operation& operation) {
-  ++operation.outstanding_;
-  authority_.run(
+  const bool accepted = authority_.run(
       [at = &operation](engine::Engine& engine) {
         at->look(engine);
         return true;
@@ -85,6 +84,19 @@ void Desk::look(Operation& operation) {
         at->looked(*this);
         settle(*at);
       });
+  if (accepted) {
+    ++operation.outstanding_;
+  } else {
+    operation.refused_ = closed().reply.error();
+  }
+}
+
+void Desk::stop() {
+  stopping_ = true;
+  for (Operation* operation : waiters_.take_all()) {
+    operation->wake(*this, true);
+    settle(*operation);
+  }
 }
 
 void Desk::fetch(Operation& operation, std::size_t index, const core::BlobRef& blob) {
@@ -97,7 +109,7 @@ void Desk::fetch(Operation& operation, std::size_t index, const core::BlobRef& b
 
 void Desk::wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
                          Instant deadline) {
-  if (operation.finisher_ == nullptr) return;  // who wanted it has gone
+  if (operation.finisher_ == nullptr || stopping_) return;  // who wanted it has gone, or there is no time
   ++operation.outstanding_;
   // A task that came since the operation looked is not announced again.
   Instant retry_at{INT64_MAX};
@@ -110,7 +122,8 @@ void Desk::wait_for_task(Operation& operation, std::string_view ns, const std::v
 }
 
 void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) {
-  if (operation.finisher_ == nullptr) return;
+  if (stopping_) operation.refused_ = closed().reply.error();
+  if (operation.finisher_ == nullptr || stopping_) return;
   ++operation.outstanding_;
   waiters_.wait_for_end(operation, task, deadline);
   // One that ended since the operation looked is not announced again.

@@ -76,6 +76,8 @@ class Desk {
   // Wakes whoever is to be woken. To be called after every turn of the authority.
   void tick();
   Duration wait() const;  // until the next one, if nothing happens
+  // Nobody waits any longer: each is answered as if his time were up.
+  void stop();
 
   std::string queue_of(core::TaskId task) const;  // empty if it is gone
   // By its id, if it was named by its key.
@@ -94,6 +96,7 @@ class Desk {
   Waiters waiters_;
   LeaseNews news_;
   SubmissionGate gate_;
+  bool stopping_ = false;
 };
 
 }  // namespace baton::server

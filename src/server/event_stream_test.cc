@@ -21,7 +21,7 @@ class Watching {
  public:
   explicit Watching(Backstage& stage, const std::string& query = "", const std::string& headers = "")
       : stage_(stage), session(stage.desk(), stage.access, {}, kNoPages, [] {}) {
-    session.receive(fmt::format("GET /v1/events{} HTTP/1.1\r\nHost: x\r\n{}\r\n", query, headers));
+    session.receive(fmt::format("GET /v1/events{} HTTP/1.1\r\nHost: localhost\r\n{}\r\n", query, headers));
     stage.turn();
   }
   // All that has come, once this has.

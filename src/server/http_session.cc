@@ -37,6 +37,14 @@ unsigned status_of(Errc code) {
   }
 }
 
+bool is_open_to_all(std::string_view path) { return path == "/healthz" || path == "/readyz"; }
+
+bool is_loopback_name(std::string_view host) {
+  const std::string_view name =
+      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
+  return name == "localhost" || name == "[::1]" || name.starts_with("127.");
+}
+
 }  // namespace
 
 struct HttpSession::Parser {
@@ -89,7 +97,10 @@ void HttpSession::handle() {
   const std::size_t question = std::min(target.find('?'), target.size());
   const std::string_view path = target.substr(0, question);
   const std::string_view query = target.substr(std::min(question + 1, target.size()));
-  const bool is_get = request.method() == http::verb::get;
+  is_head_ = request.method() == http::verb::head;
+  const bool is_get = is_head_ || request.method() == http::verb::get;
+  if (!is_meant_for_us(plain(request[http::field::host]), plain(request[http::field::origin])))
+    return refuse(403, "NOPERM", "a page of another site may not ask here");
 
   constexpr std::string_view kPrefix = "/v1/";
   const Verb* verb = path.starts_with(kPrefix) ? find_verb(path.substr(kPrefix.size())) : nullptr;
@@ -98,10 +109,10 @@ void HttpSession::handle() {
   if (verb == nullptr) {
     if (is_get && path == kEventsPath) {
       if (!principal) return refuse_stranger(authorization);
-      return begin_events(*principal, query, plain(request["Last-Event-ID"]));
+      return begin_events(principal, query, plain(request["Last-Event-ID"]));
     }
+    if (is_get && !principal && !is_open_to_all(path)) return refuse_stranger(authorization);
     if (auto page = is_get ? pages_(path, principal.get()) : std::nullopt) {
-      if (!principal && !page->open_to_all) return refuse_stranger(authorization);
       return answer(page->status, page->type, page->content, page->status == 503 ? seconds(1) : Duration{});
     }
     return refuse(404, path.starts_with(kPrefix) ? "UNKNOWN_COMMAND" : "NOT_FOUND",
@@ -133,11 +144,19 @@ void HttpSession::handle() {
   beginning_ = false;
 }
 
-void HttpSession::begin_events(const Principal& principal, std::string_view query, std::string_view last_id) {
+void HttpSession::access_changed() {
+  certified_ = access_.renew(certified_);
+  if (!events_) return;
+  watcher_ = access_.renew(watcher_);
+  closing_ = !watcher_ || !watcher_->may(Permission::query, watched_);
+}
+
+void HttpSession::begin_events(const PrincipalRef& principal, std::string_view query,
+                               std::string_view last_id) {
   JsonArguments read;
   if (auto good = read.read_query(event_parameters(), query); !good) return refuse(good.error());
-  if (!principal.may(Permission::query, read.ns()))
-    return refuse_permission(principal, Permission::query, read.ns());
+  if (!principal->may(Permission::query, read.ns()))
+    return refuse_permission(*principal, Permission::query, read.ns());
   EventFilter filter{.ns = read.ns(), .queue = std::string(read.arguments().text("queue"))};
   if (read.arguments().has("task")) {
     filter.task = desk_.id_of(read.ns(), read.arguments().task("task"));
@@ -156,9 +175,21 @@ void HttpSession::begin_events(const Principal& principal, std::string_view quer
     events_.reset();
     return refuse({Errc::exhausted, "as many watch already as may"});
   }
+  watcher_ = principal;
+  watched_ = read.ns();
   output_ +=
       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: "
       "close\r\n\r\n";
+}
+
+// A web page can make its reader's browser ask, where the reader may. A page of another site names itself as
+// the origin; one whose name was made to point here names itself as the host, which matters where no token
+// is asked for.
+bool HttpSession::is_meant_for_us(std::string_view host, std::string_view origin) const {
+  const std::size_t scheme = origin.find("://");
+  if (!origin.empty() && (scheme == std::string_view::npos || origin.substr(scheme + 3) != host))
+    return false;
+  return access_.needs_token() || certified_ || host.empty() || is_loopback_name(host);
 }
 
 PrincipalRef HttpSession::principal_of(std::string_view authorization) const {
@@ -188,7 +219,7 @@ void HttpSession::finished(Operation& operation) {
   const std::unique_ptr<Operation> ends_here(&operation);
   operation_ = nullptr;
   JsonReply reply;
-  operation.write(reply);
+  operation.reply_to(reply);
   if (const auto& failed = reply.failed()) {
     answer(status_of(failed->code), kJson, reply.json(), retry_after(*failed));
   } else {
@@ -214,7 +245,7 @@ void HttpSession::answer(unsigned status, std::string_view type, std::string_vie
       std::back_inserter(output_), "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}",
       status, plain(http::obsolete_reason(http::int_to_status(status))), type, body.size(),
       retry_after > Duration{} ? fmt::format("Retry-After: {}\r\n", (retry_after.ms + 999) / 1000) : "",
-      keep_alive_ ? "" : "Connection: close\r\n", body);
+      keep_alive_ ? "" : "Connection: close\r\n", is_head_ ? "" : body);
   closing_ = !keep_alive_;
 }
 

@@ -20,7 +20,6 @@ struct Page {
   std::string_view type;
   std::string content;
   unsigned status = 200;
-  bool open_to_all = false;  // without a token, too
 };
 using Pages = std::function<std::optional<Page>(std::string_view path, const Principal* who)>;
 
@@ -33,20 +32,24 @@ class HttpSession final : public Session, private Finisher {
 
   void receive(std::string_view bytes) override;
   void resume() override;
-  bool wants_more() const override { return !is_closing() && is_idle(); }
+  bool wants_more() const override {
+    return !is_closing() && is_idle() && output_.size() < desk_.output_bytes_max();
+  }
   bool is_closing() const override { return closing_ || (events_ && events_->is_over()); }
   bool is_idle() const override { return operation_ == nullptr && !events_; }
   bool is_waiting() const override { return events_ || (operation_ != nullptr && operation_->is_blocking()); }
   bool is_halfway() const override { return parser_ != nullptr && operation_ == nullptr; }
   void certified(std::string_view name) override { certified_ = access_.find_certified(name); }
+  void access_changed() override;
 
  private:
   struct Parser;
   void finished(Operation& operation) override;
   void run_requests();
   void handle();
-  void begin_events(const Principal& principal, std::string_view query, std::string_view last_id);
+  void begin_events(const PrincipalRef& principal, std::string_view query, std::string_view last_id);
   void refuse(const Error& error);
+  bool is_meant_for_us(std::string_view host, std::string_view origin) const;
   PrincipalRef principal_of(std::string_view authorization) const;
   void refuse_stranger(std::string_view authorization);
   void refuse_permission(const Principal& principal, Permission permission, std::string_view ns);
@@ -59,11 +62,14 @@ class HttpSession final : public Session, private Finisher {
   const Pages& pages_;
   const std::function<void()> changed_;
   PrincipalRef certified_;
+  PrincipalRef watcher_;  // whoever watches events
+  std::string watched_;   // their namespace
   std::unique_ptr<Parser> parser_;
   std::string input_;  // not parsed yet
   Operation* operation_ = nullptr;
   std::unique_ptr<EventStream> events_;  // once there is one, nothing else comes
   bool beginning_ = false;
+  bool is_head_ = false;  // only the header of the answer is wanted
   bool keep_alive_ = true;
   bool closing_ = false;
 };

@@ -32,11 +32,11 @@ class Browser {
     return std::exchange(session.output(), {});
   }
   std::string get(const std::string& target) {
-    send(fmt::format("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", target));
+    send(fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", target));
     return hear();
   }
   std::string post(const std::string& target, const std::string& body, const std::string& headers = "") {
-    send(fmt::format("POST {} HTTP/1.1\r\nHost: x\r\n{}Content-Length: {}\r\n\r\n{}", target, headers,
+    send(fmt::format("POST {} HTTP/1.1\r\nHost: localhost\r\n{}Content-Length: {}\r\n\r\n{}", target, headers,
                      body.size(), body));
     return hear();
   }

@@ -56,7 +56,7 @@ std::string peer_of(const Descriptor& socket) {
 }
 
 Status Listener::open(Address& address) {
-  const std::string name = fmt::format("{}:{}", address.host, address.port);
+  const std::string name = address.text();
   auto at = numeric(address);
   if (!at) return failure(Errc::invalid_request, name + ": not an address; give a number such as 127.0.0.1");
   socket_ = Descriptor(::socket(at->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

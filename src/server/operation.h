@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,12 +53,15 @@ class Operation {
   virtual void wake(Desk&, bool /*time_is_up*/) {}
   // Whoever asked is gone: what was won for him goes back.
   virtual void abandoned(Desk&) {}
-  virtual void write(ReplyWriter& reply) = 0;
+  void reply_to(ReplyWriter& writer) { refused_ ? writer.error(*refused_) : write(writer); }
   // It may wait; what the same connection asks for next is not begun before it is finished.
   virtual bool is_blocking() const { return false; }
   // How many of the commands that a connection may have under way it counts for: more, if its reply may be
   // long.
   virtual std::size_t weight() const { return 1; }
+
+ protected:
+  virtual void write(ReplyWriter& reply) = 0;
 
  private:
   friend class Desk;
@@ -65,6 +69,7 @@ class Operation {
   Finisher* finisher_ = nullptr;  // none once it is gone
   std::size_t outstanding_ = 0;
   std::uint64_t audited_ = 0;  // its line in the audit file, if it has one
+  std::optional<Error> refused_;
 };
 
 }  // namespace baton::server

@@ -43,7 +43,10 @@ Nothing run_quit(const RedisCall& call) {
 }
 
 Nothing run_reset(const RedisCall& call) {
-  call.caller = {.id = call.caller.id, .principal = call.access.everyone()};
+  const PrincipalRef certified = call.caller.certified;
+  call.caller = {.id = call.caller.id,
+                 .principal = certified ? certified : call.access.everyone(),
+                 .certified = certified};
   call.reply().simple("RESET");
   return {};
 }
@@ -92,6 +95,10 @@ Nothing run_config(const RedisCall& call) {
 }
 
 Nothing run_multi(const RedisCall& call) {
+  if (!call.caller.principal) {
+    call.reply().error("NOAUTH", "say who you are first: AUTH token, or AUTH name token");
+    return {};
+  }
   if (call.caller.transaction.is_open()) {
     call.refuse("MULTI within MULTI");
   } else {

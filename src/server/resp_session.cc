@@ -11,6 +11,8 @@ namespace baton::server {
 namespace {
 
 constexpr std::size_t kUntoldMax = 256;  // lost leases of one connection
+// Of whoever has not said who it is.
+constexpr wire::RespLimits kStranger{.arguments_max = 64, .command_bytes_max = 16 << 10};
 
 }  // namespace
 
@@ -22,7 +24,7 @@ RespSession::~RespSession() {
 }
 
 bool RespSession::wants_more() const {
-  return !closing_ && !blocked_ && under_way_ < desk_.limits.under_way_max &&
+  return !closing_ && blocking_ == nullptr && under_way_ < desk_.limits.under_way_max &&
          output_.size() < desk_.output_bytes_max();
 }
 
@@ -51,8 +53,12 @@ std::size_t RespSession::run_commands(std::string_view input) {
   running_ = true;
   std::size_t done = 0;
   while (wants_more()) {
+    parser_.set_limits(caller_.principal ? desk_.limits.command : kStranger);
     const auto found = parser_.parse(input.substr(done));
-    if (found == wire::RespParser::Found::nothing) break;
+    if (found == wire::RespParser::Found::nothing) {
+      done += parser_.consumed();
+      break;
+    }
     if (found == wire::RespParser::Found::broken) {
       std::string text;
       wire::RespWriter(text, caller_.version).error("PROTOCOL_ERROR", parser_.complaint());
@@ -68,6 +74,7 @@ std::size_t RespSession::run_commands(std::string_view input) {
 }
 
 void RespSession::run(std::span<const std::string_view> words) {
+  if (same_word(words[0], "post") || same_word(words[0], "host:")) return hang_up_on_a_browser();
   const Verb* verb = find_verb(words[0]);
   std::string text;
   std::unique_ptr<Operation> operation;
@@ -83,9 +90,18 @@ void RespSession::run(std::span<const std::string_view> words) {
     return keep(words, false, text);
   }
   if (!operation) return put(std::move(text));
-  blocked_ = operation->is_blocking();
+  if (operation->is_blocking()) blocking_ = operation.get();
   add({.operation = operation.get(), .version = caller_.version, .weight = operation->weight()});
   desk_.accept(std::move(operation), *this);
+}
+
+// A web page can make its reader's browser send requests here, with commands in their bodies.
+void RespSession::hang_up_on_a_browser() {
+  std::string text;
+  wire::RespWriter(text, caller_.version)
+      .error("PROTOCOL_ERROR", "this is HTTP; here the Redis protocol is spoken");
+  closing_ = true;
+  put(std::move(text));
 }
 
 // The operation, or nothing if `text` has the refusal.
@@ -195,7 +211,7 @@ void RespSession::lost(const HeldLease& lease) {
   push.bulk("lost");
   push.bulk(core::to_text(lease.task));
   push.bulk(core::to_text(lease.lease));
-  const auto behind = blocked_ ? slots_.end() - 1 : slots_.end();
+  const auto behind = blocking_ != nullptr ? slots_.end() - 1 : slots_.end();
   if (behind == slots_.begin()) {
     output_ += text;
   } else {
@@ -209,11 +225,11 @@ void RespSession::finished(Operation& operation) {
   const std::unique_ptr<Operation> ends_here(&operation);
   const auto slot = std::ranges::find(slots_, &operation, &Slot::operation);
   const bool is_next = slot == slots_.begin();
+  if (blocking_ == &operation) blocking_ = nullptr;
   RespReply reply(is_next ? output_ : slot->text, slot->version);  // a reply waits for those before it
-  operation.write(reply);
+  operation.reply_to(reply);
   slot->operation = nullptr;
   if (!is_next) return;
-  blocked_ = false;
   for (; !slots_.empty() && slots_.front().operation == nullptr; slots_.pop_front()) {
     output_ += slots_.front().text;
     under_way_ -= slots_.front().weight;

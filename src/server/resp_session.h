@@ -33,11 +33,16 @@ class RespSession final : public Session, private Finisher {
   bool wants_more() const override;
   bool is_closing() const override { return closing_; }
   bool is_idle() const override { return slots_.empty(); }
-  bool is_waiting() const override { return blocked_; }
+  bool is_waiting() const override { return blocking_ != nullptr; }
   bool is_halfway() const override { return !input_.empty() && wants_more(); }
   void certified(std::string_view name) override {
-    if (access_.needs_token()) caller_.principal = access_.find_certified(name);
+    if (access_.needs_token()) caller_.principal = caller_.certified = access_.find_certified(name);
   }
+  void access_changed() override {
+    caller_.principal = access_.renew(caller_.principal);
+    caller_.certified = access_.renew(caller_.certified);
+  }
+  bool is_stranger() const override { return !caller_.principal; }
 
  private:
   // A reply that is due: an operation's, or text that waits for those before it.
@@ -60,6 +65,7 @@ class RespSession final : public Session, private Finisher {
   void keep(std::span<const std::string_view> words, bool is_good, std::string& text);
   void execute();
   bool may(const Verb& verb, wire::RespWriter& reply) const;
+  void hang_up_on_a_browser();
   void put(std::string text);
   void add(Slot slot);
 
@@ -70,12 +76,12 @@ class RespSession final : public Session, private Finisher {
   const std::function<void()> changed_;
   std::string input_;  // not begun yet
   std::deque<Slot> slots_;
-  std::size_t under_way_ = 0;  // weight of them all
+  std::size_t under_way_ = 0;      // weight of them all
   std::vector<HeldLease> untold_;  // leases, of which the next reply that can will tell
   Arguments arguments_;
-  bool running_ = false;    // inside run_commands()
-  bool blocked_ = false;    // a blocking operation is under way
-  bool executing_ = false;  // what MULTI gathered
+  const Operation* blocking_ = nullptr;  // the last one under way, if it may wait
+  bool running_ = false;                 // inside run_commands()
+  bool executing_ = false;               // what MULTI gathered
   bool closing_ = false;
 };
 

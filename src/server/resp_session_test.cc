@@ -288,5 +288,29 @@ TEST(RespSession, EndsAStreamThatIsOutOfStepAfterAnsweringWhatCameBefore) {
   EXPECT_TRUE(client.session.is_closing());
 }
 
+// X3
+TEST(EmptyLines, AreNotKept) {
+  Backstage stage;
+  Client client(stage);
+  client.session.receive("\r\n\n\n");
+  EXPECT_FALSE(client.session.is_halfway());
+  client.session.receive("\n*1\r\n$4\r\nPI");
+  EXPECT_TRUE(client.session.is_halfway());
+  client.session.receive("NG\r\n\n");
+  EXPECT_EQ(client.hear(), "+PONG ");
+  EXPECT_FALSE(client.session.is_halfway());
+}
+
+// X5
+TEST(AStranger, MaySayLittle) {
+  Backstage stage;
+  stage.access = Access::read("ci " + make_token().hash + " default=all").value();
+  Client client(stage);
+  EXPECT_THAT(client.ask({"MULTI"}), testing::StartsWith("-NOAUTH "));
+  client.send({"ECHO", std::string(20'000, 'x')});
+  EXPECT_THAT(client.hear(), testing::StartsWith("-PROTOCOL_ERROR "));
+  EXPECT_TRUE(client.session.is_closing());
+}
+
 }  // namespace
 }  // namespace baton::server

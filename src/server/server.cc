@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -96,7 +97,9 @@ Status Server::Sockets::read_secrets() {
 
 Status Server::Sockets::open() {
   if (!options_.coordinator.on_note)
-    options_.coordinator.on_note = [](const std::string& note) { fmt::print(stderr, "baton: {}\n", note); };
+    options_.coordinator.on_note = [](const std::string& note) {
+      std::fputs(("baton: " + note + "\n").c_str(), stderr);  // whether or not anybody can hear it
+    };
   if (auto safe = check_exposure(options_); !safe) return safe;
   if (auto read = read_secrets(); !read) return read;
   if (!options_.audit.empty()) {
@@ -158,6 +161,7 @@ void Server::Sockets::begin_stop() {
   supervisor_.stopping();
   resp_.close();
   http_.close();
+  desk_->stop();
   authority_->stop();
 }
 
@@ -165,12 +169,11 @@ std::optional<Page> Server::Sockets::page(std::string_view path, const Principal
   if (path == "/metrics")
     return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters, who)};
   if (path == "/v1/openapi.json") return Page{"application/json", openapi_json()};
-  if (path == "/healthz") return Page{.type = "text/plain", .content = "alive\n", .open_to_all = true};
+  if (path == "/healthz") return Page{.type = "text/plain", .content = "alive\n"};
   if (path == "/readyz")
     return Page{.type = "text/plain",
                 .content = stopping_ ? "stopping\n" : "ready\n",
-                .status = stopping_ ? 503u : 200u,
-                .open_to_all = true};
+                .status = stopping_ ? 503u : 200u};
   return {};
 }
 
@@ -184,6 +187,7 @@ void Server::Sockets::reload() {
   const auto note = [&](const std::string& text) { options_.coordinator.on_note("SIGHUP: " + text); };
   if (auto read = read_secrets(); !read)
     note("the tokens and certificates stay as they were: " + read.error().message);
+  connections_.access_changed();
   if (!audit_) return;
   if (auto opened = audit_->reopen(); !opened)
     note("the audit goes on in the old file: " + opened.error().message);
@@ -192,7 +196,7 @@ void Server::Sockets::reload() {
 Status Server::Sockets::run() {
   signals_ = std::make_unique<Signals>(kSignals);
   poller_.watch(signals_->descriptor(), Poller::For::reading, [this](Ready) { take_signals(); });
-  supervisor_.ready(fmt::format("serves RESP on {}:{}", options_.listen.host, options_.listen.port));
+  supervisor_.ready("serves RESP on " + options_.listen.text());
   while (take_turn()) supervisor_.alive(desk_->now());
   say_last_words();
   let_go();

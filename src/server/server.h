@@ -20,6 +20,11 @@ namespace baton::server {
 struct Address {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  // 0: any that is free
+
+  std::string text() const {
+    const std::string shown = host.find(':') == std::string::npos ? host : "[" + host + "]";
+    return shown + ":" + std::to_string(port);
+  }
 };
 
 struct ServerOptions {

@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <fstream>
+
+#include "server/access.h"
 #include "tests/peer.h"
 
 namespace baton::server {
@@ -98,6 +102,94 @@ TEST(AReaderThatNeverReads, IsNotReadFromAndThenClosed) {
   Peer operator_(server.http_port());
   operator_.send("GET /metrics HTTP/1.0\r\n\r\n");
   EXPECT_THAT(operator_.hear_all(), HasSubstr("baton_unsent_bytes 0\n"));
+}
+
+// X3: what was held back while too much was unsent goes on when it is sent, with nothing more coming in.
+TEST(Pipeline, GoesOnWhenItsRepliesAreRead) {
+  ServerOptions options;
+  options.limits.output_bytes_max = 10'000;
+  const Running server(std::move(options));
+  Peer peer(server.port());
+  const std::string id = value_of(peer.ask("SUBMIT q " + std::string(3'000, 'x')), "task");
+  std::string many;
+  for (int count = 0; count < 100; ++count) many += "GET " + id + "\r\n";
+  peer.send(many + "PING last\r\n");
+  EXPECT_THAT(peer.hear("last\r\n"), HasSubstr("$4\r\nlast\r\n"));
+
+  Peer browser(server.http_port());
+  std::string pages;
+  for (int count = 0; count < 5; ++count) pages += "GET /v1/openapi.json HTTP/1.1\r\n\r\n";
+  browser.send(pages + "GET /healthz HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(browser.hear("alive\n"), HasSubstr("alive\n"));
+}
+
+// X3
+TEST(Pipeline, IsNotBegunBehindACommandThatWaits) {
+  const Running server;
+  Peer peer(server.port());
+  peer.send("SUBMIT first a\r\nLEASE w second WAIT_MS 20\r\nSUBMIT second b\r\nPING last\r\n");
+  EXPECT_THAT(peer.hear("last\r\n"), HasSubstr("tasks\r\n*0\r\n"));
+}
+
+// X4
+TEST(Tokens, ThatWereTakenAwayAreWorthNothing) {
+  const TemporaryDirectory temporary;
+  const std::string file = temporary.path() + "/tokens";
+  const NewToken ci = make_token(), ops = make_token();
+  const auto allow = [&](const std::string& lines) { std::ofstream(file) << lines; };
+  allow("ci " + ci.hash + " *=all\nops " + ops.hash + " *=all\n");
+  ServerOptions options;
+  options.tokens = file;
+  const Running server(std::move(options));
+  Peer gone(server.port()), stays(server.port()), watcher(server.http_port());
+  EXPECT_THAT(gone.ask("AUTH " + ci.token + "\r\nQUEUES"), HasSubstr("queues"));
+  EXPECT_THAT(stays.ask("AUTH " + ops.token + "\r\nQUEUES"), HasSubstr("queues"));
+  watcher.send("GET /v1/events HTTP/1.1\r\nAuthorization: Bearer " + ci.token + "\r\n\r\n");
+  watcher.hear("\r\n\r\n");
+  allow("ops " + ops.hash + " default=submit\n");
+  ::kill(::getpid(), SIGHUP);
+  watcher.hear_all();  // so it is done
+  EXPECT_THAT(gone.ask("QUEUES"), StartsWith("-NOAUTH "));
+  EXPECT_THAT(stays.ask("QUEUES"), StartsWith("-NOPERM "));
+}
+
+// X4: a web page can make its reader's browser ask.
+TEST(Browser, CannotBeMadeToAskForAnotherSite) {
+  const Running server;
+  Peer resp(server.port());
+  resp.send("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nSUBMIT evil payload\r\n");
+  EXPECT_THAT(resp.hear_all(), StartsWith("-PROTOCOL_ERROR this is HTTP"));
+  const auto asks = [&](const std::string& headers) {
+    Peer browser(server.http_port());
+    browser.send("GET /v1/queues HTTP/1.0\r\n" + headers + "\r\n");
+    return browser.hear_all();
+  };
+  EXPECT_THAT(asks("Host: 127.0.0.1:1\r\nOrigin: http://evil.example\r\n"), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(asks("Host: evil.example\r\n"), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(asks("Host: localhost:1\r\nOrigin: http://localhost:1\r\n"), HasSubstr("\"queues\":[]"));
+  EXPECT_THAT(asks("Host: [::1]:1\r\n"), HasSubstr("\"queues\":[]"));
+}
+
+TEST(Head, HasNoBody) {
+  const Running server;
+  Peer peer(server.http_port());
+  peer.send("HEAD /healthz HTTP/1.0\r\n\r\n");
+  const std::string heard = peer.hear_all();
+  EXPECT_THAT(heard, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(heard, testing::EndsWith("\r\n\r\n"));
+}
+
+// X6
+TEST(AStop, AnswersWhoeverWaits) {
+  Running server;
+  Peer resp(server.port());
+  resp.send("LEASE w q WAIT_MS 60000\r\n");
+  Peer http(server.http_port());
+  http.send(post("lease", R"({"worker":"w","queue":"q","wait_ms":60000})"));
+  Peer(server.port()).ask("PING");  // so both have been heard
+  server.stop();
+  EXPECT_THAT(resp.hear_all(), HasSubstr("tasks\r\n*0\r\n"));
+  EXPECT_THAT(http.hear_all(), HasSubstr("\"tasks\":[]"));
 }
 
 // X5

@@ -24,6 +24,10 @@ class Session {
   virtual bool is_halfway() const = 0;  // part of a command has come
   // The other side has shown a certificate with this name.
   virtual void certified(std::string_view) {}
+  // The file of tokens was read again.
+  virtual void access_changed() = 0;
+  // It has to say who it is, and has not done so.
+  virtual bool is_stranger() const { return false; }
 
   // From which address, and the place it takes among those from there.
   void arrived(std::string from, Crowd::Place place) {

@@ -99,6 +99,13 @@ void Waiters::wake_in(Line& line, Instant now, std::vector<Woken>& woken) {
   for (const Id id : next) take(id, now, woken);
 }
 
+std::vector<Operation*> Waiters::take_all() {
+  std::vector<Operation*> all;
+  for (const auto& [operation, id] : ids_) all.push_back(operation);
+  for (Operation* operation : all) forget(*operation);
+  return all;
+}
+
 Instant Waiters::next() const { return by_time_.empty() ? Instant{INT64_MAX} : by_time_.begin()->first; }
 
 }  // namespace baton::server

@@ -38,6 +38,7 @@ class Waiters {
   // Who is to be woken now. They wait no longer. `ready` tells whether a queue has a task for anyone.
   std::vector<Woken> take(Instant now,
                           const std::function<bool(std::string_view ns, std::string_view queue)>& ready);
+  std::vector<Operation*> take_all();
   Instant next() const;  // when time alone will wake the next one
 
  private:

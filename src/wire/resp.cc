@@ -52,7 +52,10 @@ RespParser::Found RespParser::parse(std::string_view input) {
   while (!begun_ && position_ < input.size() && (input[position_] == '\r' || input[position_] == '\n')) {
     ++position_;  // an empty line between commands
   }
-  if (position_ >= input.size()) return Found::nothing;
+  if (position_ >= input.size()) {
+    ended_ = !begun_;
+    return Found::nothing;
+  }
   if (!begun_ && take_whole(input)) return Found::command;
   return begun_ || input[position_] == '*' ? parse_array(input) : parse_line(input);
 }

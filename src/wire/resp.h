@@ -26,18 +26,20 @@ struct RespLimits {
 class RespParser {
  public:
   enum class Found : std::uint8_t {
-    command,  // arguments() has it, consumed() bytes are done with
+    command,  // arguments() has it
     nothing,  // more bytes are needed
     broken,   // the stream is out of step, complaint() says why; nothing can follow
   };
 
   explicit RespParser(const RespLimits& limits) : limits_(limits) {}
+  void set_limits(const RespLimits& limits) { limits_ = limits; }
 
   // `input` starts where the last command ended, and may have grown since the last call.
   Found parse(std::string_view input);
 
   const std::vector<std::string_view>& arguments() const { return arguments_; }  // valid until the next call
-  std::size_t consumed() const { return position_; }
+  // Bytes that are done with; behind Found::nothing, empty lines.
+  std::size_t consumed() const { return ended_ ? position_ : 0; }
   std::string_view complaint() const { return complaint_; }
   // How many bytes the command has to have at least, as far as is known.
   std::size_t needed() const { return needed_; }
@@ -51,7 +53,7 @@ class RespParser {
   // A line with a number behind `type`. Found::command if it is whole.
   Found number(std::string_view input, char type, std::size_t max, std::string_view what, std::size_t& value);
 
-  const RespLimits limits_;
+  RespLimits limits_;
   std::size_t position_ = 0;  // up to here it is understood
   bool begun_ = false;        // the number of arguments is known
   bool ended_ = true;         // the next call starts a new command

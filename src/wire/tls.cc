@@ -51,8 +51,15 @@ Status TlsFilter::receive(std::string_view cipher, std::string& plain) {
 void TlsFilter::send(std::string& plain) {
   if (plain.empty() || !is_ready()) return;
   ERR_clear_error();
+  std::size_t taken = 0;
   // A memory BIO takes everything.
-  if (SSL_write(ssl_.get(), plain.data(), static_cast<int>(plain.size())) > 0) plain.clear();
+  if (SSL_write_ex(ssl_.get(), plain.data(), plain.size(), &taken) == 1) plain.clear();
+  collect();
+}
+
+void TlsFilter::finish() {
+  ERR_clear_error();
+  if (is_ready()) SSL_shutdown(ssl_.get());  // a second time it does nothing
   collect();
 }
 
@@ -60,10 +67,12 @@ bool TlsFilter::is_ready() const { return SSL_is_init_finished(ssl_.get()) != 0;
 
 std::string TlsFilter::peer_name() const {
   const X509* certificate = SSL_get0_peer_certificate(ssl_.get());
+  if (certificate == nullptr || SSL_get_verify_result(ssl_.get()) != X509_V_OK) return {};
   char name[256] = {};
-  if (certificate != nullptr && SSL_get_verify_result(ssl_.get()) == X509_V_OK)
-    X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof name);
-  return name;
+  const int length =
+      X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof name);
+  if (length <= 0) return {};
+  return {name, static_cast<std::size_t>(length)};  // with any zero in it: that is nobody's name
 }
 
 std::string TlsFilter::complaint() const {
@@ -109,6 +118,8 @@ Result<std::unique_ptr<TlsContext>> TlsContext::for_server(const TlsFiles& files
   if (files.ca.empty()) return made;
   if (auto trusted = made->trust(files.ca); !trusted) return std::unexpected(trusted.error());
   SSL_CTX_set_verify(raw, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  const unsigned char kOurs[] = "baton";  // without it, nobody with a certificate could resume a session
+  SSL_CTX_set_session_id_context(raw, kOurs, sizeof kOurs);
   SSL_CTX_set_client_CA_list(raw, SSL_load_client_CA_file(files.ca.c_str()));
   return made;
 }

@@ -21,6 +21,8 @@ class TlsFilter {
   Status receive(std::string_view cipher, std::string& plain);
   // Takes all there is to say, once the handshake is over.
   void send(std::string& plain);
+  // Nothing more will be said.
+  void finish();
   std::string& output() { return output_; }  // for the socket
   bool is_ready() const;                     // the handshake is over
   std::string peer_name() const;             // common name of the other side's certificate, if it showed one

@@ -224,7 +224,7 @@ int PowerDisk::truncate(Inode& inode, std::size_t bytes) {
 }
 
 // The sectors go one by one in a random order, so that a kill in between tears the write.
-int PowerDisk::sync(Inode& inode) {
+int PowerDisk::sync(Inode& inode, std::size_t begin, std::size_t end) {
   struct Sector {
     std::size_t number;
     std::vector<char> bytes;
@@ -234,16 +234,18 @@ int PowerDisk::sync(Inode& inode) {
     const std::lock_guard lock(mutex_);
     bool is_short = false;
     const int error = fails(Call::sync, is_short);
-    if (error == EIO) inode.dirty.clear();  // the kernel calls the pages clean, and they are lost
+    const auto first = inode.dirty.lower_bound(begin / kSector);
+    const auto last = inode.dirty.upper_bound((end - 1) / kSector);
+    if (error == EIO) inode.dirty.erase(first, last);  // the kernel calls the pages clean, and they are lost
     if (error != 0) return errno = error, -1;
     ++page_->syncs_begun;
-    for (const std::size_t number : inode.dirty) {
-      const std::size_t begin = number * kSector;
-      if (begin >= inode.cache.size()) continue;
-      const std::size_t end = std::min(begin + kSector, inode.cache.size());
-      sectors.push_back({number, {inode.cache.data() + begin, inode.cache.data() + end}});
+    for (auto number = first; number != last; ++number) {
+      const std::size_t from = *number * kSector;
+      if (from >= inode.cache.size()) continue;
+      const std::size_t to = std::min(from + kSector, inode.cache.size());
+      sectors.push_back({*number, {inode.cache.data() + from, inode.cache.data() + to}});
     }
-    inode.dirty.clear();
+    inode.dirty.erase(first, last);
     for (std::size_t left = sectors.size(); left > 1; --left) {
       std::swap(sectors[left - 1], sectors[random() % left]);
     }

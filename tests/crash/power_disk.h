@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,7 +55,7 @@ class PowerDisk {
   InodeRef file(int descriptor);
   ssize_t read(Inode& inode, void* into, std::size_t count, std::size_t offset);
   ssize_t write(Inode& inode, const void* from, std::size_t count, std::size_t offset);
-  int sync(Inode& inode);
+  int sync(Inode& inode, std::size_t begin = 0, std::size_t end = SIZE_MAX);  // these bytes of it
   bool is_directory(int descriptor, std::string& path);
   int sync_directory(const std::string& path);
   int rename(const std::string& from, const std::string& to);

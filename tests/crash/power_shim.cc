@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -92,6 +93,20 @@ ssize_t pwrite(int descriptor, const void* from, size_t count, off_t offset) {
   return System::get().pwrite(descriptor, from, count, offset);
 }
 
+// With RWF_DSYNC it is a write and a sync of just these bytes, either of which may fail.
+ssize_t pwritev2(int descriptor, const iovec* from, int count, off_t offset, int flags) {
+  const InodeRef file = file_behind(descriptor);
+  if (!file)
+    return next<ssize_t(int, const iovec*, int, off_t, int)>("pwritev2")(descriptor, from, count, offset,
+                                                                         flags);
+  if (count != 1) std::abort();  // nobody here needs more
+  const ssize_t wrote =
+      PowerDisk::get()->write(*file, from->iov_base, from->iov_len, static_cast<std::size_t>(offset));
+  const auto begin = static_cast<std::size_t>(offset), end = begin + static_cast<std::size_t>(wrote);
+  if (wrote > 0 && (flags & RWF_DSYNC) != 0 && PowerDisk::get()->sync(*file, begin, end) != 0) return -1;
+  return wrote;
+}
+
 int fdatasync(int descriptor) { return sync_file(descriptor, "fdatasync"); }
 int fsync(int descriptor) { return sync_file(descriptor, "fsync"); }
 
@@ -174,5 +189,6 @@ int closedir(DIR* directory) {
 int open64(const char* path, int flags, ...) __attribute__((alias("open")));
 ssize_t pread64(int, void*, size_t, off_t) __attribute__((alias("pread")));
 ssize_t pwrite64(int, const void*, size_t, off_t) __attribute__((alias("pwrite")));
+ssize_t pwritev64v2(int, const iovec*, int, off_t, int) __attribute__((alias("pwritev2")));
 
 }  // extern "C"

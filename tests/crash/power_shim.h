@@ -3,6 +3,7 @@
 //
 //   pwrite --> memory --fdatasync--> the real file        rename, unlink, create, mkdir --fsync of the
 //              (a random part may go early, in any order)               directory--> the real directory
+//   pwritev2 with RWF_DSYNC is both
 //
 // It is set up by environment variables, and shares a page of counters with whoever started the process.
 #pragma once

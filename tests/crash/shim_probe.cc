@@ -1,10 +1,11 @@
 // A process with nothing but file operations, for the shim's own test: each argument is one of them, and
 // after the last it waits to be killed.
-//   write FILE TEXT | sync FILE | rename FROM TO | unlink FILE | syncdir DIR | mkdir DIR | read FILE | list
-//   DIR
+//   write FILE TEXT | write_durably FILE TEXT (behind the first sector) | sync FILE | rename FROM TO | unlink
+//   FILE | syncdir DIR | mkdir DIR | read FILE | list DIR
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,6 +31,11 @@ int write_text(int descriptor, const char* text) {
   return wrote == length ? 0 : wrote < 0 ? -1 : (std::printf("short %zd\n", wrote), 0);
 }
 
+int write_durably(int descriptor, const char* text) {
+  const iovec all{.iov_base = const_cast<char*>(text), .iov_len = std::strlen(text)};
+  return ::pwritev2(descriptor, &all, 1, 512, RWF_DSYNC) < 0 ? -1 : 0;
+}
+
 int print(int descriptor, const char*) {
   char bytes[4096] = {};
   const ssize_t got = ::pread(descriptor, bytes, sizeof bytes - 1, 0);
@@ -52,6 +58,7 @@ int main(int argc, char** argv) {
     const char* path = argv[++at];
     int done = -1;
     if (command == "write") done = with(path, O_RDWR | O_CREAT, write_text, argv[++at]);
+    if (command == "write_durably") done = with(path, O_RDWR, write_durably, argv[++at]);
     if (command == "sync")
       done = with(path, O_RDWR, [](int it, const char*) { return ::fdatasync(it); }, nullptr);
     if (command == "syncdir")

@@ -54,6 +54,13 @@ TEST_F(PowerShim, KeepsWhatWasSynced) {
   EXPECT_EQ(content("a"), "more");
 }
 
+TEST_F(PowerShim, KeepsOnlyTheseBytesOfADurableWrite) {
+  const std::string sector(512, 'o');
+  do_and_cut({"write", at("a"), sector + sector, "sync", at("a"), "syncdir", data_, "write", at("a"), "new",
+              "write_durably", at("a"), "new"});
+  EXPECT_EQ(content("a"), sector + "new" + sector.substr(3));
+}
+
 TEST_F(PowerShim, LosesANameWhoseDirectoryWasNotSynced) {
   do_and_cut({"write", at("a"), "text", "sync", at("a")});
   EXPECT_EQ(content("a"), "(none)");

@@ -50,7 +50,12 @@ class SimFile final : public log::File {
   Result<std::uint64_t> size() override { return inode_->size; }
   Status sync() override {
     if (auto begun = disk_.begin_operation("sync " + path_); !begun) return begun;
-    return disk_.sync_inode(*inode_);
+    return disk_.sync_inode(*inode_, 0, inode_->cache.size());
+  }
+  Status write_durably(std::uint64_t offset, ByteView bytes) override {
+    if (auto written = write(offset, bytes); !written) return written;
+    if (auto begun = disk_.begin_operation("sync " + path_); !begun) return begun;
+    return disk_.sync_inode(*inode_, offset / kBlockBytes, (offset + bytes.size() - 1) / kBlockBytes + 1);
   }
 
  private:
@@ -249,7 +254,7 @@ std::size_t SimDisk::read(const Inode& inode, bool uncached, std::uint64_t offse
   return total;
 }
 
-Status SimDisk::sync_inode(Inode& inode) {
+Status SimDisk::sync_inode(Inode& inode, std::size_t first, std::size_t end) {
   ++syncs_;
   const bool failing = failing_sync_ == syncs_;
   if (lying_ || (failing && sync_fault_ == SyncFault::lies)) return {};
@@ -258,7 +263,7 @@ Status SimDisk::sync_inode(Inode& inode) {
     std::ranges::fill(inode.dirty, std::uint8_t{0});
     return failure(Errc::io_failed, "cannot sync");
   }
-  for (std::size_t index = 0; index < inode.cache.size(); ++index) {
+  for (std::size_t index = first; index < end; ++index) {
     if (inode.dirty[index] == 0) continue;
     if (inode.dirty[index] == 0xff) {
       inode.medium[index] = inode.cache[index];

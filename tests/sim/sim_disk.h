@@ -106,7 +106,7 @@ class SimDisk final : public log::Disk {
   Status begin_operation(const std::string& what);
   Status change_name(NameChange change);
   static void apply(const NameChange& change, Names& names);
-  Status sync_inode(Inode& inode);
+  Status sync_inode(Inode& inode, std::size_t first, std::size_t end);  // these blocks of it
   void write(Inode& inode, std::uint64_t offset, ByteView bytes);
   std::size_t read(const Inode& inode, bool uncached, std::uint64_t offset, std::span<std::byte> into) const;
   std::vector<InodeRef> inodes() const;
