@@ -1,6 +1,7 @@
 #include "postgres/transaction.h"
 
 #include "postgres/errors.h"
+#include "postgres/pause.h"
 #include "postgres/work_calls.h"
 
 namespace baton::postgres {
@@ -63,10 +64,12 @@ Status Transactions::commit(Transaction& transaction, const Handling& handling) 
 
 Outcome Transactions::run(const Handler& work, const Handling& handling) {
   auto opened = connection();
-  if (!opened) return stream::failed(opened.error().message, stream::FailureReason::transport_not_ready);
+  if (!opened || !(*opened)->execute("begin")) {
+    // A database that is away is not the message's fault, but asking again at once would not bring it back.
+    pause(options_.backoff_max, handling.lost);
+    return stream::given_back();
+  }
   Connection& connection = **opened;
-  if (auto begun = connection.execute("begin"); !begun)
-    return stream::failed(begun.error().message, stream::FailureReason::transport_exception);
   Transaction transaction(connection, handling.lost);
   // One that throws, or whose connection broke, leaves a connection that is not kept: its end undoes it all.
   Outcome outcome = work(transaction, handling.work);
