@@ -96,6 +96,32 @@ Status lag(Database& database, const StreamOptions& options) {
   return {};
 }
 
+Status partitions(Database& database, const StreamOptions& options) {
+  Arguments arguments = argument(static_cast<std::int32_t>(options.count));
+  arguments.add(static_cast<std::int32_t>(options.stale.ms / 1000));
+  if (options.json) return database.print_json("wh_partitions($1, $2)", std::move(arguments));
+  const auto rows =
+      database.ask("wh_partitions($1, $2)", std::move(arguments),
+                   "service, lane, partition_number::text, streams::text, messages::text, "
+                   "oldest_claimable_seconds::text as oldest_seconds, coalesce(offered_to::text, 'nobody')");
+  if (!rows) return std::unexpected(rows.error());
+  print(*rows, {{"SERVICE"},
+                {"LANE"},
+                {"PARTITION", Align::right},
+                {"STREAMS", Align::right},
+                {"MESSAGES", Align::right},
+                {"OLDEST", Align::right},
+                {"OFFERED TO"}});
+  return {};
+}
+
+Status metrics(Database& database, const StreamOptions& options) {
+  const auto rows = database.ask("wh_metrics($1)", stale_seconds(options));
+  if (!rows) return std::unexpected(rows.error());
+  for (int row = 0; row < rows->size(); ++row) fmt::print("{}\n", rows->text(row, 0));
+  return {};
+}
+
 Status why(Database& database, const StreamOptions& options) {
   Arguments arguments = argument(options.message);
   arguments.add(static_cast<std::int32_t>(options.stale.ms / 1000));
@@ -151,9 +177,15 @@ void add_stream_commands(CommandLine& line) {
   };
   add("migrate", "Brings a database to the newest version of the schema", "", migrate);
   add("status", "Shows what waits, is held and is dead, and the instances", "", status, stale);
+  add("metrics", "Prints the same as text for Prometheus", "", metrics, stale);
   add("lag", "Lists the streams that have waited for longest, and why", "", lag,
       [](Command& command, StreamOptions& options) {
         command.number("--count N", options.count, "Streams at most", 1, 10'000);
+      });
+  add("partitions", "Lists the partitions with the most messages, and whose they are", "", partitions,
+      [&](Command& command, StreamOptions& options) {
+        command.number("--count N", options.count, "Partitions at most", 1, 10'000);
+        stale(command, options);
       });
   add("why", "Tells why a message is not being handled", " 01930000-0000-7000-8000-000000000001", why,
       [&](Command& command, StreamOptions& options) {

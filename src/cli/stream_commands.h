@@ -1,4 +1,4 @@
-// baton stream migrate, status, lag, why; the dead letters have a file of their own.
+// baton stream migrate, status, metrics, lag, partitions, why; the dead letters have a file of their own.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ struct StreamOptions {
   std::string database;
   bool json = false;
   std::string message;               // why
-  std::uint64_t count = 20;          // lag
-  Duration stale = stream::kStale;   // status, why
+  std::uint64_t count = 20;          // lag, partitions
+  Duration stale = stream::kStale;   // status, metrics, partitions, why
   std::vector<std::string> letters;  // dead show, replay, purge
   bool all = false;                  // dead replay, purge
   Duration older_than;               // dead purge
