@@ -82,10 +82,10 @@ Cluster::~Cluster() { stop(); }
 
 void Cluster::start() {
   const char* flush = flushes_ == Flushes::on ? "on" : "off";
-  server_ = spawn(
-      {*programs() + "/postgres", "-D", "data", "-k", directory_.path(), "-c", "listen_addresses=", "-c",
-       std::string("fsync=") + flush, "-c", "max_wal_size=4GB", "-c", "shared_buffers=256MB"},
-      directory_.path());
+  server_ = spawn({*programs() + "/postgres", "-D", "data", "-k", directory_.path(), "-c",
+                   "listen_addresses=", "-c", std::string("fsync=") + flush, "-c", "max_wal_size=4GB", "-c",
+                   "max_connections=300", "-c", "shared_buffers=256MB"},
+                  directory_.path());
   for (int tries = 0; tries < 600; ++tries) {
     if (postgres::Connection::open(url(), seconds(5))) return;
     BATON_CHECK(::waitpid(server_, nullptr, WNOHANG) == 0);
