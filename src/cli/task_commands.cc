@@ -32,7 +32,10 @@ std::string state_text(const client::TaskView& view) {
   std::string text = view.state;
   if (!view.worker.empty()) text += fmt::format(" by {}", view.worker);
   if (!view.dead_reason.empty()) text += fmt::format(" ({})", view.dead_reason);
-  return fmt::format("{}, for {}", text, rough_text(since(view.since)));
+  const Duration held = since(view.since);
+  if (view.state == "waiting" && held < Duration{})
+    return fmt::format("{}, due in {}", text, rough_text(Duration{} - held));
+  return fmt::format("{}, for {}", text, rough_text(held));
 }
 
 void print_task(const client::Task& task) {

@@ -100,8 +100,8 @@ class Work {
   void trouble(const Error& error) {
     const std::lock_guard lock(mutex_);
     if (error.message != std::exchange(last_trouble_, error.message)) complain(error);
-    if (error.code != Errc::permission_denied) return;
-    exit_code_ = kExitNotAllowed;
+    if (error.code != Errc::permission_denied && error.code != Errc::invalid_request) return;
+    exit_code_ = error.code == Errc::permission_denied ? kExitNotAllowed : kExitUsage;
     wake_up();
   }
   void give_up() { gives_up_.request_stop(); }

@@ -36,7 +36,7 @@ bool is_loss(Errc code) {
 }
 
 Failure failed_with(const Error& error) {
-  std::string reason = std::string(word(error.code)) + ": " + error.message;
+  std::string reason = error.message;
   if (reason.size() > kReasonBytesMax) reason.resize(kReasonBytesMax);
   return {.reason = std::move(reason), .final = is_final(error.code)};
 }

@@ -7,6 +7,8 @@
 namespace baton::core {
 namespace {
 
+constexpr std::uint32_t kDueVisitsMax = 20'000;
+
 TaskView view_of(const State& state, const Task& task) {
   const Lane& lane = state.lanes[task.lane];
   TaskView view{
@@ -82,6 +84,7 @@ TaskPage list(const State& state, const ListTasks& query) {
 QueuePage queues(const State& state, const ListQueues& query) {
   QueuePage page;
   const std::size_t wanted = std::clamp<std::size_t>(query.count_max, 1, kListQueuesMax);
+  std::uint32_t due_left = kDueVisitsMax;  // beyond them, some that are due are shown as delayed
   for (auto at = state.queues_by_name.upper_bound(QueueOrder::Name{query.ns, query.after});
        at != state.queues_by_name.end() && (*at)->ns == query.ns; ++at) {
     const Queue& queue = **at;
@@ -90,7 +93,10 @@ QueuePage queues(const State& state, const ListQueues& query) {
       break;
     }
     QueueView view{.name = queue.name, .paused = queue.paused, .counts = queue.counts};
-    for (const Slot lane : queue.lanes) view.delayed += state.lanes[lane].delayed.size();
+    for (const Slot slot : queue.lanes) {
+      const Timer& delayed = state.lanes[slot].delayed;
+      view.delayed += delayed.size() - delayed.count_due(std::max(query.now, state.time), due_left);
+    }
     page.queues.push_back(std::move(view));
   }
   return page;

@@ -65,6 +65,7 @@ struct ListQueues {
   std::string ns;
   std::string after;  // cursor: names behind this one; empty: from the first
   std::size_t count_max = kListQueuesMax;
+  Instant now;  // what is due by then is not delayed; never before the last entry
 };
 struct QueuePage {
   std::vector<QueueView> queues;  // by name

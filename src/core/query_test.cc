@@ -75,6 +75,8 @@ TEST(ListQueues, SaysWhatIsInThem) {
   EXPECT_TRUE(page.queues[0].paused);
   EXPECT_EQ(page.queues[0].counts, (std::array<std::uint64_t, kTaskStates>{1, 1, 0, 0, 0}));
   EXPECT_EQ(page.queues[0].delayed, 1u);
+  EXPECT_EQ(queues(authority.state(), {.ns = "n", .now = kStart + seconds(5)}).queues[0].delayed, 0u)
+      << "it is due by then";
 }
 
 // X3: a page is bounded, and finding it costs no more because there are many queues.

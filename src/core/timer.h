@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/paged.h"
 #include "base/time.h"
@@ -22,6 +23,20 @@ class Timer {
   bool empty() const { return heap_.size() == 0; }
   std::uint32_t size() const { return heap_.size(); }
   const Entry& first() const { return heap_[0]; }
+
+  // How many are due; each takes one off `at_most`, and none is counted beyond that.
+  std::uint32_t count_due(Instant now, std::uint32_t& at_most) const {
+    std::uint32_t count = 0;
+    std::vector<std::uint32_t> positions = {0};
+    while (!positions.empty() && at_most > 0) {
+      const std::uint32_t position = positions.back();
+      positions.pop_back();
+      if (position >= heap_.size() || heap_[position].at > now) continue;  // nor is anything below it
+      ++count, --at_most;
+      for (std::uint32_t child = 1; child <= kWays; ++child) positions.push_back(position * kWays + child);
+    }
+    return count;
+  }
 
   // `moved(slot, position)` is called for every entry that comes to lie elsewhere.
   void insert(const Entry& entry, auto&& moved) {

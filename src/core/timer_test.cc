@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -73,6 +74,21 @@ TEST(Timer, GivesTheEarliestHoweverItIsChanged) {
 }
 
 // Ties go to the smaller lsn, so the order does not depend on the order of insertion.
+TEST(Timer, CountsWhatIsDueUpToALimit) {
+  std::mt19937_64 random(1);
+  Watched watched;
+  for (Lsn lsn = 1; lsn <= 500; ++lsn)
+    watched.insert(Instant{static_cast<std::int64_t>(random() % 100)}, lsn, static_cast<Slot>(lsn));
+  for (std::int64_t now = -1; now <= 100; ++now) {
+    const auto due = static_cast<std::uint32_t>(std::ranges::count_if(
+        watched.wanted, [&](const auto& entry) { return std::get<0>(entry).ms <= now; }));
+    std::uint32_t plenty = 1000, few = 7;
+    EXPECT_EQ(watched.timer.count_due(Instant{now}, plenty), due);
+    EXPECT_EQ(plenty, 1000 - due);
+    EXPECT_EQ(watched.timer.count_due(Instant{now}, few), std::min(due, 7u));
+  }
+}
+
 TEST(Timer, BreaksTiesByLsn) {
   for (const bool backwards : {false, true}) {
     Watched watched;

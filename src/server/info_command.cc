@@ -84,7 +84,7 @@ class InfoOperation final : public Operation {
     desk.look(*this);
   }
   void look(engine::Engine& engine) override {
-    if (ns_) page_ = core::queues(engine.state(), {.ns = *ns_});
+    if (ns_) page_ = core::queues(engine.state(), {.ns = *ns_, .now = engine.now()});
   }
   void write(ReplyWriter& reply) override {
     Text text(sections_);

@@ -67,7 +67,9 @@ Status Listener::open(Address& address) {
       ::bind(socket_.number(), &at->any, length) == 0 && ::listen(socket_.number(), SOMAXCONN) == 0 &&
       ::getsockname(socket_.number(), &at->any, &length) == 0;
   if (!listens)
-    return failure(Errc::io_failed, fmt::format("cannot listen on {}: {}", name, std::strerror(errno)));
+    return failure(Errc::io_failed,
+                   fmt::format("cannot listen on {}: {}{}", name, std::strerror(errno),
+                               errno == EADDRINUSE ? "; choose another port, or stop what has it" : ""));
   address.port = ntohs(at->any.sa_family == AF_INET6 ? at->v6.sin6_port : at->v4.sin_port);
   poller_.watch(socket_.number(), Poller::For::reading, [this](Ready) { someone_waits_ = true; });
   return {};

@@ -25,6 +25,7 @@ class QueuesOperation final : public Operation {
 
   void begin(Desk& desk) override { desk.look(*this); }
   void look(engine::Engine& engine) override {
+    query_.now = engine.now();
     page_ = core::queues(engine.state(), query_);
     lsn_ = engine.state().last;
   }
@@ -47,7 +48,7 @@ class QueuesOperation final : public Operation {
   }
 
  private:
-  const core::ListQueues query_;
+  core::ListQueues query_;
   core::QueuePage page_;
   core::Lsn lsn_ = 0;
 };

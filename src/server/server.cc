@@ -107,6 +107,11 @@ Status Server::Sockets::open() {
     if (!audit) return std::unexpected(audit.error());
     audit_ = std::move(*audit);
   }
+  // Before anything is written for a server that cannot be reached. Whoever calls already waits.
+  if (auto listens = resp_.open(options_.listen); !listens) return listens;
+  if (options_.http) {
+    if (auto listens = http_.open(*options_.http); !listens) return listens;
+  }
   options_.coordinator.engine.observer = [this](const core::Event& event, const core::Stamp& stamp) {
     if (desk_) desk_->recorded(event, stamp);
   };
@@ -118,8 +123,7 @@ Status Server::Sockets::open() {
                                      [this](std::function<void()> done) { poller_.post(std::move(done)); });
   desk_ = std::make_unique<Desk>(*authority_, *reader_, options_.limits);
   desk_->audit_to(audit_.get());
-  if (auto listens = resp_.open(options_.listen); !listens) return listens;
-  return options_.http ? http_.open(*options_.http) : Status{};
+  return {};
 }
 
 void Server::Sockets::opened(Descriptor socket, Protocol protocol) {

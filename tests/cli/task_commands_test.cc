@@ -54,7 +54,7 @@ TEST(TaskWait, PrintsResultsInTheOrderAskedForAndTellsWhatFailed) {
       "$waiting");
   EXPECT_EQ(said.exit_code, 2);
   EXPECT_EQ(said.output, "did c\ndid a\n");
-  EXPECT_TRUE(contains(said.errors, ": failed: INVALID_REQUEST: exit code 65\n")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, ": failed: exit code 65\n")) << said.errors;
 }
 
 TEST(TaskList, AlignsItsColumnsAndChoosesByQueueAndState) {
