@@ -35,8 +35,10 @@ Table table_of(const Sample& before, const Sample& now) {
                {"DEAD", Align::right},
                {""}});
   std::vector<client::QueueView> queues = now.queues;
-  std::ranges::stable_sort(queues, std::ranges::greater{},
-                           [](const client::QueueView& view) { return view.waiting + view.leased; });
+  const auto busy = [](const client::QueueView& view) { return view.waiting + view.leased; };
+  std::ranges::sort(queues, [&](const client::QueueView& a, const client::QueueView& b) {
+    return busy(a) != busy(b) ? busy(a) > busy(b) : a.queue < b.queue;
+  });
   for (const client::QueueView& view : queues) {
     const auto known = earlier.find(view.queue);
     const std::uint64_t done =
