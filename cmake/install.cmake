@@ -23,7 +23,7 @@ install(FILES ${baton_documents}/baton.fish DESTINATION ${CMAKE_INSTALL_DATADIR}
 
 # Two sets, so that a client's program needs neither Boost nor fmt.
 set(baton_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/baton)
-set(baton_client_libraries base wire client)
+set(baton_client_libraries base wire stream client)
 set(baton_engine_libraries core log engine)
 foreach(set client engine)
   foreach(name ${baton_${set}_libraries})
@@ -40,7 +40,7 @@ endforeach()
 # A client's internals stay at home; the engine's face is made of most of what is behind it.
 install(FILES src/client/client.h src/client/types.h src/client/worker.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/client COMPONENT development)
-foreach(folder base core log engine)
+foreach(folder base stream core log engine)
   install(DIRECTORY src/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "testing.h" EXCLUDE)
 endforeach()

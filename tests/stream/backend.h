@@ -28,5 +28,6 @@ struct BackendKind {
 inline void PrintTo(const BackendKind& kind, std::ostream* out) { *out << kind.name; }
 
 BackendKind postgres_backend();
+BackendKind embedded_backend();
 
 }  // namespace baton::stream
