@@ -121,7 +121,7 @@ struct Sealed {};  // a clean stop
 using Event =
     std::variant<TaskCreated, LeaseGranted, LeaseExtended, LeasesExtended, LeaseExpired, TaskCompleted,
                  TaskCancelled, TaskFailed, TaskDead, TasksPurged, QueuePaused, QueueResumed, BlobMoved,
-                 WorkBatchApplied, InstanceEvicted, InstanceLeft, LettersReplayed, LettersPurged,
+                 WorkBatchApplied, InstancesEvicted, InstanceLeft, LettersReplayed, LettersPurged,
                  StreamsForgotten, MessageBlobMoved, EpochStarted, StateDigest, SnapshotTaken, Sealed>;
 
 }  // namespace baton::core

@@ -55,7 +55,8 @@ void fields(auto& f, Is<WorkBatchApplied> auto& e) {
   }
   for (auto& stored : e.stored) f.bytes(stored.body);
 }
-void fields(auto& f, Either<InstanceEvicted, InstanceLeft> auto& e) { f(e.instance); }
+void fields(auto& f, Is<InstancesEvicted> auto& e) { f(e.instances); }
+void fields(auto& f, Is<InstanceLeft> auto& e) { f(e.instance); }
 void fields(auto& f, Either<LettersReplayed, LettersPurged> auto& e) { f(e.letters); }
 void fields(auto& f, Is<StreamsForgotten> auto& e) {
   f(e.seen), f(e.tombstones), f(e.events), f(e.receptors), f(e.checkpoints), f(e.kept), f(e.idle);
@@ -75,7 +76,7 @@ constexpr std::array kTypes = {
     EventType::leases_extended,   EventType::lease_expired,      EventType::task_completed,
     EventType::task_cancelled,    EventType::task_failed,        EventType::task_dead,
     EventType::tasks_purged,      EventType::queue_paused,       EventType::queue_resumed,
-    EventType::blob_moved,        EventType::work_batch_applied, EventType::instance_evicted,
+    EventType::blob_moved,        EventType::work_batch_applied, EventType::instances_evicted,
     EventType::instance_left,     EventType::letters_replayed,   EventType::letters_purged,
     EventType::streams_forgotten, EventType::message_blob_moved, EventType::epoch_started,
     EventType::state_digest,      EventType::snapshot_taken,     EventType::sealed,
@@ -119,7 +120,7 @@ std::string_view name_of(EventType type) {
     case EventType::queue_resumed: return "QueueResumed";
     case EventType::blob_moved: return "BlobMoved";
     case EventType::work_batch_applied: return "WorkBatchApplied";
-    case EventType::instance_evicted: return "InstanceEvicted";
+    case EventType::instances_evicted: return "InstancesEvicted";
     case EventType::instance_left: return "InstanceLeft";
     case EventType::letters_replayed: return "LettersReplayed";
     case EventType::letters_purged: return "LettersPurged";

@@ -26,7 +26,7 @@ enum class EventType : std::uint16_t {
   queue_resumed = 12,
   blob_moved = 13,
   work_batch_applied = 14,
-  instance_evicted = 15,
+  instances_evicted = 15,
   instance_left = 16,
   letters_replayed = 17,
   letters_purged = 18,

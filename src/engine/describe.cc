@@ -103,7 +103,9 @@ void tell(Fields& out, const WorkBatchApplied& e) {
   count("stored", e.stored.size()), count("claimed_streams", e.claims.size());
   if (!e.claims.empty()) out.instant("lease_until", e.lease_until);
 }
-void tell(Fields& out, const InstanceEvicted& e) { out.number("instance", e.instance); }
+void tell(Fields& out, const InstancesEvicted& e) {
+  out.text("instances", fmt::format("{}", fmt::join(e.instances, ",")));
+}
 void tell(Fields& out, const InstanceLeft& e) { out.number("instance", e.instance); }
 void tell(Fields& out, const LettersReplayed& e) {
   out.text("letters", fmt::format("{}", fmt::join(e.letters, ",")));

@@ -128,6 +128,9 @@ void Housekeeper::find_living(const core::streams::Streams& streams) {
        slot = streams.message_numbers.first_from(streams.messages[slot].number + 1)) {
     note_both(streams.messages[slot], streams.messages[slot].number, false);
   }
+  // What is kept for people to look at stays where it is: it goes soon.
+  for (core::Slot slot = streams.kept.by_age.head; slot != 0; slot = streams.kept.all[slot].next)
+    note_both(streams.kept.all[slot].message, streams.kept.all[slot].number, true);
   for (const auto& [number, slot] : streams.dead_numbers)
     note_both(streams.dead.all[slot].message, number, true);
 }

@@ -8,7 +8,7 @@ namespace {
 bool may_bring_work(const core::Event& event) {
   if (const auto* batch = std::get_if<core::WorkBatchApplied>(&event))
     return !batch->stored.empty() || !batch->reports.empty();
-  return std::holds_alternative<core::InstanceEvicted>(event) ||
+  return std::holds_alternative<core::InstancesEvicted>(event) ||
          std::holds_alternative<core::InstanceLeft>(event) ||
          std::holds_alternative<core::LettersReplayed>(event) ||
          std::holds_alternative<core::LettersPurged>(event);

@@ -1,24 +1,11 @@
-#include <atomic>
-
 #include "base/check.h"
 #include "engine/work_coordinator.h"
 #include "tests/stream/backend.h"
+#include "tests/stream/moved_clock.h"
 #include "tests/temporary_directory.h"
 
 namespace baton::stream {
 namespace {
-
-// The system's clocks, and as much more as the test has let pass.
-class MovedClock final : public engine::Clock {
- public:
-  Instant wall() override { return system_.wall() + Duration{ahead_ms_}; }
-  Duration since_boot() override { return system_.since_boot() + Duration{ahead_ms_}; }
-  void move(Duration by) { ahead_ms_ += by.ms; }
-
- private:
-  engine::SystemClock system_;
-  std::atomic<std::int64_t> ahead_ms_ = 0;
-};
 
 class EmbeddedBackend final : public Backend {
  public:

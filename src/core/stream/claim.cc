@@ -98,25 +98,23 @@ bool Claim::may_hold_partition(std::int32_t partition) {
   return true;
 }
 
-// What the caller has just put into its outbox, whatever its rank: most likely it can publish at once.
-std::vector<Claim::Picked> Claim::just_stored(Lane lane) const {
+std::vector<Claim::Picked> Claim::preferred(Lane lane) const {
   std::vector<Picked> picked;
   if (lane != Lane::outbox || request_.partitions_max) return picked;
-  for (const MessageStored& stored : entry_.stored) {
-    if (stored.lane != lane || stored.stream == 0) continue;
-    const DraftStream* of = draft_.find_stream(stored.stream);
-    if (of->now.ready_at <= claimant_.at.now) picked.push_back({stored.stream, of->slot});
+  const Streams& all = draft_.all();
+  for (const Number number : preferred_) {
+    if (std::ssize(picked) == request_.limits.streams) break;
+    const DraftStream* drafted = draft_.find_stream(number);
+    const Slot slot = drafted == nullptr ? all.stream_numbers.find(number) : drafted->slot;
+    const Stream& of = drafted == nullptr ? all.streams[slot] : drafted->now;
+    if (of.ready_at <= claimant_.at.now) picked.push_back({number, slot});
   }
-  std::ranges::sort(picked);
-  picked.erase(std::ranges::unique(picked).begin(), picked.end());
-  if (std::ssize(picked) > request_.limits.streams)
-    picked.resize(static_cast<std::size_t>(request_.limits.streams));
   return picked;
 }
 
 std::vector<Claim::Picked> Claim::pick(Lane lane) {
   const stream::ClaimLimits& limits = request_.limits;
-  std::vector<Picked> picked = just_stored(lane);
+  std::vector<Picked> picked = preferred(lane);
   const std::set<Picked> already(picked.begin(), picked.end());
   std::int64_t room = limits.messages - std::ssize(picked);  // each has at least one message
   std::int64_t candidates = std::int64_t{limits.streams} * kCandidatesPerStream;

@@ -25,6 +25,9 @@ class Claim {
   // `room` is what the entry still has, in bytes.
   Claim(Draft& draft, const Claimant& claimant, const stream::ClaimRequest& request, std::size_t room,
         WorkBatchApplied& entry, std::vector<GivenMessage>& work);
+  // What the caller puts into its outbox, it most likely can publish at once: such streams come first, and
+  // whatever their rank.
+  void prefer(const std::set<Number>& streams) { preferred_ = streams; }
   void make();
 
  private:
@@ -48,7 +51,7 @@ class Claim {
   void claim_streams(stream::Lane lane, Taken& taken);
   void claim_loose(stream::Lane lane, Taken taken);
   std::vector<Picked> pick(stream::Lane lane);
-  std::vector<Picked> just_stored(stream::Lane lane) const;
+  std::vector<Picked> preferred(stream::Lane lane) const;
   bool is_offered(const Stream& of) const;
   bool may_hold_partition(std::int32_t partition);
   // Calls `visit(stream, slot)` for what may be handed out, in order, until it returns false.
@@ -63,6 +66,7 @@ class Claim {
   std::size_t claims_max_;
   WorkBatchApplied& entry_;
   std::vector<GivenMessage>& work_;
+  std::set<Number> preferred_;
   std::set<std::int32_t> partitions_;  // of streams it holds, if that matters
 };
 

@@ -1,6 +1,5 @@
 #include "core/stream/keeper.h"
 
-#include "core/names.h"
 #include "core/stream/keys.h"
 
 namespace baton::core::streams {
@@ -68,7 +67,7 @@ Slot Keeper::make_service(std::string_view ns, std::string_view service) {
   Service& made = all_.services[slot];
   made.ns = ns, made.name = service;
   made.space = make_space(ns);
-  all_.service_names.insert(ScopedName(ns, service), slot);
+  all_.service_names.insert(service_key(ns, service), slot);
   return slot;
 }
 

@@ -1,4 +1,4 @@
-// A name that belongs to an id in a scope, as one key of a table.
+// Names with what they belong to, as one key of a table.
 #pragma once
 
 #include <string>
@@ -9,6 +9,11 @@
 #include "stream/uuid.h"
 
 namespace baton::core::streams {
+
+// Services have longer names than queues.
+inline std::string service_key(std::string_view ns, std::string_view service) {
+  return std::string(ns).append(" ").append(service);
+}
 
 inline std::string scoped_key(Slot scope, const stream::Uuid& id, std::string_view name) {
   std::string key(sizeof scope, '\0');

@@ -1,6 +1,5 @@
 #include "core/stream/streams.h"
 
-#include "core/names.h"
 #include "core/stream/keys.h"
 
 namespace baton::core::streams {
@@ -8,7 +7,7 @@ namespace baton::core::streams {
 Slot find_space(const Streams& all, std::string_view ns) { return all.space_names.find(ns); }
 
 Slot find_service(const Streams& all, std::string_view ns, std::string_view service) {
-  return all.service_names.find(ScopedName(ns, service));
+  return all.service_names.find(service_key(ns, service));
 }
 
 Slot find_instance(const Streams& all, std::string_view ns, stream::InstanceId id) {

@@ -289,14 +289,16 @@ void put_back(State& state, Keeper& keeper, const Letter& letter, const Stamp& a
 
 void fact(State& state, const WorkBatchApplied& event, const Stamp& at) { Turn(state, event, at).apply(); }
 
-void fact(State& state, const InstanceEvicted& event, const Stamp& at) {
+void fact(State& state, const InstancesEvicted& event, const Stamp& at) {
   Keeper keeper(state.streams, state.digest);
-  const Slot slot = keeper.recorded_instance(event.instance);
-  give_back(state, keeper, slot, true, at);
-  const Instance& gone = state.streams.instances[slot];
-  keeper.remember(
-      Tombstone{.id = gone.id, .space = state.streams.services[gone.service].space, .since = at.time});
-  keeper.remove_instance(slot);
+  for (const Number number : event.instances) {
+    const Slot slot = keeper.recorded_instance(number);
+    give_back(state, keeper, slot, true, at);
+    const Instance& gone = state.streams.instances[slot];
+    const Slot space = state.streams.services[gone.service].space;
+    keeper.remember(Tombstone{.id = gone.id, .space = space, .since = at.time});
+    keeper.remove_instance(slot);
+  }
 }
 
 void fact(State& state, const InstanceLeft& event, const Stamp& at) {

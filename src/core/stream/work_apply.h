@@ -8,7 +8,7 @@
 namespace baton::core {
 
 void fact(State& state, const WorkBatchApplied& event, const Stamp& at);
-void fact(State& state, const InstanceEvicted& event, const Stamp& at);
+void fact(State& state, const InstancesEvicted& event, const Stamp& at);
 void fact(State& state, const InstanceLeft& event, const Stamp& at);
 void fact(State& state, const LettersReplayed& event, const Stamp& at);
 void fact(State& state, const LettersPurged& event, const Stamp& at);

@@ -107,8 +107,8 @@ struct WorkBatchApplied {  // the epoch of its claims is this entry's own lsn
   }
 };
 
-struct InstanceEvicted {  // all it held is free, and the deliveries count
-  std::uint64_t instance = 0;
+struct InstancesEvicted {  // all they held is free, and the deliveries count
+  std::vector<std::uint64_t> instances;
 };
 struct InstanceLeft {  // all it held is free, and unharmed
   std::uint64_t instance = 0;

@@ -90,20 +90,22 @@ Decision decide_message_move(const State& state, const MoveBlob& request, const 
       Accepted{}};
 }
 
-std::optional<InstanceEvicted> silent_before(const State& state, const Presence& presence,
-                                             const ProcessWork& request, const Moment& at) {
+std::optional<InstancesEvicted> silent_before(const State& state, const Presence& presence,
+                                              const ProcessWork& request, const Moment& at) {
   const Streams& all = state.streams;
   if (!request.heartbeat || !is_name(request.ns)) return {};
   if (was_evicted(all, request.ns, request.instance))
     return {};  // a call that is refused brings about nothing
   const Slot service = find_service(all, request.ns, request.heartbeat->service);
   if (service == 0) return {};
+  InstancesEvicted evicted;
   for (const auto& [id, slot] : all.services[service].instances) {
     const Instance& other = all.instances[slot];
-    if (id != request.instance && presence.last_heard(other) < at.now - request.stale)
-      return InstanceEvicted{other.number};
+    const bool silent = id != request.instance && presence.last_heard(other) < at.now - request.stale;
+    if (silent && evicted.instances.size() < kPurgeItemsMax) evicted.instances.push_back(other.number);
   }
-  return {};
+  if (evicted.instances.empty()) return {};
+  return evicted;
 }
 
 namespace {

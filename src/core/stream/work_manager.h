@@ -16,9 +16,9 @@ Decision decide(const State& state, const PurgeLetters& request, const Moment& a
 // Where the bytes belong to a message.
 Decision decide_message_move(const State& state, const MoveBlob& request, const Moment& at);
 
-// Another instance of the caller's service that has fallen silent, to be recorded before its call.
-std::optional<InstanceEvicted> silent_before(const State& state, const Presence& presence,
-                                             const ProcessWork& request, const Moment& at);
+// Other instances of the caller's service that have fallen silent, to be recorded before its call.
+std::optional<InstancesEvicted> silent_before(const State& state, const Presence& presence,
+                                              const ProcessWork& request, const Moment& at);
 // What streams remember and need no longer, a bounded amount.
 std::optional<StreamsForgotten> overdue_to_forget(const State& state, const Moment& at);
 std::optional<LettersPurged> surplus_letters(const State& state, const Moment& at);

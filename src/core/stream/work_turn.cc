@@ -38,7 +38,9 @@ Decision WorkTurn::decide() {
     const Claimant claimant{service_, instance_, reply_.standing, at_};
     const std::size_t room = at_.rules.streams.entry_bytes_max - bytes_;
     entry_.lease_until = at_.now + request_.claim->lease;
-    Claim(draft_, claimant, *request_.claim, room, entry_, reply_.work).make();
+    Claim claim(draft_, claimant, *request_.claim, room, entry_, reply_.work);
+    claim.prefer(outbox_streams());
+    claim.make();
     if (entry_.claims.empty()) entry_.lease_until = {};
   }
   if (entry_.changes_nothing()) return Reply{std::move(reply_)};
@@ -266,6 +268,19 @@ void WorkTurn::add(Lane lane, const StoreMessage& message) {
                            .is_event = message.is_event,
                            .policy = message.policy,
                            .body = message.body});
+}
+
+// Those that are named with a message, stored just now or before.
+std::set<Number> WorkTurn::outbox_streams() const {
+  std::set<Number> streams;
+  for (const StoreMessage& message : request_.messages.outbox) {
+    if (!message.stream) continue;
+    const auto opened = opened_.find({Lane::outbox, *message.stream});
+    const Slot known = find_stream(Lane::outbox, *message.stream);
+    if (opened != opened_.end()) streams.insert(opened->second);
+    if (known != 0) streams.insert(all_.streams[known].number);
+  }
+  return streams;
 }
 
 stream::Standing WorkTurn::standing(Duration stale) const {

@@ -44,6 +44,7 @@ class WorkTurn {
   Slot find_stream(stream::Lane lane, stream::StreamId id) const;
   DraftStream& stream_for(stream::Lane lane, const StoreMessage& message);
   void add(stream::Lane lane, const StoreMessage& message);
+  std::set<Number> outbox_streams() const;
   stream::Standing standing(Duration stale) const;
 
   const Streams& all_;
