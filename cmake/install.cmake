@@ -38,7 +38,7 @@ foreach(set client engine)
 endforeach()
 
 # A client's internals stay at home; the engine's face is made of most of what is behind it.
-install(FILES src/client/client.h src/client/types.h src/client/worker.h
+install(FILES src/client/client.h src/client/types.h src/client/work_coordinator.h src/client/worker.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/client COMPONENT development)
 foreach(folder base stream core log engine)
   install(DIRECTORY src/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton COMPONENT development

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/limits.h"
 #include "tests/sim/violation.h"
 
 namespace baton::sim {
@@ -65,8 +66,12 @@ void StreamHistory::stored(const core::MessageStored& message, const Stamp& at) 
   SeenStream& of = streams_[number];
   of.lane = message.lane;
   of.loose = message.stream == 0;
-  demand(message.lane == stream::Lane::outbox || in_inbox_.insert(message.id).second, "S13", at,
-         "an inbox takes a message twice");
+  if (message.lane == stream::Lane::inbox) {
+    const auto [seen, first] = in_inbox_.try_emplace(message.id, at.time);
+    demand(first || at.time - seen->second > core::StreamRules{}.seen_for, "S13", at,
+           "an inbox takes a message twice within the window");
+    seen->second = at.time;
+  }
   put(number, of.next_seq++, message.id);
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -55,7 +54,7 @@ class StreamHistory {
   std::map<std::uint64_t, Seen> messages_;
   std::map<std::uint64_t, std::pair<Seen, stream::Lane>> letters_;
   std::map<std::pair<std::string, stream::InstanceId>, core::Lsn> instances_;
-  std::set<stream::MessageId> in_inbox_;  // ever: the window is longer than the run
+  std::map<stream::MessageId, Instant> in_inbox_;  // since when
   std::uint64_t next_stream_ = 1;
   std::uint64_t next_message_ = 1;
   std::uint64_t next_letter_ = 1;

@@ -73,7 +73,9 @@ void StreamInstance::turn() {
     calls_.ask(party, ReplayLetters{.ns = kNamespace}, 2);
     return;
   }
-  const Duration lease = milliseconds(static_cast<std::int64_t>(scenario_[Knob::ttl_ms]) * 2);
+  // In the end it lasts until it is spoken of again.
+  const Duration lease =
+      healed_ ? seconds(2) : milliseconds(static_cast<std::int64_t>(scenario_[Knob::ttl_ms]) * 2);
   ProcessWork call{.ns = kNamespace, .instance = id, .stale = milliseconds(kStaleMs), .lease = lease};
   call.heartbeat = {.id = id, .service = "s", .host = "h", .process = static_cast<std::int32_t>(index_)};
   report(call);
