@@ -2,6 +2,10 @@
 // one run, and beside what the disk can do. 300 messages a call, 10 to a stream, payloads of about 400 bytes,
 // every commit flushed. Usage: bench_streams [messages per round, default 9000] [rounds, default 5] [backlog,
 // default 1000000; 0: leave it out]
+//
+// A round fills the tables and drains them again, by one instance that completes at once. That is the easiest
+// case for a table in which a claim has to step over what it may not have, so they are measured as a service
+// finds them too: with 100 000 messages waiting, and eight other instances at work on 300 each.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -28,6 +32,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kPerCall = 300;
 constexpr unsigned kPerStream = 10;
+constexpr unsigned kWaiting = 100'000;
+constexpr unsigned kOthers = 8;
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -98,8 +104,9 @@ class NaiveQueue {
     run({"naive_store", store_.c_str()},
         std::move(postgres::Arguments().add(std::move(ids)).add(std::move(streams)).add(std::move(bodies))));
   }
+  postgres::Rows claim() { return run({"naive_claim", claim_.c_str()}, {}); }
   std::size_t claim_and_complete() {
-    const postgres::Rows rows = run({"naive_claim", claim_.c_str()}, {});
+    const postgres::Rows rows = claim();
     if (rows.size() == 0) return 0;
     postgres::List ids(postgres::ElementType::int8, static_cast<std::size_t>(rows.size()));
     for (int row = 0; row < rows.size(); ++row) ids.add(rows.int8(row, 0));
@@ -172,6 +179,13 @@ class Baton {
   void store(const std::vector<NewMessage>& messages) {
     expect(coordinator_->store(request_.instance.id, Lane::inbox, messages));
   }
+  void arrive(unsigned others) {
+    for (unsigned i = 2; i < 2 + others; ++i) expect(coordinator_->heartbeat(other(i)));
+  }
+  // As many others take what belongs to them, and keep it.
+  void let_hold(unsigned others) {
+    for (unsigned i = 2; i < 2 + others; ++i) expect(coordinator_->claim(other(i).id));
+  }
   std::size_t turn() {
     const WorkBatch batch = expect(coordinator_->process_work_batch(request_));
     request_.inbox_completions.clear();
@@ -187,9 +201,53 @@ class Baton {
   }
 
  private:
+  static Instance other(unsigned number) {
+    return {.id = {time_ordered(number)}, .service = "bench", .host = "here", .process = 1};
+  }
+
   std::unique_ptr<WorkCoordinator> coordinator_;
   WorkBatchRequest request_;
 };
+
+// Messages per second of one instance among others, with a lot waiting.
+double under_load(const std::function<void(const std::vector<NewMessage>&)>& store,
+                  const std::function<void()>& let_others_hold, const std::function<std::size_t()>& turn) {
+  for (unsigned stored = 0; stored < kWaiting; stored += kPerCall) store(next_messages());
+  let_others_hold();
+  std::vector<double> rates;
+  for (int i = 0; i < 20; ++i) {
+    const auto start = Clock::now();
+    const auto done = static_cast<double>(turn());
+    rates.push_back(done / since(start));
+  }
+  return median(rates);
+}
+
+void measure_under_load(const std::string& url) {
+  expect(postgres::migrate(url));
+  // So much has waited for longer than streams are offered to one instance only.
+  (*postgres::Connection::open(url, seconds(5)))
+      ->execute("update wh_settings set setting_value = 0 where setting_key = 'steal_after_seconds'")
+      .value();
+  Baton baton(std::make_unique<postgres::WorkCoordinator>(postgres::DatabaseOptions{.url = url}));
+  NaiveQueue ordered(url, true), unordered(url, false);
+  const auto stores = [](auto& queue) { return [&](const auto& call) { queue.store(call); }; };
+  const auto holds = [](NaiveQueue& queue) {
+    return [&] {
+      for (unsigned i = 0; i < kOthers; ++i) queue.claim();
+    };
+  };
+  const auto turns = [](NaiveQueue& queue) { return [&] { return queue.claim_and_complete(); }; };
+  baton.arrive(kOthers);
+  const double ours =
+      under_load(stores(baton), [&] { baton.let_hold(kOthers); }, [&] { return baton.turn(); });
+  const double in_order = under_load(stores(ordered), holds(ordered), turns(ordered));
+  const double any_order = under_load(stores(unordered), holds(unordered), turns(unordered));
+  std::printf(
+      "with %u waiting and %u others at work: claim + complete %.0f/s, naive ordered %.0f/s (%.1f x), naive "
+      "without order %.0f/s (%.1f x)\n",
+      kWaiting, kOthers, ours, in_order, ours / in_order, any_order, ours / any_order);
+}
 
 void measure_backlog(Baton& baton, unsigned backlog) {
   std::map<unsigned, double> latency;
@@ -245,6 +303,7 @@ int main(int argc, char** argv) {
               median(ours.work) / median(naive_unordered.work), median(flushes));
   std::printf("embedded over PostgreSQL: store %.1f, claim + complete %.1f\n",
               median(alone.store) / median(ours.store), median(alone.work) / median(ours.work));
+  measure_under_load(cluster.create("loaded"));
   for (auto& [name, one] : {std::pair<const char*, Baton&>("embedded", embedded), {"PostgreSQL", baton}}) {
     std::vector<double> empty;
     for (int i = 0; i < 1000; ++i) empty.push_back(one.turn_ms());

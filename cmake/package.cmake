@@ -56,8 +56,9 @@ endforeach()
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libbaton-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "libisal-dev, libxxhash-dev, libboost1.81-dev, libfmt-dev")
+    "libisal-dev, libxxhash-dev, libboost1.81-dev, libfmt-dev, libpq-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "coordinator for work on machines that may die at any moment - library
 Headers and libraries for C++ programs: a client and worker of a baton
-server, and the engine itself, on a data directory and without a server.")
+server, the engine itself, on a data directory and without a server, and
+ordered streams of messages on PostgreSQL.")
 include(CPack)

@@ -87,6 +87,11 @@ Command& Command::arguments(const char* name, std::vector<std::string>& values, 
   return added(entry_->app->add_option(name, values, description)->required());
 }
 
+Command& Command::some_arguments(const char* name, std::vector<std::string>& values,
+                                 const char* description) {
+  return added(entry_->app->add_option(name, values, description));
+}
+
 Command& Command::choice_argument(const char* name, std::string& value, const std::vector<std::string>& among,
                                   const char* description) {
   choice(name, value, among, description);
@@ -164,13 +169,18 @@ CommandLine::CommandLine(int argc, char** argv)
 CommandLine::~CommandLine() = default;
 
 CLI::App* CommandLine::parent_of(const std::string& name, std::string& last_word) {
-  const std::size_t space = name.rfind(' ');
-  last_word = space == std::string::npos ? name : name.substr(space + 1);
-  return space == std::string::npos ? app_.get() : app_->get_subcommand(name.substr(0, space));
+  CLI::App* parent = app_.get();
+  std::size_t at = 0;
+  for (std::size_t space; (space = name.find(' ', at)) != std::string::npos; at = space + 1)
+    parent = parent->get_subcommand(name.substr(at, space - at));
+  last_word = name.substr(at);
+  return parent;
 }
 
-void CommandLine::group(const char* name, const char* description) {
-  app_->add_subcommand(name, description)->require_subcommand(1);
+void CommandLine::group(const std::string& name, const char* description) {
+  std::string last_word;
+  CLI::App* parent = parent_of(name, last_word);
+  parent->add_subcommand(last_word, description)->require_subcommand(1);
 }
 
 Command CommandLine::command(const std::string& name, const char* description) {

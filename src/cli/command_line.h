@@ -39,6 +39,8 @@ class Command {
   Command& optional_argument(const char* name, std::optional<std::string>& value, const char* description);
   Command& arguments(const char* name, std::vector<std::string>& values,
                      const char* description);  // 1 or more
+  Command& some_arguments(const char* name, std::vector<std::string>& values,
+                          const char* description);  // any number
   Command& choice_argument(const char* name, std::string& value, const std::vector<std::string>& among,
                            const char* description);
   Command& rest(const char* name, std::vector<std::string>& words, const char* description);  // behind "--"
@@ -91,8 +93,8 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // A word under which there are commands: group("log", …), then command("log verify", …).
-  void group(const char* name, const char* description);
+  // Words under which there are commands: group("log", …), then command("log verify", …).
+  void group(const std::string& name, const char* description);
   Command command(const std::string& name, const char* description);
   // As the user called it, for examples that can be copied.
   std::string program() const { return words_.front(); }

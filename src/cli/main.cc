@@ -15,6 +15,7 @@
 #include "cli/queue_commands.h"
 #include "cli/serve.h"
 #include "cli/stats.h"
+#include "cli/stream_commands.h"
 #include "cli/submit.h"
 #include "cli/task_commands.h"
 #include "cli/token.h"
@@ -52,6 +53,7 @@ int run(int argc, char** argv) {
   add_top_command(line);
   add_bench_command(line);
   add_log_commands(line);
+  add_stream_commands(line);
   add_demo_command(line);
   add_document_commands(line);
   return line.run();

@@ -19,6 +19,7 @@ enum class ElementType : std::uint32_t {
   int2 = 21,
   int4 = 23,
   text = 25,
+  json = 114,
   uuid = 2950,
   jsonb = 3802
 };

@@ -40,6 +40,8 @@ bool is_success(const pg_result* result) {
 
 void Rows::Clear::operator()(pg_result* result) const { PQclear(result); }
 int Rows::size() const { return PQntuples(result_.get()); }
+int Rows::columns() const { return PQnfields(result_.get()); }
+std::string_view Rows::name(int column) const { return PQfname(result_.get(), column); }
 bool Rows::is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
 std::string_view Rows::bytes(int row, int column) const {
   return {PQgetvalue(result_.get(), row, column),
@@ -55,10 +57,6 @@ std::int64_t Rows::int8(int row, int column) const {
   return static_cast<std::int64_t>(big_endian<std::uint64_t>(bytes(row, column)));
 }
 std::string_view Rows::text(int row, int column) const { return bytes(row, column); }
-std::string_view Rows::json(int row, int column) const {
-  const std::string_view value = bytes(row, column);
-  return value.empty() ? value : value.substr(1);  // the version
-}
 stream::Uuid Rows::uuid(int row, int column) const {
   stream::Uuid value;
   std::memcpy(value.bytes.data(), bytes(row, column).data(),

@@ -39,12 +39,13 @@ class Rows {
 
   pg_result* get() const { return result_.get(); }
   int size() const;
+  int columns() const;
+  std::string_view name(int column) const;
   bool is_null(int row, int column) const;
   std::int16_t int2(int row, int column) const;
   std::int32_t int4(int row, int column) const;
   std::int64_t int8(int row, int column) const;
   std::string_view text(int row, int column) const;  // empty for null
-  std::string_view json(int row, int column) const;  // likewise
   stream::Uuid uuid(int row, int column) const;
 
  private:

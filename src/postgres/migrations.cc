@@ -20,17 +20,24 @@ constexpr const char* kBegin = R"sql(
 
 constexpr Statement kVersion{"schema_version", "select coalesce(max(version), 0) from wh_schema_versions"};
 
-Result<int> apply(Connection& connection) {
-  if (auto begun = connection.execute(kBegin); !begun) return std::unexpected(error_of(begun.error()));
+Result<int> version_of(Connection& connection) {
   auto rows = connection.run(std::vector<Call>{{kVersion, {}}}, {});
   if (!rows) return std::unexpected(error_of(rows.error()));
-  const int version = rows->front().int4(0, 0);
-  if (version > migrations().back().version) {
-    return failure(Errc::unsupported_version, "the database has version " + std::to_string(version) +
-                                                  " of the schema, this baton knows " +
-                                                  std::to_string(migrations().back().version) +
-                                                  ": use a newer baton");
-  }
+  return rows->front().int4(0, 0);
+}
+
+std::unexpected<Error> wrong(int version, const std::string& advice) {
+  return failure(Errc::unsupported_version, "the database has version " + std::to_string(version) +
+                                                " of the schema, this baton has " +
+                                                std::to_string(migrations().back().version) + ": " + advice);
+}
+
+Result<int> apply(Connection& connection) {
+  if (auto begun = connection.execute(kBegin); !begun) return std::unexpected(error_of(begun.error()));
+  const auto known = version_of(connection);
+  if (!known) return known;
+  const int version = *known;
+  if (version > migrations().back().version) return wrong(version, "use a newer baton");
   int added = 0;
   for (const Migration& migration : migrations()) {
     if (migration.version <= version) continue;
@@ -54,6 +61,15 @@ Result<int> migrate(const std::string& url) {
   auto connection = Connection::open(url, kConnectTimeout);
   if (!connection) return std::unexpected(error_of(connection.error()));
   return apply(**connection);  // what is not committed is undone when the connection goes
+}
+
+Status check_version(Connection& connection) {
+  const auto version = version_of(connection);
+  if (!version) return std::unexpected(version.error());
+  const int known = migrations().back().version;
+  if (*version == known) return {};
+  return wrong(*version,
+               *version > known ? "use a newer baton" : "migrate the database (baton stream migrate)");
 }
 
 }  // namespace baton::postgres

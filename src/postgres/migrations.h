@@ -23,4 +23,8 @@ std::span<const Migration> migrations();  // in order; made from the files by th
 // others wait. Returns how many versions were added. A database that is newer than this program is refused.
 Result<int> migrate(const std::string& url);
 
+// Whether the database and this program speak of the same tables.
+class Connection;
+Status check_version(Connection& connection);
+
 }  // namespace baton::postgres

@@ -9,10 +9,16 @@ namespace {
 
 using namespace stream;
 
+// Verdicts that are "ok" are not sent.
 constexpr Statement kHeartbeat{"heartbeat", "select rank, active from wh_heartbeat($1, $2, $3, $4, $5, $6)"};
-constexpr Statement kStore{
-    "store", "select nth, verdict from wh_store($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"};
-constexpr Statement kComplete{"complete", "select nth, verdict from wh_complete($1, $2, $3, $4, $5, $6)"};
+constexpr Statement kStore{"store",
+                           "select nth::integer, verdict from unnest(wh_store_all($1, $2, $3, $4, $5, $6, "
+                           "$7, $8, $9, $10, $11, $12, $13)) "
+                           "with ordinality as v(verdict, nth) where verdict <> 'ok'"};
+constexpr Statement kComplete{
+    "complete",
+    "select nth::integer, verdict from unnest(wh_complete_all($1, $2, $3, $4, $5, $6)) "
+    "with ordinality as v(verdict, nth) where verdict <> 'ok'"};
 constexpr Statement kFail{"fail", "select nth, verdict from wh_fail($1, $2, $3, $4, $5, $6, $7, $8)"};
 constexpr Statement kRenew{"renew", "select nth, verdict from wh_renew($1, $2, $3, $4, $5)"};
 constexpr Statement kRelease{"release", "select nth, verdict from wh_release($1, $2, $3, $4)"};
@@ -20,10 +26,10 @@ constexpr Statement kReceptors{"receptors",
                                "select nth, verdict from wh_record_receptors($1, $2, $3, $4, $5, $6)"};
 constexpr Statement kPerspectives{"perspectives",
                                   "select nth, verdict from wh_record_perspectives($1, $2, $3)"};
-constexpr Statement kClaim{"claim", "select * from wh_claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"};
+constexpr Statement kLease{"lease", "select wh_lease($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"};
+constexpr Statement kGiven{"given", "select * from wh_given($1, wh_last_claim())"};
 constexpr Statement kResume{"resume", "select * from wh_resume($1)"};
 constexpr Statement kLeave{"leave", "select from wh_leave($1)"};
-constexpr Statement kVersion{"version", "select coalesce(max(version), 0) from wh_schema_versions"};
 
 std::int32_t seconds_of(Duration duration) { return static_cast<std::int32_t>(duration.ms / 1000); }
 
@@ -42,9 +48,9 @@ List texts(const Items& items, Get get) {
 }
 template <class Items, class Get>
 List jsons(const Items& items, Get get) {
-  return list(ElementType::jsonb, items, [&](List& to, const auto& item) {
+  return list(ElementType::json, items, [&](List& to, const auto& item) {
     const std::string& text = get(item);
-    text.empty() ? to.add_null() : to.add_json(text);
+    text.empty() ? to.add_null() : to.add(std::string_view(text));
   });
 }
 template <class Items, class Get>
@@ -205,7 +211,7 @@ Call perspective_call(InstanceId instance, const std::vector<PerspectiveResult>&
   return {kPerspectives, std::move(arguments)};
 }
 
-Call claim_call(InstanceId instance, const ClaimRequest& request, const std::vector<NewMessage>& stored) {
+Call lease_call(InstanceId instance, const ClaimRequest& request, const std::vector<NewMessage>& stored) {
   std::vector<Lane> lanes;
   if (request.outbox) lanes.push_back(Lane::outbox);
   if (request.inbox) lanes.push_back(Lane::inbox);
@@ -227,20 +233,19 @@ Call claim_call(InstanceId instance, const ClaimRequest& request, const std::vec
       .add(request.limits.bytes);
   request.partitions_max ? arguments.add(*request.partitions_max) : arguments.add_null();
   arguments.add(ids(streams, [](StreamId stream) { return stream; }));
-  return {kClaim, std::move(arguments)};
+  return {kLease, std::move(arguments)};
 }
 
+Call given_call(InstanceId instance) { return {kGiven, std::move(Arguments().add(instance.value))}; }
 Call resume_call(InstanceId instance) { return {kResume, std::move(Arguments().add(instance.value))}; }
 Call leave_call(InstanceId instance) { return {kLeave, std::move(Arguments().add(instance.value))}; }
-Call version_call() { return {kVersion, {}}; }
 
 Standing standing_of(const Rows& rows) { return {.rank = rows.int4(0, 0), .active = rows.int4(0, 1)}; }
 
 std::vector<Verdict> verdicts_of(const Rows& rows, std::size_t count) {
-  BATON_CHECK(static_cast<std::size_t>(rows.size()) == count);
-  std::vector<Verdict> verdicts(count);
+  std::vector<Verdict> verdicts(count, Verdict::ok);
   for (int row = 0; row < rows.size(); ++row)
-    verdicts[static_cast<std::size_t>(rows.int4(row, 0)) - 1] = verdict_of(rows.text(row, 1));
+    verdicts.at(static_cast<std::size_t>(rows.int4(row, 0)) - 1) = verdict_of(rows.text(row, 1));
   return verdicts;
 }
 
@@ -260,9 +265,9 @@ std::vector<Work> work_of(const Rows& rows) {
     work.target = rows.text(row, 6);
     work.type = rows.text(row, 7);
     work.envelope_type = rows.text(row, 8);
-    work.data = rows.json(row, 9);
-    work.metadata = rows.json(row, 10);
-    work.scope = rows.json(row, 11);
+    work.data = rows.text(row, 9);
+    work.metadata = rows.text(row, 10);
+    work.scope = rows.text(row, 11);
     work.status = static_cast<MessageStatus>(rows.int4(row, 12));
     work.flags = static_cast<WorkFlags>(rows.int4(row, 13));
     work.deliveries = rows.int4(row, 14);

@@ -21,12 +21,13 @@ Call receptor_call(stream::InstanceId instance, const std::vector<stream::Recept
                    bool failed);
 Call perspective_call(stream::InstanceId instance, const std::vector<stream::PerspectiveResult>& results,
                       bool failed);
-// The streams of `stored` were just stored by this instance, which has them first.
-Call claim_call(stream::InstanceId instance, const stream::ClaimRequest& request,
+// Two calls in this order claim work: the first leases it, the second reads it. The streams of `stored` were
+// just stored by this instance, which has them first.
+Call lease_call(stream::InstanceId instance, const stream::ClaimRequest& request,
                 const std::vector<stream::NewMessage>& stored = {});
+Call given_call(stream::InstanceId instance);
 Call resume_call(stream::InstanceId instance);
 Call leave_call(stream::InstanceId instance);
-Call version_call();
 
 stream::Standing standing_of(const Rows& rows);
 std::vector<stream::Verdict> verdicts_of(const Rows& rows, std::size_t count);

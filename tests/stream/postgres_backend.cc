@@ -80,12 +80,17 @@ void tell(const std::string& url, const std::string& sql) {
 void age(const std::string& url, Duration by) {
   const std::string earlier = " - interval '" + std::to_string(by.ms) + " milliseconds'";
   const auto older = [&](const std::string& column) { return column + " = " + column + earlier; };
-  tell(url, "update wh_service_instances set " + older("last_heartbeat_at") + ";update wh_streams set " +
-                older("lease_until") + ", " + older("ready_at") + ", " + older("idle_since") +
-                ";update wh_messages set " + older("lease_until") + ", " + older("ready_at") + ", " +
-                older("scheduled_for") + ", " + older("stored_at") + ";update wh_message_deduplication set " +
-                older("first_seen_at") + ";update wh_evicted_instances set " + older("evicted_at") +
-                ";update wh_kept_messages set " + older("processed_at"));
+  // In the order in which a call comes to them, so that the two do not wait for each other.
+  tell(url,
+       "lock wh_service_instances in exclusive mode; lock wh_streams in exclusive mode; lock wh_messages in "
+       "exclusive mode;"
+       "update wh_service_instances set " +
+           older("last_heartbeat_at") + ";update wh_streams set " + older("lease_until") + ", " +
+           older("ready_at") + ", " + older("idle_since") + ";update wh_messages set " +
+           older("lease_until") + ", " + older("ready_at") + ", " + older("scheduled_for") + ", " +
+           older("stored_at") + ";update wh_message_deduplication set " + older("first_seen_at") +
+           ";update wh_evicted_instances set " + older("evicted_at") + ";update wh_kept_messages set " +
+           older("processed_at"));
 }
 
 BackendKind postgres_backend() {

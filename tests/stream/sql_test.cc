@@ -91,7 +91,7 @@ TEST(AHandler, CommitsItsEffectWithItsCompletion) {
             "array['01000000-0000-0000-0000-000000000001'::uuid], array[2], array[" + epoch +
             "::bigint])) <> 'ok' then raise 'lost'; end if; end $$;" + "select wh_store(" + who +
             ", 1::smallint, array[gen_random_uuid()], array[null::uuid], array['mail'], array['Sent'], " +
-            "array[null], array['{}'::jsonb], array[null::jsonb], array[null::jsonb], array[false], "
+            "array[null], array['{}'::json], array[null::json], array[null::json], array[false], "
             "array[0::smallint]); commit")
         .has_value();
   };

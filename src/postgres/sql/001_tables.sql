@@ -19,9 +19,13 @@ insert into wh_settings (setting_key, setting_value, description) values
   ('idle_stream_hours', '24', 'how long the row of a stream without messages is kept'),
   ('tombstone_days', '7', 'how long an evicted instance is refused');
 
+-- Small functions that look something up are in plpgsql too: it keeps their plans, and plain SQL would make them anew
+-- for every call.
 create function wh_setting(wanted text) returns integer
-language sql stable parallel safe
-as $$ select setting_value::integer from wh_settings where setting_key = wanted $$;
+language plpgsql stable parallel safe as $$
+begin
+  return (select setting_value::integer from wh_settings where setting_key = wanted);
+end $$;
 comment on function wh_setting is 'A number somebody may have changed.';
 
 create table wh_services (
@@ -66,15 +70,18 @@ create table wh_streams (
   ready_at timestamptz,
   next_seq bigint not null default 1,
   given_seq bigint not null default 0,      -- handed out up to here, under this epoch
+  lost_seq bigint not null default 0,       -- of those, handed out before up to here, to somebody who lost them
   outstanding integer not null default 0,   -- of those, not yet reported on
   pending integer not null default 0,       -- messages that are there
+  bytes bigint not null default 0,          -- of all of them
+  retried boolean not null default false,   -- one of them may have failed before, and not be due
   parked boolean not null default false,    -- until a dead letter is replayed or purged
   idle_since timestamptz not null default now(),
   unique (service_no, lane, stream_id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0);
 create index wh_streams_ready on wh_streams (service_no, lane, ready_at, stream_no) where ready_at is not null;
-create index wh_streams_owner on wh_streams (owner) where owner is not null;
+create index wh_streams_owner on wh_streams (owner, epoch) where owner is not null;
 
 create table wh_messages (
   message_id uuid not null,
@@ -85,10 +92,10 @@ create table wh_messages (
   target varchar(500),                -- destination (outbox), handler (inbox)
   message_type varchar(500) not null,
   envelope_type varchar(500),
-  event_data jsonb not null,
-  metadata jsonb not null,
-  scope jsonb,
-  bytes integer not null check (bytes <= 1048576),  -- of event_data, see wh_size
+  event_data json not null,           -- as it was said, to the letter
+  metadata json not null,
+  scope json,
+  bytes integer not null check (bytes <= 1048576),  -- of event_data
   is_event boolean not null,
   policy smallint not null,           -- of a failure: 0 block, 1 park, 2 park the stream
   status integer not null default 1,
@@ -104,11 +111,12 @@ create table wh_messages (
   epoch bigint,
   lease_until timestamptz,
   ready_at timestamptz,
+  was_lost boolean,                   -- handed out before, to somebody who lost it
   primary key (service_no, lane, message_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0);
 create unique index wh_messages_order on wh_messages (stream_no, seq) where stream_no is not null;
 create index wh_messages_loose on wh_messages (service_no, lane, ready_at) where stream_no is null;
-create index wh_messages_owner on wh_messages (owner) where owner is not null;
+create index wh_messages_owner on wh_messages (owner, epoch) where owner is not null;
 
 -- Finished messages that debug mode did not delete. Apart from the others, so that nobody has to step over them.
 create table wh_kept_messages (
@@ -201,7 +209,9 @@ comment on function wh_partition_of is
   'The partition of a stream: the first 8 bytes of the SHA-256 of its 16, unsigned, modulo the number of partitions.';
 
 create function wh_head_due(stream bigint) returns timestamptz
-language sql stable
-as $$ select scheduled_for from wh_messages where stream_no = stream order by seq limit 1 $$;
+language plpgsql stable as $$
+begin
+  return (select scheduled_for from wh_messages where stream_no = stream order by seq limit 1);
+end $$;
 comment on function wh_head_due is
   'When the first message of a stream may be tried again. All behind it wait as long.';

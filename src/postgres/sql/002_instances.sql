@@ -4,10 +4,10 @@
 --   WH003 an argument is wrong                   WH004 an argument is too large
 --
 -- Functions that others call fix the search path, so that it does not matter from where they are called, and how
--- plans are made: a plan that was good while the tables were empty is kept by the session, and must still be good
--- when a million messages wait. So tables are never read from end to end, lists come first and are looked up row by
--- row (`lateral … offset 0` keeps the planner from turning that around), and rows that are locked are found again by
--- their place (ctid).
+-- plans are made: once, for any arguments, since making one takes longer than using it; a plan that was good while the
+-- tables were empty must still be good when a million messages wait. So tables are never read from end to end, lists
+-- come first and are looked up row by row (`lateral … offset 0` keeps the planner from turning that around), and rows
+-- that are locked are found again by their place (ctid).
 
 create function wh_refuse(code text, complaint text) returns void
 language plpgsql as $$ begin raise exception using errcode = code, message = complaint; end $$;
@@ -36,12 +36,13 @@ comment on function wh_service_of is
   'The service of an instance. Every function that changes something asks here first, so an evicted instance changes nothing.';
 
 create function wh_standing(instance uuid, stale_seconds integer, out rank integer, out active integer)
-language sql stable as $$
-  select count(*) filter (where i.instance_id < instance), greatest(count(*), 1)
+language plpgsql stable as $$
+begin
+  select count(*) filter (where i.instance_id < instance), greatest(count(*), 1) into rank, active
   from wh_service_instances i
   where i.service_no = (select wh_service_of(instance))
-    and (i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) or i.instance_id = instance)
-$$;
+    and (i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) or i.instance_id = instance);
+end $$;
 comment on function wh_standing is
   'The place of an instance among the active ones of its service. Partition p belongs to rank p % active: to exactly one, for any number of them.';
 
@@ -96,7 +97,8 @@ create function wh_heartbeat(
   instance uuid, service text, host text default '', process integer default 0, about jsonb default null,
   stale_seconds integer default 600, out rank integer, out active integer)
 language plpgsql set search_path from current
-  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   known wh_service_instances;
   number integer;

@@ -2,8 +2,8 @@
 -- have no gaps, and are in the order in which the storing transactions commit.
 
 create function wh_check_messages(
-  ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[], bodies jsonb[],
-  abouts jsonb[], scopes jsonb[], events boolean[], policies smallint[], partitions integer) returns void
+  ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[], bodies json[],
+  abouts json[], scopes json[], events boolean[], policies smallint[], partitions integer) returns void
 language plpgsql as $$
 declare
   items constant integer := cardinality(ids);
@@ -18,7 +18,7 @@ begin
   perform wh_require(nil <> all(ids) and array_position(ids, null) is null, 'a message needs an id that is not nil');
   perform wh_require(coalesce(nil <> all(streams), true), 'a stream needs an id that is not nil; null means no stream');
   perform wh_require(array_position(types, null) is null and '' <> all(types), 'a message needs a type');
-  perform wh_require(array_position(bodies, null) is null, 'a message needs data');
+  perform wh_require((select count(body) from unnest(bodies) as u(body)) = items, 'a message needs data');
   perform wh_require(coalesce(policies <@ array[0, 1, 2]::smallint[], true), 'a failure policy is 0, 1 or 2');
 end $$;
 comment on function wh_check_messages is 'Looks at everything before anything is stored.';
@@ -30,24 +30,28 @@ declare
   days constant integer := case when in_lane = 2 then wh_setting('dedup_retention_days') end;
   -- What is older than the window counts as forgotten, even if maintenance has not come by yet.
   since constant timestamptz := case when days > 0 then now() - make_interval(days => days) else '-infinity' end;
-  fresh integer[];
-  remembered integer;
+  remembered uuid[];
+  new integer;
 begin
-  select coalesce(array_agg(i.nth order by i.nth), '{}') into fresh
-  from (select id, min(nth)::integer as nth from unnest(ids) with ordinality as u(id, nth) group by id) as i
-  where (select true from wh_messages m
-         where m.service_no = service and m.lane = in_lane and m.message_id = i.id limit 1) is null
-    and (in_lane <> 2 or (select true from wh_message_deduplication d
-                          where d.service_no = service and d.message_id = i.id and d.first_seen_at >= since limit 1) is null);
-  if in_lane <> 2 then return fresh; end if;
-  insert into wh_message_deduplication as d (service_no, message_id)
-  select service, ids[n] from unnest(fresh) as n order by ids[n]
-  on conflict (service_no, message_id) do update set first_seen_at = now() where d.first_seen_at < since;
-  get diagnostics remembered = row_count;
-  if remembered < cardinality(fresh) then
-    raise exception using errcode = 'serialization_failure', message = 'a message is being stored by another call: repeat this one';
+  if in_lane = 2 then
+    -- Another call that stores the same message is waited for.
+    with noted as (
+      insert into wh_message_deduplication as d (service_no, message_id)
+      select distinct service, id from unnest(ids) as u(id) order by id
+      on conflict (service_no, message_id) do update set first_seen_at = now() where d.first_seen_at < since
+      returning message_id, xmax = 0 as is_new  -- and not one that was forgotten
+    )
+    select array_agg(message_id), count(*) filter (where is_new) into remembered, new from noted;
+    -- What waits is remembered, so it does not have to be looked for.
+    if new = cardinality(ids) then return array(select generate_series(1, new)); end if;
   end if;
-  return fresh;
+  return array(
+    select min(u.nth)::integer as nth from unnest(ids) with ordinality as u(id, nth)
+    where in_lane <> 2 or u.id = any(remembered)
+    group by u.id
+    having (select true from wh_messages m
+            where m.service_no = service and m.lane = in_lane and m.message_id = u.id limit 1) is null
+    order by nth);
 end $$;
 comment on function wh_fresh is
   'The places of those ids that were not stored before, of each id the first. The inbox remembers what it has seen for a while; the outbox leaves that to the caller''s transaction.';
@@ -71,7 +75,7 @@ end $$;
 comment on function wh_lock_streams is
   'Makes the rows of new streams and locks all of them, always in the same order, so that two calls never wait for each other.';
 
-create function wh_append_events(ids uuid[], streams uuid[], types text[], bodies jsonb[], abouts jsonb[], scopes jsonb[])
+create function wh_append_events(ids uuid[], streams uuid[], types text[], bodies json[], abouts json[], scopes json[])
 returns void
 language plpgsql
 as $$
@@ -83,7 +87,7 @@ begin
   with added as (
     insert into wh_event_store (event_id, stream_id, aggregate_id, aggregate_type, event_type, event_data, metadata, scope, version)
     select e.id, e.stream, e.stream, e.type, e.type,
-           coalesce(e.body -> 'Payload', e.body -> 'payload', e.body -> 'p', e.body), e.about, e.scope,
+           coalesce(e.body -> 'Payload', e.body -> 'payload', e.body -> 'p', e.body)::jsonb, e.about::jsonb, e.scope::jsonb,
            s.version + row_number() over (partition by e.stream order by e.nth)
     from unnest(ids, streams, types, bodies, abouts, scopes) with ordinality as e(id, stream, type, body, about, scope, nth)
     cross join lateral (select * from wh_event_streams x where x.stream_id = e.stream offset 0) as s
@@ -97,15 +101,9 @@ end $$;
 comment on function wh_append_events is
   'Appends events in the order given, each with the next version of its stream. An event that is there already stays as it is.';
 
-create function wh_size(body jsonb) returns integer
-language sql stable parallel safe
-as $$ select case when pg_column_size(body) < 100000 then pg_column_size(body) else octet_length(body::text) end $$;
-comment on function wh_size is
-  'How much of a claim''s bytes a message takes. Exactly that of its text only where it comes near the limit, since text has to be made first.';
-
 create function wh_insert(
   service integer, in_lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
-  bodies jsonb[], abouts jsonb[], scopes jsonb[], events boolean[], policies smallint[]) returns boolean
+  bodies json[], abouts json[], scopes json[], events boolean[], policies smallint[]) returns boolean
 language plpgsql
 as $$
 declare
@@ -116,18 +114,21 @@ begin
                              metadata, scope, bytes, is_event, policy, ready_at)
     select i.id, service, in_lane, s.stream_no,
            s.next_seq + row_number() over (partition by s.stream_no order by i.nth) - 1,
-           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope, wh_size(i.body),
+           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope, octet_length(i.body::text),
            coalesce(i.event, false), coalesce(i.policy, 0), case when s.stream_no is null then now() end
     from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
       as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, nth)
-    left join lateral (select * from wh_streams x
-                       where x.service_no = service and x.lane = in_lane and x.stream_id = i.stream offset 0) as s on true
-    returning stream_no
+    -- Streams are few beside their messages; a full join is the one kind that is never done row by row.
+    full join (select x.* from (select distinct id from unnest(streams) as u(id) where id is not null) as w
+               cross join lateral (select * from wh_streams x
+                                   where x.service_no = service and x.lane = in_lane and x.stream_id = w.id offset 0) as x) as s
+      on s.stream_id = i.stream
+    returning stream_no, bytes
   ), grown as (
     update wh_streams s
-    set next_seq = s.next_seq + a.count, pending = s.pending + a.count,
+    set next_seq = s.next_seq + a.count, pending = s.pending + a.count, bytes = s.bytes + a.bytes,
         ready_at = case when s.pending = 0 and s.owner is null and not s.parked then now() else s.ready_at end
-    from (select stream_no, count(*)::integer as count from added where stream_no is not null group by stream_no) as a
+    from (select stream_no, count(*)::integer as count, sum(bytes) as bytes from added where stream_no is not null group by stream_no) as a
     cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = a.stream_no offset 0) as at
     where s.ctid = at.place
     returning s.pending = a.count and s.owner is null and not s.parked as awoke
@@ -139,13 +140,13 @@ end $$;
 comment on function wh_insert is
   'Adds messages to their streams, whose rows are locked. True if something can be claimed that could not before.';
 
-create function wh_store(
+create function wh_store_all(
   instance uuid, lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
-  bodies jsonb[], abouts jsonb[], scopes jsonb[], events boolean[], policies smallint[],
-  partitions integer default 10000)
-returns table (nth integer, verdict text)
+  bodies json[], abouts json[], scopes json[], events boolean[], policies smallint[], partitions integer)
+returns text[]
 language plpgsql set search_path from current
-  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   service constant integer := wh_service_of(instance);
   items constant integer := cardinality(ids);
@@ -172,9 +173,19 @@ begin
     where event and stream is not null
     having count(*) > 0;
   end if;
-  return query
-  select n, case when cardinality(fresh) = items or n = any(fresh) then 'ok' else 'duplicate' end
-  from generate_series(1, items) as n;
+  if cardinality(fresh) = items then return array_fill('ok'::text, array[items]); end if;
+  return array(select case when n = any(fresh) then 'ok' else 'duplicate' end from generate_series(1, items) as n order by n);
 end $$;
+comment on function wh_store_all is 'As wh_store, with the verdicts as a list in the order of the messages.';
+
+create function wh_store(
+  instance uuid, lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
+  bodies json[], abouts json[], scopes json[], events boolean[], policies smallint[], partitions integer default 10000)
+returns table (nth integer, verdict text)
+language sql set search_path from current as $$
+  select v.nth::integer, v.verdict
+  from unnest(wh_store_all(instance, lane, ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies,
+                           partitions)) with ordinality as v(verdict, nth)
+$$;
 comment on function wh_store is
   'Stores messages, and appends those that are events to the event store. A message that is known already is a duplicate.';

@@ -3,54 +3,76 @@
 -- Whoever reports must hold the message. With an epoch, that claim must be the last one; without, the instance
 -- that holds the message now may speak. Otherwise the item is refused by its verdict and changes nothing.
 
-create function wh_judge(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[])
-returns table (nth integer, verdict text, stream_no bigint, epoch bigint, status integer, place tid)
-language plpgsql
-as $$
-#variable_conflict use_column
+create function wh_hold_still(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[]) returns bigint[]
+language plpgsql as $$
 declare
+  claims constant bigint[] := array(select distinct e from unnest(epochs) as u(e) where e is not null);
   touched bigint[];
-  loose boolean;
 begin
   if cardinality(ids) > 10000 then perform wh_refuse('WH004', 'a list has at most 10000 items'); end if;
   perform wh_require(cardinality(ids) = cardinality(epochs), 'every list has one entry for each message');
-  select array_agg(distinct m.stream_no), bool_or(m.stream_no is null) into touched, loose
-  from unnest(ids) as i(id)
-  cross join lateral (select x.stream_no from wh_messages x
-                      where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m;
+  touched := array(
+    select s.stream_no from wh_streams s where s.owner = instance and s.epoch = any(claims) and s.lane = in_lane
+    union
+    select m.stream_no from unnest(ids, epochs) as i(id, epoch)
+    cross join lateral (select x.stream_no from wh_messages x
+                        where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m
+    where i.epoch is null and m.stream_no is not null);
   perform from wh_streams s where s.stream_no = any(touched) order by s.stream_no for update;
-  if loose then
+  perform from wh_messages m where m.owner = instance and m.epoch = any(claims) and m.lane = in_lane order by m.message_id for update;
+  if array_position(epochs, null) is not null then
     perform from wh_messages m
     where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) and m.stream_no is null
     order by m.message_id for update;
   end if;
-  return query
+  return touched;
+end $$;
+comment on function wh_hold_still is
+  'Locks what these reports may change, and returns the streams among it. Nothing moves any more before the caller has acted.';
+
+-- Nearly always what was handed out is what is reported on, so it is fetched stream by stream, and only the others are
+-- looked for by id. A full join is the one kind that is never done row by row.
+create function wh_judge(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[], touched bigint[])
+returns table (nth integer, verdict text, stream_no bigint, epoch bigint, status integer, bytes integer, place tid)
+language sql stable as $$
+  with given as materialized (
+    select m.*, s.epoch from unnest(touched) as t(stream_no)
+    cross join lateral (select x.epoch, x.given_seq from wh_streams x
+                        where x.stream_no = t.stream_no and x.owner = instance and x.lane = in_lane offset 0) as s
+    cross join lateral (select x.message_id, x.stream_no, x.settled_epoch, x.status, x.bytes, x.ctid as place from wh_messages x
+                        where x.stream_no = t.stream_no and x.seq <= s.given_seq offset 0) as m
+  )
   select i.nth::integer,
          case
-           when m.message_id is null then 'unknown'
-           when m.settled_epoch = coalesce(i.epoch, s.epoch, m.epoch) or row_number() over (partition by i.id order by i.nth) > 1
-             then 'duplicate'
-           when coalesce(s.owner, m.owner) = instance and coalesce(s.epoch, m.epoch) = coalesce(i.epoch, s.epoch, m.epoch)
-                and (s.stream_no is null or m.seq <= s.given_seq) then 'ok'
+           when coalesce(g.message_id, m.message_id) is null then 'unknown'
+           when coalesce(g.settled_epoch, m.settled_epoch) = coalesce(i.epoch, g.epoch, s.epoch, m.epoch)
+             or row_number() over (partition by i.id order by i.nth) > 1 then 'duplicate'
+           when g.epoch = coalesce(i.epoch, g.epoch)
+             or (m.stream_no is null and m.owner = instance and m.epoch = coalesce(i.epoch, m.epoch)) then 'ok'
            else 'lost_lease'
          end,
-         m.stream_no, coalesce(s.epoch, m.epoch), m.status, m.place
+         coalesce(g.stream_no, m.stream_no), coalesce(g.epoch, m.epoch), coalesce(g.status, m.status),
+         coalesce(g.bytes, m.bytes), coalesce(g.place, m.place)
   from unnest(ids, epochs) with ordinality as i(id, epoch, nth)
-  left join lateral (select x.message_id, x.stream_no, x.seq, x.owner, x.epoch, x.settled_epoch, x.status, x.ctid as place from wh_messages x
-                     where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m on true
-  left join lateral (select x.stream_no, x.owner, x.epoch, x.given_seq from wh_streams x
-                     where x.stream_no = m.stream_no offset 0) as s on true;
-end $$;
+  full join given g on g.message_id = i.id
+  left join lateral (select x.message_id, x.stream_no, x.owner, x.epoch, x.settled_epoch, x.status, x.bytes, x.ctid as place
+                     from wh_messages x
+                     where g.place is null and x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m on true
+  left join lateral (select x.epoch from wh_streams x where g.place is null and x.stream_no = m.stream_no offset 0) as s on true
+  where coalesce(i.nth, 0) > 0
+$$;
 comment on function wh_judge is
-  'Locks the streams of these messages, and says of each whether the instance may report on it. Nothing moves any more before the caller has acted on that.';
+  'Says of each message whether the instance may report on it. What it is about is locked, with the streams in `touched`.';
 
-create function wh_settle(streams bigint[], removed boolean[], parks boolean[]) returns void
+create function wh_settle(streams bigint[], removed integer[], parks boolean[]) returns void
 language plpgsql
 as $$
 begin
   update wh_streams s
   set outstanding = s.outstanding - r.reported,
       pending = s.pending - r.removed,
+      bytes = s.bytes - r.bytes,
+      retried = s.pending > r.removed and (s.retried or r.removed < r.reported),
       parked = s.parked or r.parks,
       owner = case when s.outstanding > r.reported then s.owner end,
       lease_until = case when s.outstanding > r.reported then s.lease_until end,
@@ -60,45 +82,76 @@ begin
         when s.pending > r.removed and not s.parked and not r.parks then greatest(now(), wh_head_due(s.stream_no))
       end,
       idle_since = now()
-  from (select i.stream, count(*)::integer as reported, count(*) filter (where i.gone)::integer as removed, bool_or(i.parks) as parks
+  from (select i.stream, count(*)::integer as reported, count(i.gone)::integer as removed, coalesce(sum(i.gone), 0) as bytes,
+               bool_or(i.parks) as parks
         from unnest(streams, removed, parks) as i(stream, gone, parks) where i.stream is not null group by i.stream) as r
   cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = r.stream offset 0) as at
   where s.ctid = at.place;
 end $$;
 comment on function wh_settle is
-  'Takes note that messages of these streams were reported on. A stream is given back when nothing of what was handed out is open.';
+  'Takes note that messages of these streams were reported on; of those that are gone, `removed` has their bytes. A stream is given back when nothing of what was handed out is open.';
 
 create function wh_keep(places tid[], added integer[]) returns void
 language sql as $$
   insert into wh_kept_messages
   select m.message_id, m.service_no, m.lane, m.stream_no, m.seq, m.target, m.message_type, m.envelope_type, m.event_data, m.metadata,
          m.scope, m.bytes, m.is_event, m.policy, m.status | i.added, m.deliveries, m.failures, m.failure_reason, m.error, null, null,
-         m.stored_at, null, null, null, null, s.stream_id, s.partition_number, case when m.lane = 1 then now() end
+         m.stored_at, null, null, null, null, null, s.stream_id, s.partition_number, case when m.lane = 1 then now() end
   from unnest(places, added) as i(place, added)
   cross join lateral (select * from wh_messages x where x.ctid = i.place offset 0) as m
   left join lateral (select * from wh_streams x where x.stream_no = m.stream_no offset 0) as s on true
 $$;
 comment on function wh_keep is 'Copies messages that are about to be deleted to where people can look at them.';
 
-create function wh_complete(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], keep boolean default false)
-returns table (nth integer, verdict text)
+create function wh_finish_whole(instance uuid, claim bigint, ids uuid[], touched bigint[]) returns boolean
+language plpgsql
+as $$
+declare
+  whole constant bigint[] := array(
+    select s.stream_no from wh_streams s
+    where s.stream_no = any(touched) and s.owner = instance and s.epoch = claim and s.outstanding = s.pending);
+  given uuid[];
+  places tid[];
+begin
+  select array_agg(m.message_id order by m.message_id), array_agg(m.place) into given, places
+  from unnest(whole) as w(stream_no)
+  cross join lateral (select x.message_id, x.ctid as place from wh_messages x where x.stream_no = w.stream_no offset 0) as m;
+  if given is distinct from array(select id from unnest(ids) as u(id) order by id) then return false; end if;
+  delete from wh_messages m where m.ctid = any(places);
+  update wh_streams s
+  set outstanding = 0, pending = 0, bytes = 0, retried = false, owner = null, lease_until = null, ready_at = null, idle_since = now()
+  where s.stream_no = any(whole);
+  return true;
+end $$;
+comment on function wh_finish_whole is
+  'If these messages are all there is in streams that were handed out by one claim, as they nearly always are, they are done. False: they are not, and nothing has changed.';
+
+create function wh_complete_all(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], keep boolean)
+returns text[]
 language plpgsql set search_path from current
-  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
   done_bit constant integer := case lane when 1 then 4 else 2 end;
-  nths integer[];
+  service constant integer := wh_service_of(instance);
+  in_lane constant smallint := lane;
+  touched bigint[];
   verdicts text[];
   streams bigint[];
-  is_done boolean[];
+  removed integer[];
   done tid[];
   done_added integer[];
 begin
   perform wh_require(cardinality(ids) = cardinality(statuses), 'every list has one entry for each message');
   perform wh_require(coalesce(statuses <@ array[0, 1, 2, 3, 4, 5, 6, 7], true), 'a status is made of stored (1), event stored (2) and published (4)');
+  touched := wh_hold_still(instance, service, in_lane, ids, epochs);
+  if not keep and array[done_bit] @> statuses and array[epochs[1]] @> epochs and wh_finish_whole(instance, epochs[1], ids, touched) then
+    return array_fill('ok'::text, array[cardinality(ids)]);
+  end if;
   with judged as materialized (
     select j.*, statuses[j.nth] as added, (j.status | statuses[j.nth]) & done_bit <> 0 as is_done
-    from wh_judge(instance, wh_service_of(instance), lane, ids, epochs) as j
+    from wh_judge(instance, service, in_lane, ids, epochs, touched) as j
   ), rest as (
     -- In part, or not at all: it stays, and can be claimed again.
     update wh_messages m
@@ -107,20 +160,28 @@ begin
     from judged j
     where j.verdict = 'ok' and not j.is_done and m.ctid = j.place
   )
-  select array_agg(j.nth), array_agg(j.verdict), array_agg(j.stream_no) filter (where j.verdict = 'ok'),
-         array_agg(j.is_done) filter (where j.verdict = 'ok'), array_agg(j.place) filter (where j.verdict = 'ok' and j.is_done),
+  select array_agg(j.verdict order by j.nth), array_agg(j.stream_no) filter (where j.verdict = 'ok'),
+         array_agg(case when j.is_done then j.bytes end) filter (where j.verdict = 'ok'), array_agg(j.place) filter (where j.verdict = 'ok' and j.is_done),
          array_agg(j.added) filter (where j.verdict = 'ok' and j.is_done)
-  into nths, verdicts, streams, is_done, done, done_added
+  into verdicts, streams, removed, done, done_added
   from judged j;
   if done is not null then
     if keep then perform wh_keep(done, done_added); end if;
     delete from wh_messages m where m.ctid = any(done);
   end if;
   if streams is not null then
-    perform wh_settle(streams, is_done, array_fill(false, array[cardinality(streams)]));
+    perform wh_settle(streams, removed, array_fill(false, array[cardinality(streams)]));
   end if;
-  return query select * from unnest(nths, verdicts);
+  return verdicts;
 end $$;
+comment on function wh_complete_all is 'As wh_complete, with the verdicts as a list in the order of the messages.';
+
+create function wh_complete(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], keep boolean default false)
+returns table (nth integer, verdict text)
+language sql set search_path from current as $$
+  select v.nth::integer, v.verdict
+  from unnest(wh_complete_all(instance, lane, ids, statuses, epochs, keep)) with ordinality as v(verdict, nth)
+$$;
 comment on function wh_complete is
   'Adds to the status of messages. Done ones are deleted, or kept apart for people to look at; with status 0 a message is given back.';
 
@@ -130,32 +191,38 @@ as $$ select * from wh_complete(instance, lane, ids, array_fill(0, array[cardina
 comment on function wh_release is 'Gives messages back unharmed.';
 
 create function wh_retry_delay(failures integer) returns interval
-language sql stable
-as $$ select make_interval(secs => wh_setting('retry_seconds') * least(2 ^ least(failures, 10), 10)) $$;
+language plpgsql stable as $$
+begin
+  return make_interval(secs => wh_setting('retry_seconds') * least(2 ^ least(failures, 10), 10));
+end $$;
 comment on function wh_retry_delay is 'How long a message waits after so many failures: twice as long each time, up to a limit.';
 
 create function wh_fail(instance uuid, lane smallint, ids uuid[], statuses integer[], epochs bigint[], errors text[],
                         reasons integer[], policies smallint[])
 returns table (nth integer, verdict text)
 language plpgsql set search_path from current
-  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
   service constant integer := wh_service_of(instance);
   in_lane constant smallint := lane;
   failures_max constant integer := wh_setting('max_failures');
+  touched bigint[];
   places integer[];
   verdicts text[];
   streams bigint[];
-  removed boolean[];
+  dies boolean[];
+  removed integer[];
   parks boolean[];
 begin
   perform wh_require(cardinality(ids) = all(array[cardinality(statuses), cardinality(errors), cardinality(reasons), cardinality(policies)]),
                      'every list has one entry for each message');
   perform wh_require(coalesce(statuses <@ array[0, 1, 2, 3, 4, 5, 6, 7], true), 'a status is made of stored (1), event stored (2) and published (4)');
   perform wh_require(coalesce(array_remove(policies, null) <@ array[0, 1, 2]::smallint[], true), 'a failure policy is 0, 1 or 2');
+  touched := wh_hold_still(instance, service, in_lane, ids, epochs);
   with judged as materialized (
-    select j.*, i.* from wh_judge(instance, service, in_lane, ids, epochs) as j,
+    select j.*, i.* from wh_judge(instance, service, in_lane, ids, epochs, touched) as j,
       lateral (select statuses[j.nth] as added, errors[j.nth] as said, reasons[j.nth] as reason, policies[j.nth] as wanted) as i
   ), failed as (
     update wh_messages m
@@ -166,14 +233,15 @@ begin
         ready_at = case when m.stream_no is null then now() + wh_retry_delay(m.failures + 1) end
     from judged j
     where j.verdict = 'ok' and m.ctid = j.place
-    returning m.message_id, m.stream_no, m.policy, m.policy > 0 or (failures_max > 0 and m.failures >= failures_max) as dies
+    returning m.message_id, m.stream_no, m.bytes, m.policy, m.policy > 0 or (failures_max > 0 and m.failures >= failures_max) as dies
   )
   select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
-         array_agg(f.stream_no), array_agg(f.dies), array_agg(f.policy = 2), array_agg(f.message_id)
-  into places, verdicts, streams, removed, parks, ids
+         array_agg(f.stream_no), array_agg(f.dies), array_agg(case when f.dies then f.bytes end), array_agg(f.policy = 2),
+         array_agg(f.message_id)
+  into places, verdicts, streams, dies, removed, parks, ids
   from failed f;
-  if array_position(removed, true) is not null then
-    perform wh_bury(instance, service, in_lane, array_agg(i.id)) from unnest(ids, removed) as i(id, dies) where i.dies;
+  if array_position(dies, true) is not null then
+    perform wh_bury(instance, service, in_lane, array_agg(i.id)) from unnest(ids, dies) as i(id, dies) where i.dies;
   end if;
   if streams is not null then perform wh_settle(streams, removed, parks); end if;
   return query select * from unnest(places, verdicts);
@@ -184,19 +252,22 @@ comment on function wh_fail is
 create function wh_renew(instance uuid, lane smallint, ids uuid[], epochs bigint[], lease_seconds integer default 300)
 returns table (nth integer, verdict text)
 language plpgsql set search_path from current
-  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off
 as $$
 declare
   service constant integer := wh_service_of(instance);
   in_lane constant smallint := lane;
   until constant timestamptz := now() + make_interval(secs => lease_seconds);
+  touched bigint[];
   places integer[];
   verdicts text[];
   streams bigint[];
 begin
   perform wh_require(lease_seconds between 1 and 604800, 'lease_seconds is between 1 and 604800');
+  touched := wh_hold_still(instance, service, in_lane, ids, epochs);
   with judged as materialized (
-    select * from wh_judge(instance, service, in_lane, ids, epochs)
+    select * from wh_judge(instance, service, in_lane, ids, epochs, touched)
   ), loose as (
     update wh_messages m set lease_until = until, ready_at = until
     from judged j

@@ -44,7 +44,10 @@ begin
          dead.event_data, dead.metadata, dead.scope, dead.bytes, dead.is_event, dead.policy, dead.status & ~32768, dead.deliveries,
          dead.error, dead.failure_reason, dead.stored_at, (select s.epoch from wh_streams s where s.stream_no = dead.stream_no),
          case when dead.stream_no is null then now() end;
-  update wh_streams set pending = pending + 1 where stream_no = dead.stream_no;
+  if dead.lane = 2 then  -- what waits is remembered
+    insert into wh_message_deduplication (service_no, message_id) values (dead.service_no, dead.message_id) on conflict do nothing;
+  end if;
+  update wh_streams set pending = pending + 1, bytes = bytes + dead.bytes where stream_no = dead.stream_no;
   perform wh_wake(array[dead.stream_no]);
   perform pg_notify('wh_work', dead.service_no::text);
   return true;

@@ -8,7 +8,7 @@ create type wh_batch_row as (
   verdict text,       -- ok, lost_lease, unknown, duplicate
   instance_rank integer, active_instance_count integer,  -- standing
   message_id uuid, epoch bigint, stream_id uuid, partition_number integer, seq bigint, destination text,
-  message_type text, envelope_type text, event_data jsonb, metadata jsonb, scope jsonb, status integer, flags integer,
+  message_type text, envelope_type text, event_data json, metadata json, scope json, status integer, flags integer,
   deliveries integer, attempts integer, failure_reason integer, error text, lease_expiry timestamptz);
 
 create function wh_verdict_row(source text, nth integer, verdict text) returns wh_batch_row
@@ -46,7 +46,7 @@ language sql set search_path from current as $$
            array_agg("Metadata" order by n) as abouts, array_agg("Scope" order by n) as scopes,
            array_agg(coalesce("IsEvent", false) order by n) as events, array_agg(coalesce("Policy", 0::smallint) order by n) as policies
     from rows from (jsonb_to_recordset(items) as ("MessageId" uuid, "StreamId" uuid, "Destination" text, "HandlerName" text, "MessageType" text,
-                    "EnvelopeType" text, "Envelope" jsonb, "Metadata" jsonb, "Scope" jsonb, "IsEvent" boolean, "Policy" smallint)) with ordinality
+                    "EnvelopeType" text, "Envelope" json, "Metadata" json, "Scope" json, "IsEvent" boolean, "Policy" smallint)) with ordinality
       as i("MessageId", "StreamId", "Destination", "HandlerName", "MessageType", "EnvelopeType", "Envelope", "Metadata", "Scope", "IsEvent", "Policy", n)
     having count(*) > 0) as a,
     wh_store(instance, in_lane, a.ids, a.streams, a.targets, a.types, a.envelope_types, a.bodies, a.abouts, a.scopes, a.events, a.policies, partitions) as r
@@ -80,7 +80,8 @@ create function process_work_batch(
   p_max_bytes bigint default 8388608)
 returns setof wh_batch_row
 language plpgsql set search_path from current
-  set jit = off set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   keep constant boolean := p_flags & 4 <> 0;
   lanes constant smallint[] := case when p_flags & 64 <> 0 then '{1}' else '{1,2}' end;

@@ -8,7 +8,9 @@ begin
   if not pg_try_advisory_xact_lock(hashtext('wh_maintain')) then return; end if;
   if days > 0 then
     delete from wh_message_deduplication where ctid = any(array(
-      select ctid from wh_message_deduplication where first_seen_at < now() - make_interval(days => days) limit at_most));
+      select ctid from wh_message_deduplication d where first_seen_at < now() - make_interval(days => days)
+        and not exists (select from wh_messages m where m.service_no = d.service_no and m.lane = 2 and m.message_id = d.message_id)
+      limit at_most));
     get diagnostics affected = row_count;
     task := 'deduplication';
     return next;

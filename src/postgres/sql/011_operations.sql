@@ -1,0 +1,195 @@
+-- What operators ask. Everything here only looks.
+
+create function wh_status()
+returns table (service text, lane text, waiting bigint, held bigint, dead bigint, streams bigint, held_streams bigint, parked_streams bigint,
+               oldest_claimable_seconds bigint)
+language plpgsql stable set search_path from current as $$
+begin
+  return query
+  with stream as (
+    select s.service_no, s.lane, sum(s.pending) as messages, coalesce(sum(s.outstanding) filter (where s.owner is not null), 0) as given,
+           count(*) filter (where s.pending > 0) as streams, count(*) filter (where s.owner is not null) as held_streams,
+           count(*) filter (where s.parked) as parked_streams, min(s.ready_at) filter (where s.ready_at <= now()) as oldest
+    from wh_streams s group by s.service_no, s.lane
+  ), loose as (
+    select m.service_no, m.lane, count(*) as messages, count(m.owner) as given, min(m.ready_at) filter (where m.ready_at <= now()) as oldest
+    from wh_messages m where m.stream_no is null group by m.service_no, m.lane
+  ), dead as (
+    select d.service_no, d.lane, count(*) as letters from wh_dead_letters d group by d.service_no, d.lane
+  )
+  select v.service_name::text, case l.lane when 1 then 'outbox' else 'inbox' end,
+         (coalesce(s.messages, 0) + coalesce(f.messages, 0) - coalesce(s.given, 0) - coalesce(f.given, 0))::bigint,
+         (coalesce(s.given, 0) + coalesce(f.given, 0))::bigint, coalesce(d.letters, 0), coalesce(s.streams, 0),
+         coalesce(s.held_streams, 0), coalesce(s.parked_streams, 0), extract(epoch from now() - least(s.oldest, f.oldest))::bigint
+  from wh_services v cross join (values (1::smallint), (2::smallint)) as l(lane)
+  left join stream s on s.service_no = v.service_no and s.lane = l.lane
+  left join loose f on f.service_no = v.service_no and f.lane = l.lane
+  left join dead d on d.service_no = v.service_no and d.lane = l.lane
+  order by 1, 2 desc;
+end $$;
+comment on function wh_status is
+  'The lanes of every service: what waits, is held and is dead, and for how long the oldest message has waited that could be claimed. A retry that is not due does not count as waiting for long.';
+
+create function wh_instances(stale_seconds integer default 600)
+returns table (service text, instance uuid, rank integer, host text, process integer, silent_seconds bigint, is_stale boolean,
+               held_streams bigint, held_messages bigint)
+language plpgsql stable set search_path from current as $$
+begin
+  return query
+  select i.service_name::text, i.instance_id,
+         case when not a.stale then (rank() over (partition by i.service_no, a.stale order by i.instance_id))::integer - 1 end,
+         i.host_name::text, i.process_id, extract(epoch from now() - i.last_heartbeat_at)::bigint, a.stale,
+         h.streams, h.messages + (select count(*) from wh_messages m where m.owner = i.instance_id)
+  from wh_service_instances i
+  cross join lateral (select i.last_heartbeat_at < now() - make_interval(secs => stale_seconds) as stale) as a
+  cross join lateral (select count(*) as streams, coalesce(sum(s.outstanding), 0)::bigint as messages from wh_streams s
+                      where s.owner = i.instance_id) as h
+  order by i.service_name, i.instance_id;
+end $$;
+comment on function wh_instances is
+  'Every instance, with its rank among the active ones of its service, and what it holds. A stale one is evicted by the next call of another.';
+
+create function wh_lag(at_most integer default 20)
+returns table (service text, lane text, stream uuid, partition_number integer, messages integer, waits_seconds bigint, state text)
+language plpgsql stable set search_path from current as $$
+begin
+  return query
+  select v.service_name::text, case s.lane when 1 then 'outbox' else 'inbox' end, s.stream_id, s.partition_number, s.pending,
+         greatest(extract(epoch from now() - h.stored_at), 0)::bigint,
+         case when s.parked then 'parked behind a dead letter'
+              when s.owner is not null and s.lease_until > now() then 'held by ' || s.owner
+              when s.owner is not null then 'lost by ' || s.owner
+              when s.ready_at > now() then 'to be tried again in ' || ceil(extract(epoch from s.ready_at - now())) || ' s'
+              else 'can be claimed' end
+  from wh_streams s join wh_services v on v.service_no = s.service_no
+  cross join lateral (select m.stored_at from wh_messages m where m.stream_no = s.stream_no order by m.seq limit 1) as h
+  where s.pending > 0
+  order by h.stored_at
+  limit at_most;
+end $$;
+comment on function wh_lag is 'The streams whose first message has been there for longest, and what is the matter with each.';
+
+create function wh_ago(moment timestamptz) returns text
+language sql stable as $$ select greatest(0, round(extract(epoch from now() - moment)))::text || ' s ago' $$;
+
+create function wh_partition_owner(service integer, partition integer, stale_seconds integer) returns uuid
+language plpgsql stable as $$
+declare
+  active constant uuid[] := array(
+    select i.instance_id from wh_service_instances i
+    where i.service_no = service and i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) order by i.instance_id);
+begin
+  return case when cardinality(active) > 0 then active[1 + mod(partition, cardinality(active))] end;
+end $$;
+comment on function wh_partition_owner is 'The active instance that streams of a partition are offered to first.';
+
+create function wh_why_elsewhere(message uuid) returns table (question text, answer text)
+language plpgsql stable as $$
+begin
+  return query
+  select 'where is it?', 'it became dead letter ' || d.dead_letter_id || ' of ' || v.service_name || ' ' || wh_ago(d.dead_lettered_at) ||
+         '. Failures: ' || d.failures || ', deliveries: ' || d.deliveries || '. The last said: ' || coalesce(d.error, 'nothing') ||
+         '. Replay it, or purge it.'
+  from wh_dead_letters d join wh_services v using (service_no) where d.message_id = message
+  union all
+  select 'where is it?', 'it was done ' || wh_ago(k.processed_at) || ', and is kept for people to look at'
+  from wh_kept_messages k where k.message_id = message
+  union all
+  select 'where is it?', 'the inbox of ' || v.service_name || ' has seen it ' || wh_ago(d.first_seen_at) || ', and it is done'
+  from wh_message_deduplication d join wh_services v using (service_no)
+  where d.message_id = message and not exists (select from wh_messages m where m.message_id = message and m.service_no = d.service_no)
+    and not exists (select from wh_dead_letters l where l.message_id = message and l.service_no = d.service_no);
+  if not found then
+    return query
+    select 'where is it?', 'nowhere: it was never stored here, or it is done and forgotten. Look at the sender, and at the service name.'
+    where not exists (select from wh_messages m where m.message_id = message);
+  end if;
+end $$;
+
+create function wh_why_blocked(m wh_messages, s wh_streams) returns text
+language plpgsql stable as $$
+declare
+  ahead wh_messages;
+begin
+  if s.stream_no is null then return 'no: it belongs to no stream, so nothing is before it. If it should be in order, its stream id is missing.'; end if;
+  if s.parked then
+    return 'yes: its stream is parked behind dead letter ' ||
+           coalesce((select min(d.dead_letter_id)::text from wh_dead_letters d where d.stream_no = s.stream_no and d.parks_stream), '?') ||
+           '. Replay it, or purge it.';
+  end if;
+  select * into ahead from wh_messages x where x.stream_no = s.stream_no and x.seq < m.seq order by x.seq limit 1;
+  if not found then return 'no: it is the first of its stream'; end if;
+  return 'yes: message ' || ahead.message_id || ', number ' || ahead.seq || ' of the stream, comes first' ||
+         case when ahead.scheduled_for > now()
+              then '. It failed (' || ahead.failures || ' so far), is to be tried again in ' ||
+                   ceil(extract(epoch from ahead.scheduled_for - now())) || ' s, and said: ' || coalesce(ahead.error, 'nothing')
+              else '' end;
+end $$;
+
+create function wh_why_held(holder uuid, until timestamptz, stale_seconds integer) returns text
+language plpgsql stable as $$
+declare
+  i wh_service_instances;
+begin
+  if holder is null then return 'no: nobody holds it'; end if;
+  select * into i from wh_service_instances where instance_id = holder;
+  return 'yes: by ' || holder || coalesce(' (process ' || i.process_id || ' on ' || nullif(i.host_name, '') || ')', '') ||
+         case when until > now() then ', for ' || ceil(extract(epoch from until - now())) || ' s more'
+              else ', whose lease ended ' || wh_ago(until) || ': whoever asks next has it' end ||
+         case when i.last_heartbeat_at < now() - make_interval(secs => stale_seconds)
+              then '. It was last heard of ' || wh_ago(i.last_heartbeat_at) || ', and is evicted by the next call of another instance'
+              else '' end;
+end $$;
+
+create function wh_why(message uuid, stale_seconds integer default 600) returns table (question text, answer text)
+language plpgsql stable set search_path from current as $$
+declare
+  m wh_messages;
+  s wh_streams;
+  service text;
+  heard record;
+  owner uuid;
+begin
+  return query select * from wh_why_elsewhere(message);
+  for m in
+    select x.* from wh_services v cross join (values (1::smallint), (2::smallint)) as l(lane)
+    join wh_messages x on x.service_no = v.service_no and x.lane = l.lane and x.message_id = message
+    order by x.service_no, x.lane
+  loop
+    s := null;
+    select * into s from wh_streams x where x.stream_no = m.stream_no;
+    select v.service_name into service from wh_services v where v.service_no = m.service_no;
+    select count(*) filter (where i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds)) as active, max(i.last_heartbeat_at) as last
+    into heard from wh_service_instances i where i.service_no = m.service_no;
+    owner := wh_partition_owner(m.service_no, s.partition_number, stale_seconds);
+    question := 'where is it?';
+    answer := 'it waits in the ' || case m.lane when 1 then 'outbox' else 'inbox' end || ' of ' || service || ', stored ' || wh_ago(m.stored_at) ||
+              coalesce(', number ' || m.seq || ' of stream ' || s.stream_id, '');
+    return next;
+    question := 'is anybody at work?';
+    answer := case when heard.active > 0 then 'yes: ' || heard.active || ' active, the last one heard of ' || wh_ago(heard.last)
+                   else 'no: ' || coalesce('the last one was heard of ' || wh_ago(heard.last), 'no instance of this service has ever called') ||
+                        '. Start one, and let it call at least every ' || stale_seconds || ' s.' end;
+    return next;
+    if s.stream_no is not null then
+      question := 'whose is it?';
+      answer := 'partition ' || s.partition_number || coalesce(' is offered to ' || owner || ' first, and after ' ||
+                wh_setting('steal_after_seconds') || ' s to everybody', ' is nobody''s, since nobody is at work');
+      return next;
+    end if;
+    question := 'is another message in its way?';
+    answer := wh_why_blocked(m, s);
+    return next;
+    question := 'does somebody hold it?';
+    answer := wh_why_held(coalesce(s.owner, m.owner), coalesce(s.lease_until, m.lease_until), stale_seconds);
+    return next;
+    question := 'may it be tried?';
+    answer := case when m.scheduled_for > now()
+                   then 'in ' || ceil(extract(epoch from m.scheduled_for - now())) || ' s: it failed (' || m.failures || ' so far), and said: ' ||
+                        coalesce(m.error, 'nothing')
+                   else 'yes' end || case when m.deliveries > m.failures
+                   then '. Of those it was handed out to, some were never heard of again: ' || m.deliveries - m.failures else '' end;
+    return next;
+  end loop;
+end $$;
+comment on function wh_why is 'Why a message is not being handled: where it is, who is at work, and what is in its way. Times are the database''s, so no clock of an instance plays a part.';

@@ -1,0 +1,85 @@
+#include "postgres/transaction.h"
+
+#include "postgres/errors.h"
+#include "postgres/work_calls.h"
+
+namespace baton::postgres {
+
+using stream::Handling;
+using stream::Lane;
+using stream::Outcome;
+
+Result<Rows> Transaction::run(const Statement& statement, Arguments arguments) {
+  const std::vector<Call> calls{{statement, std::move(arguments)}};
+  auto rows = connection_.run(calls, {});
+  if (!rows) return std::unexpected(error_of(rows.error()));
+  return std::move(rows->front());
+}
+
+void Transaction::send(stream::NewMessage message, Lane lane) {
+  (lane == Lane::outbox ? outbox_ : inbox_).push_back(std::move(message));
+}
+
+Transactions::Transactions(DatabaseOptions options, std::int32_t partitions)
+    : options_(std::move(options)), partitions_(partitions) {}
+
+stream::Handler Transactions::handler(Handler work) {
+  return [this, work = std::move(work)](const Handling& handling) { return run(work, handling); };
+}
+
+Result<std::unique_ptr<Connection>> Transactions::connection() {
+  {
+    const std::scoped_lock lock(idle_.mutex);
+    while (!idle_.connections.empty()) {
+      auto kept = std::move(idle_.connections.back());
+      idle_.connections.pop_back();
+      if (kept->is_alive()) return kept;
+    }
+  }
+  auto opened = Connection::open(options_.url, options_.connect_timeout);
+  if (!opened) return std::unexpected(error_of(opened.error()));
+  return std::move(*opened);
+}
+
+// The completion and what is sent, and only if the message is still ours.
+Status Transactions::commit(Transaction& transaction, const Handling& handling) {
+  const stream::MessageStatus status = handling.work.lane == Lane::outbox
+                                           ? stream::MessageStatus::published
+                                           : stream::MessageStatus::event_stored;
+  std::vector<Call> calls{complete_call(handling.instance, handling.work.lane,
+                                        {{.held = handling.work.held(), .status = status}}, false)};
+  if (!transaction.outbox_.empty())
+    calls.push_back(store_call(handling.instance, Lane::outbox, transaction.outbox_, partitions_));
+  if (!transaction.inbox_.empty())
+    calls.push_back(store_call(handling.instance, Lane::inbox, transaction.inbox_, partitions_));
+  auto rows = transaction.connection_.run(calls, {});
+  if (!rows) return std::unexpected(error_of(rows.error()));
+  if (verdicts_of(rows->front(), 1).front() != stream::Verdict::ok)
+    return failure(Errc::lease_lost, "the message is no longer ours");
+  if (auto committed = transaction.connection_.execute("commit"); !committed)
+    return std::unexpected(error_of(committed.error()));
+  return {};
+}
+
+Outcome Transactions::run(const Handler& work, const Handling& handling) {
+  auto opened = connection();
+  if (!opened) return stream::failed(opened.error().message, stream::FailureReason::transport_not_ready);
+  Connection& connection = **opened;
+  if (auto begun = connection.execute("begin"); !begun)
+    return stream::failed(begun.error().message, stream::FailureReason::transport_exception);
+  Transaction transaction(connection, handling.lost);
+  // One that throws, or whose connection broke, leaves a connection that is not kept: its end undoes it all.
+  Outcome outcome = work(transaction, handling.work);
+  if (outcome.kind == Outcome::Kind::done) {
+    // If it was committed and only the answer was lost, there is nothing to be given back.
+    if (!commit(transaction, handling)) return stream::given_back();
+    outcome = stream::reported();
+  } else if (!connection.execute("rollback")) {
+    return outcome;
+  }
+  const std::scoped_lock lock(idle_.mutex);
+  idle_.connections.push_back(std::move(*opened));
+  return outcome;
+}
+
+}  // namespace baton::postgres

@@ -1,0 +1,179 @@
+#include "stream/in_hand.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace baton::stream {
+namespace {
+
+std::size_t index_of(Lane lane) { return lane == Lane::outbox ? 0 : 1; }
+
+MessageStatus done_in(Lane lane) {
+  return lane == Lane::outbox ? MessageStatus::published : MessageStatus::event_stored;
+}
+
+}  // namespace
+
+InHand::Key InHand::key_of(const Work& work) {
+  return {work.lane, work.stream ? work.stream->value : work.message.value};
+}
+
+void InHand::take(std::vector<Work> work, Instant asked) {
+  messages_ += work.size();
+  for (Work& one : work) {
+    const Key key = key_of(one);
+    Stream& stream = streams_[key];
+    // What was lost and is ours again may still be in the hands of somebody who has been told to stop.
+    if (stream.lost.stop_requested()) stream.lost = {};
+    stream.held_from = asked;
+    // Claimed again by ourselves, after the lease ended unnoticed.
+    const std::size_t stale =
+        std::erase_if(stream.waiting, [&](const Work& old) { return old.epoch != one.epoch; });
+    messages_ -= stale;
+    counts_.lost += stale;
+    if (stream.waiting.empty() && !stream.handling && stale == 0) ready_.push_back(key);
+    stream.waiting.push_back(std::move(one));
+  }
+}
+
+std::optional<InHand::Begun> InHand::next() {
+  if (ready_.empty()) return std::nullopt;
+  Stream& stream = streams_.at(ready_.front());
+  ready_.pop_front();
+  Begun begun{.work = std::move(stream.waiting.front()), .lost = stream.lost.get_token()};
+  stream.waiting.pop_front();
+  stream.handling = begun.work.held();
+  ++handling_;
+  return begun;
+}
+
+void InHand::finish(const Work& work, const Outcome& outcome) {
+  const auto found = streams_.find(key_of(work));
+  BATON_CHECK(found != streams_.end() && found->second.handling);
+  Stream& stream = found->second;
+  stream.handling.reset();
+  --handling_;
+  --messages_;
+  const bool goes_on = outcome.kind == Outcome::Kind::done || outcome.kind == Outcome::Kind::reported;
+  ++(goes_on ? counts_.handled : outcome.kind == Outcome::Kind::failed ? counts_.failed : counts_.given_back);
+  // Also if the lease was lost: the coordinator knows best.
+  if (outcome.kind != Outcome::Kind::reported)
+    results_.push_back({.lane = work.lane, .held = work.held(), .outcome = outcome});
+  // What is behind it may not come first; but what was claimed after this one was lost is another matter.
+  const bool is_current = !stream.waiting.empty() && stream.waiting.front().epoch == work.epoch;
+  if (!goes_on && is_current) give_back(work.lane, stream);
+  if (!stream.waiting.empty()) ready_.push_back(found->first);
+  forget_if_empty(found);
+}
+
+void InHand::give_back(Lane lane, Stream& stream) {
+  messages_ -= stream.waiting.size();
+  counts_.given_back += stream.waiting.size();
+  for (const Work& work : stream.waiting)
+    results_.push_back({.lane = lane, .held = work.held(), .outcome = given_back()});
+  stream.waiting.clear();
+}
+
+void InHand::speak(WorkBatchRequest& request, Instant now) {
+  said_ = {.at = now};
+  std::size_t room = kItemsMax;
+  for (const Result& result : results_) {
+    if (room-- == 0) break;
+    ++said_.results;
+    const bool outbox = result.lane == Lane::outbox;
+    if (result.outcome.kind == Outcome::Kind::failed) {
+      (outbox ? request.outbox_failures : request.inbox_failures)
+          .push_back({.held = result.held,
+                      .error = result.outcome.error,
+                      .reason = result.outcome.reason,
+                      .policy = result.outcome.policy});
+    } else {
+      (outbox ? request.outbox_completions : request.inbox_completions)
+          .push_back({.held = result.held,
+                      .status = result.outcome.kind == Outcome::Kind::done ? done_in(result.lane)
+                                                                           : MessageStatus::none});
+    }
+  }
+  for (const auto& [key, stream] : streams_) {
+    if (stream.lost.stop_requested() || now < stream.held_from + Duration{lease_.ms / 3}) continue;
+    // One message holds its whole stream; one that waits was claimed last.
+    const Held held = stream.waiting.empty() ? *stream.handling : stream.waiting.front().held();
+    (key.first == Lane::outbox ? request.outbox_renewals : request.inbox_renewals).push_back(held);
+    said_.renewals[index_of(key.first)].push_back(key);
+  }
+}
+
+void InHand::hear(const WorkBatch& answer) {
+  for (const auto* verdicts : {&answer.outbox_completions, &answer.inbox_completions, &answer.outbox_failures,
+                               &answer.inbox_failures})
+    counts_.lost += static_cast<std::uint64_t>(std::ranges::count(*verdicts, Verdict::lost_lease));
+  results_.erase(results_.begin(), results_.begin() + static_cast<std::ptrdiff_t>(said_.results));
+  for (const auto* verdicts : {&answer.outbox_renewals, &answer.inbox_renewals}) {
+    const std::vector<Key>& keys = said_.renewals[verdicts == &answer.outbox_renewals ? 0 : 1];
+    for (std::size_t i = 0; i < verdicts->size(); ++i) {
+      const auto found = streams_.find(keys[i]);
+      if (found == streams_.end()) continue;  // finished meanwhile
+      if ((*verdicts)[i] == Verdict::ok) found->second.held_from = said_.at;
+      if ((*verdicts)[i] == Verdict::lost_lease) let_go(found->second), forget_if_empty(found);
+    }
+  }
+  said_ = {};
+}
+
+void InHand::let_go(Stream& stream) {
+  stream.lost.request_stop();
+  counts_.lost += stream.waiting.size();
+  messages_ -= stream.waiting.size();
+  stream.waiting.clear();
+}
+
+void InHand::forget_if_empty(std::map<Key, Stream>::iterator found) {
+  if (found->second.handling || !found->second.waiting.empty()) return;
+  std::erase(ready_, found->first);
+  streams_.erase(found);
+}
+
+void InHand::let_go_expired(Instant now) {
+  for (auto at = streams_.begin(); at != streams_.end();) {
+    const auto stream = at++;
+    if (now < stream->second.held_from + lease_ || stream->second.lost.stop_requested()) continue;
+    let_go(stream->second);
+    forget_if_empty(stream);
+  }
+}
+
+void InHand::let_go_all() {
+  for (auto at = streams_.begin(); at != streams_.end();) {
+    const auto stream = at++;
+    let_go(stream->second);
+    forget_if_empty(stream);
+  }
+  counts_.lost += results_.size();
+  results_.clear();
+  said_ = {};
+}
+
+void InHand::give_back_waiting() {
+  for (auto at = streams_.begin(); at != streams_.end();) {
+    const auto stream = at++;
+    give_back(stream->first.first, stream->second);
+    forget_if_empty(stream);
+  }
+}
+
+void InHand::stop_handling() {
+  for (auto& [key, stream] : streams_) stream.lost.request_stop();
+}
+
+std::optional<Instant> InHand::renewal() const {
+  std::optional<Instant> first;
+  for (const auto& [key, stream] : streams_) {
+    if (stream.lost.stop_requested()) continue;
+    const Instant due = stream.held_from + Duration{lease_.ms / 3};
+    if (!first || due < *first) first = due;
+  }
+  return first;
+}
+
+}  // namespace baton::stream

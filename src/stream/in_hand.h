@@ -1,0 +1,106 @@
+// What an instance has in hand: which messages wait their turn, which are being handled, what is to be
+// reported, and which leases are to be renewed.
+//
+//   claim            next                     finish
+//   ------> waiting ------> being handled ------------> to be reported, until the coordinator has heard it
+//              |                   |
+//              '-------------------'
+//               the lease is lost: those waiting are dropped, whoever handles one is told
+//
+// No threads, no clock: one lock around it is the owner's business, and time is told.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <stop_token>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "stream/handler.h"
+#include "stream/work_coordinator.h"
+
+namespace baton::stream {
+
+struct InHandCounts {
+  std::uint64_t handled = 0;
+  std::uint64_t failed = 0;
+  std::uint64_t lost = 0;        // the lease ended before the message was reported
+  std::uint64_t given_back = 0;  // by a handler, or without having been begun
+};
+
+class InHand {
+ public:
+  explicit InHand(Duration lease) : lease_(lease) {}
+
+  struct Begun {
+    Work work;
+    std::stop_token lost;
+  };
+
+  // Of a claim that was asked for at `asked`: the lease may have begun then.
+  void take(std::vector<Work> work, Instant asked);
+  // The next message whose stream nobody works on; it is being handled from now on.
+  std::optional<Begun> next();
+  void finish(const Work& work, const Outcome& outcome);
+
+  // Adds to a request what there is to say: results, and renewals of leases of which a third is over.
+  void speak(WorkBatchRequest& request, Instant now);
+  // The coordinator's answer to it. Without one nothing changes, and the next request says it again.
+  void hear(const WorkBatch& answer);
+
+  // Leases that could not be renewed in time.
+  void let_go_expired(Instant now);
+  // The instance was evicted: everything is lost, and nobody wants to hear of it.
+  void let_go_all();
+  // What has not been begun goes back.
+  void give_back_waiting();
+  // Whoever is at work is asked to stop.
+  void stop_handling();
+
+  std::size_t messages() const { return messages_; }  // waiting or being handled
+  std::size_t handling() const { return handling_; }
+  bool has_results() const { return !results_.empty(); }
+  bool has_next() const { return !ready_.empty(); }
+  // When a lease is to be renewed next.
+  std::optional<Instant> renewal() const;
+  const InHandCounts& counts() const { return counts_; }
+
+ private:
+  // A lane and a stream, or for a message without one, the message.
+  using Key = std::pair<Lane, Uuid>;
+  struct Stream {
+    std::deque<Work> waiting;
+    std::optional<Held> handling;
+    std::stop_source lost;
+    Instant held_from;  // the lease lasts at least from here
+  };
+  struct Result {
+    Lane lane;
+    Held held;
+    Outcome outcome;
+  };
+  // What the request under way says, for the answer to be understood.
+  struct Said {
+    std::size_t results = 0;
+    std::vector<Key> renewals[2];  // by lane
+    Instant at;
+  };
+
+  static Key key_of(const Work& work);
+  void give_back(Lane lane, Stream& stream);
+  void let_go(Stream& stream);
+  void forget_if_empty(std::map<Key, Stream>::iterator found);
+
+  const Duration lease_;
+  std::map<Key, Stream> streams_;
+  std::deque<Key> ready_;  // streams with a message to be begun
+  std::deque<Result> results_;
+  Said said_;
+  std::size_t messages_ = 0;
+  std::size_t handling_ = 0;
+  InHandCounts counts_;
+};
+
+}  // namespace baton::stream

@@ -1,0 +1,186 @@
+#include "stream/in_hand.h"
+
+#include <gtest/gtest.h>
+
+#include "stream/fresh_uuid.h"
+
+namespace baton::stream {
+namespace {
+
+constexpr Duration kHeld = seconds(30);
+constexpr Instant kStart{1'000'000};
+constexpr Instant kRenewal = kStart + seconds(10);
+
+Uuid numbered(unsigned number) {
+  Uuid uuid;
+  uuid.bytes[15] = std::byte(number);
+  return uuid;
+}
+
+Work work(unsigned message, unsigned stream, std::int64_t epoch = 1) {
+  return {.lane = Lane::inbox,
+          .message = {numbered(message)},
+          .epoch = {epoch},
+          .stream = StreamId{numbered(stream)},
+          .sequence = message};
+}
+
+InHand having(std::vector<Work> all) {
+  InHand in_hand(kHeld);
+  in_hand.take(std::move(all), kStart);
+  return in_hand;
+}
+
+WorkBatchRequest said(InHand& in_hand, Instant at = kStart) {
+  WorkBatchRequest request;
+  in_hand.speak(request, at);
+  return request;
+}
+
+// S22: streams in sequence, and several at once.
+TEST(InHand, BeginsOneMessageOfEachStream) {
+  InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
+  const auto first = in_hand.next(), second = in_hand.next();
+  EXPECT_EQ(first->work.sequence, 1);
+  EXPECT_EQ(second->work.sequence, 3);
+  EXPECT_FALSE(in_hand.next());
+  in_hand.finish(first->work, done());
+  EXPECT_EQ(in_hand.next()->work.sequence, 2);
+  EXPECT_EQ(in_hand.messages(), 2u);
+}
+
+TEST(InHand, BeginsMessagesWithoutAStreamAllAtOnce) {
+  std::vector<Work> loose = {work(1, 1), work(2, 1)};
+  for (Work& one : loose) one.stream.reset();
+  InHand in_hand = having(loose);
+  EXPECT_TRUE(in_hand.next());
+  EXPECT_TRUE(in_hand.next());
+}
+
+TEST(InHand, GivesBackWhatIsBehindAFailure) {
+  InHand in_hand = having({work(1, 1), work(2, 1), work(3, 1)});
+  in_hand.finish(in_hand.next()->work, failed("no"));
+  EXPECT_FALSE(in_hand.next());
+  const WorkBatchRequest request = said(in_hand);
+  ASSERT_EQ(request.inbox_failures.size(), 1u);
+  EXPECT_EQ(request.inbox_failures[0].error, "no");
+  ASSERT_EQ(request.inbox_completions.size(), 2u);
+  EXPECT_EQ(request.inbox_completions[0].status, MessageStatus::none);
+  EXPECT_EQ(in_hand.messages(), 0u);
+}
+
+// S22: results are reported until they were heard.
+TEST(InHand, SaysAResultUntilItWasHeard) {
+  InHand in_hand = having({work(1, 1), work(2, 2)});
+  in_hand.finish(in_hand.next()->work, done());
+  EXPECT_EQ(said(in_hand).inbox_completions.size(), 1u);
+  EXPECT_EQ(said(in_hand).inbox_completions.size(), 1u) << "there was no answer";
+  in_hand.finish(in_hand.next()->work, done());
+  in_hand.hear({.inbox_completions = {Verdict::ok}});
+  EXPECT_EQ(said(in_hand).inbox_completions.size(), 1u) << "only the one that came meanwhile";
+  in_hand.hear({.inbox_completions = {Verdict::ok}});
+  EXPECT_FALSE(in_hand.has_results());
+}
+
+TEST(InHand, DoesNotGoOnBehindAMessageThatAHandlerGaveBack) {
+  InHand in_hand = having({work(1, 1), work(2, 1)});
+  in_hand.finish(in_hand.next()->work, given_back());
+  EXPECT_FALSE(in_hand.next());
+  const WorkBatchRequest request = said(in_hand);
+  ASSERT_EQ(request.inbox_completions.size(), 2u);
+  for (const Completion& completion : request.inbox_completions)
+    EXPECT_EQ(completion.status, MessageStatus::none);
+}
+
+TEST(InHand, SaysNothingOfWhatAHandlerHasReportedItself) {
+  InHand in_hand = having({work(1, 1)});
+  in_hand.finish(in_hand.next()->work, reported());
+  EXPECT_FALSE(in_hand.has_results());
+  EXPECT_EQ(in_hand.counts().handled, 1u);
+}
+
+TEST(InHand, RenewsALeaseWhenAThirdOfItIsOver) {
+  InHand in_hand = having({work(1, 1), work(2, 1)});
+  const auto begun = in_hand.next();
+  EXPECT_EQ(in_hand.renewal(), kRenewal);
+  EXPECT_TRUE(said(in_hand, kRenewal - milliseconds(1)).inbox_renewals.empty());
+  EXPECT_EQ(said(in_hand, kRenewal).inbox_renewals.size(), 1u) << "one message for all its stream";
+  in_hand.hear({.inbox_renewals = {Verdict::ok}});
+  EXPECT_EQ(in_hand.renewal(), kRenewal + seconds(10));
+  EXPECT_FALSE(begun->lost.stop_requested());
+}
+
+TEST(InHand, TellsAHandlerWhoseLeaseWasLost) {
+  InHand in_hand = having({work(1, 1), work(2, 1)});
+  const auto begun = in_hand.next();
+  (void)said(in_hand, kRenewal);
+  in_hand.hear({.inbox_renewals = {Verdict::lost_lease}});
+  EXPECT_TRUE(begun->lost.stop_requested());
+  in_hand.finish(begun->work, done());
+  EXPECT_FALSE(in_hand.next()) << "the next one is somebody else's";
+  EXPECT_EQ(in_hand.messages(), 0u);
+}
+
+TEST(InHand, LetsGoWhatCouldNotBeRenewed) {
+  InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
+  const auto begun = in_hand.next();
+  in_hand.let_go_expired(kStart + kHeld - milliseconds(1));
+  EXPECT_FALSE(begun->lost.stop_requested());
+  in_hand.let_go_expired(kStart + kHeld);
+  EXPECT_TRUE(begun->lost.stop_requested());
+  EXPECT_FALSE(in_hand.next());
+  EXPECT_EQ(in_hand.messages(), 1u);
+}
+
+// S10: a stream that was lost and claimed again is not begun while somebody is still at it.
+TEST(InHand, WaitsForWhoeverIsStillAtAStreamThatWasLost) {
+  InHand in_hand = having({work(1, 1), work(2, 1)});
+  const auto begun = in_hand.next();
+  in_hand.let_go_expired(kStart + kHeld);
+  in_hand.take({work(1, 1, 2), work(2, 1, 2)}, kStart + kHeld);
+  EXPECT_FALSE(in_hand.next());
+  in_hand.finish(begun->work, failed("it was stopped"));
+  const auto again = in_hand.next();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->work.epoch, Epoch{2});
+  EXPECT_EQ(again->work.sequence, 1);
+  EXPECT_FALSE(again->lost.stop_requested());
+}
+
+TEST(InHand, DropsWhatItHasClaimedAgain) {
+  InHand in_hand = having({work(1, 1), work(2, 1)});
+  in_hand.take({work(1, 1, 2), work(2, 1, 2)}, kStart + kHeld);
+  EXPECT_EQ(in_hand.messages(), 2u);
+  EXPECT_EQ(in_hand.next()->work.epoch, Epoch{2});
+  EXPECT_FALSE(in_hand.next());
+}
+
+TEST(InHand, GivesBackWhatWasNotBegun) {
+  InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
+  const auto begun = in_hand.next();
+  in_hand.give_back_waiting();
+  EXPECT_FALSE(in_hand.next());
+  EXPECT_EQ(in_hand.messages(), 1u);
+  EXPECT_EQ(said(in_hand).inbox_completions.size(), 2u);
+  EXPECT_EQ(in_hand.counts().given_back, 2u);
+}
+
+TEST(InHand, ForgetsEverythingWhenItsInstanceWasEvicted) {
+  InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
+  const auto first = in_hand.next(), second = in_hand.next();
+  in_hand.finish(second->work, done());
+  in_hand.let_go_all();
+  EXPECT_TRUE(first->lost.stop_requested());
+  EXPECT_FALSE(in_hand.has_results());
+  EXPECT_EQ(in_hand.messages(), 1u) << "until its handler returns";
+}
+
+TEST(AFreshUuid, IsLargerThanThoseBefore) {
+  const Uuid one = fresh_uuid(), other = fresh_uuid();
+  EXPECT_NE(one, other);
+  EXPECT_EQ(to_text(one)[14], '7');
+  EXPECT_EQ(to_text(one).substr(0, 8), to_text(other).substr(0, 8));
+}
+
+}  // namespace
+}  // namespace baton::stream

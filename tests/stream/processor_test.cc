@@ -1,0 +1,200 @@
+// The loop of a service, on each implementation.
+#include "stream/processor.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "tests/stream/people.h"
+
+namespace baton::stream {
+namespace {
+
+class AProcessor : public Streams {};
+
+// What handlers have seen, and a way to wait for it.
+class Seen {
+ public:
+  void add(const Work& work) {
+    const std::scoped_lock lock(mutex_);
+    order_[work.stream.value_or(StreamId{}).value].push_back(work.sequence);
+    ++count_;
+    changed_.notify_all();
+  }
+  void wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return count_ >= count; });
+  }
+  std::size_t count() {
+    const std::scoped_lock lock(mutex_);
+    return count_;
+  }
+  std::map<Uuid, std::vector<std::int64_t>> order() {
+    const std::scoped_lock lock(mutex_);
+    return order_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<Uuid, std::vector<std::int64_t>> order_;
+  std::size_t count_ = 0;
+};
+
+class Broker final : public Sink {
+ public:
+  Status publish(const Work& work, std::stop_token) override {
+    published.add(work);
+    return {};
+  }
+  Seen published;
+};
+
+template <class T>
+T started(Result<T> result) {
+  return granted(std::move(result));
+}
+
+// S22: streams in sequence, many of them at once, shared by instances.
+TEST_P(AProcessor, HandlesStreamsInSequence) {
+  constexpr unsigned kStreams = 20, kEach = 10;
+  Person teller = person(1);
+  std::vector<NewMessage> all;
+  for (unsigned i = 0; i < kStreams * kEach; ++i) all.push_back(in_stream(i + 1, i % kStreams));
+  teller.store(Lane::inbox, all);
+  teller.coordinator->leave(teller.me.id).value();
+
+  Seen seen;
+  const ProcessorOptions options{.service = "orders",
+                                 .handlers = {{"Thing",
+                                               [&](const Handling& handling) {
+                                                 seen.add(handling.work);
+                                                 return done();
+                                               }}},
+                                 .poll = milliseconds(200)};
+  const auto one = backend_->connect(), other = backend_->connect();
+  auto first = started(Processor::start(*one, options)), second = started(Processor::start(*other, options));
+  let_time_pass(minutes(1));  // nothing is offered to the other only
+  seen.wait_for(all.size());
+  first->drain();
+  second->drain();
+  std::vector<std::int64_t> in_order(kEach);
+  for (unsigned i = 0; i < kEach; ++i) in_order[i] = i + 1;
+  EXPECT_EQ(seen.order().size(), kStreams);
+  for (const auto& [stream, order] : seen.order()) EXPECT_EQ(order, in_order) << to_text(stream);
+  EXPECT_EQ(first->counts().handled + second->counts().handled, all.size());
+  teller.arrive();
+  let_time_pass(minutes(10));
+  EXPECT_TRUE(teller.claim().empty()) << "all was reported before they left";
+}
+
+TEST_P(AProcessor, PublishesTheOutbox) {
+  Person teller = person(1);
+  NewMessage nowhere = in_stream(3, 1);
+  nowhere.target.clear();
+  Broker broker;
+  const auto mine = backend_->connect();
+  auto processor =
+      started(Processor::start(*mine, {.service = "orders", .sink = &broker, .poll = milliseconds(200)}));
+  teller.store(Lane::outbox, {in_stream(1, 1), in_stream(2, 1), nowhere, in_stream(4, 1)});
+  let_time_pass(minutes(1));
+  broker.published.wait_for(3);
+  processor->drain();
+  EXPECT_EQ(broker.published.order().at(stream(1).value), (std::vector<std::int64_t>{1, 2, 4}))
+      << "what has no destination is done without being published";
+}
+
+// S15, S22: after a failure nothing of the stream is handled before the message is tried again.
+TEST_P(AProcessor, LeavesAStreamAloneAfterAFailure) {
+  Person teller = person(1);
+  Seen seen;
+  bool broken = true;
+  const auto mine = backend_->connect();
+  auto processor = started(Processor::start(*mine, {.service = "orders",
+                                                    .handlers = {{"Thing",
+                                                                  [&](const Handling& handling) {
+                                                                    seen.add(handling.work);
+                                                                    if (std::exchange(broken, false))
+                                                                      throw std::runtime_error("it broke");
+                                                                    return done();
+                                                                  }}},
+                                                    .threads = 1,
+                                                    .poll = milliseconds(100)}));
+  teller.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1)});
+  let_time_pass(minutes(1));
+  seen.wait_for(1);
+  while (seen.count() < 3) let_time_pass(minutes(1));
+  processor->drain();
+  EXPECT_EQ(seen.order().at(stream(1).value), (std::vector<std::int64_t>{1, 1, 2}));
+}
+
+// S22: drains on shutdown: what runs is finished and reported, the rest is given back, unharmed.
+TEST_P(AProcessor, FinishesWhatItHasBegunAndGivesBackTheRest) {
+  Person teller = person(1);
+  teller.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1), in_stream(3, 2)});
+  let_time_pass(minutes(1));
+  Seen seen;
+  std::mutex gate;
+  std::unique_lock closed(gate);
+  const auto mine = backend_->connect();
+  auto processor = started(Processor::start(*mine, {.service = "orders",
+                                                    .handlers = {{"Thing",
+                                                                  [&](const Handling& handling) {
+                                                                    seen.add(handling.work);
+                                                                    const std::scoped_lock wait(gate);
+                                                                    return done();
+                                                                  }}},
+                                                    .threads = 1,
+                                                    .poll = milliseconds(200)}));
+  seen.wait_for(1);
+  std::jthread drains([&] { processor->drain(); });
+  while (processor->counts().given_back < 2) std::this_thread::yield();
+  closed.unlock();
+  drains.join();
+  EXPECT_EQ(processor->counts().handled, 1u);
+  let_time_pass(minutes(1));
+  const auto rest = teller.claim();
+  EXPECT_EQ(rest.size(), 2u);
+  for (const Work& work : rest) EXPECT_EQ(work.deliveries, 1);
+}
+
+// S16: after an eviction, as when the machine was suspended, it goes on under another id.
+TEST_P(AProcessor, BeginsAnewWhenItWasEvicted) {
+  Person teller = person(1);
+  Seen seen;
+  const auto mine = backend_->connect();
+  auto processor = started(Processor::start(*mine, {.service = "orders",
+                                                    .handlers = {{"Thing",
+                                                                  [&](const Handling& handling) {
+                                                                    seen.add(handling.work);
+                                                                    return done();
+                                                                  }}},
+                                                    .poll = milliseconds(100)}));
+  const InstanceId before = processor->instance();
+  while (teller.arrive().active < 2) std::this_thread::yield();
+  let_time_pass(hours(1));
+  teller.arrive();  // and finds the other stale, unless it was quicker to make itself heard
+  teller.store(Lane::inbox, {in_stream(1, 1)});
+  let_time_pass(minutes(1));
+  seen.wait_for(1);
+  const bool evicted =
+      teller.coordinator->heartbeat({.id = before, .service = "orders"}).has_value() == false;
+  EXPECT_EQ(processor->instance() != before, evicted);
+}
+
+TEST_P(AProcessor, IsRefusedWithoutAnythingToDo) {
+  const auto mine = backend_->connect();
+  EXPECT_EQ(Processor::start(*mine, {.service = "orders"}).error().code, Errc::invalid_request);
+  Broker broker;
+  EXPECT_EQ(Processor::start(*mine, {.service = "", .sink = &broker}).error().code, Errc::invalid_request);
+  EXPECT_EQ(Processor::start(*mine, {.service = "orders", .sink = &broker, .threads = 0}).error().code,
+            Errc::invalid_request);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, AProcessor,
+                         testing::Values(embedded_backend(), served_backend(), postgres_backend()), name_of);
+
+}  // namespace
+}  // namespace baton::stream

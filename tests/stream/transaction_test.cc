@@ -1,0 +1,91 @@
+// Handlers whose effect, completion and messages are one transaction.
+#include "postgres/transaction.h"
+
+#include <gtest/gtest.h>
+
+#include "stream/fresh_uuid.h"
+#include "tests/stream/people.h"
+#include "tests/stream/postgres_backend.h"
+
+namespace baton::stream {
+namespace {
+
+using postgres::Statement;
+using postgres::Transaction;
+
+constexpr Statement kCount{"count", "update totals set amount = amount + 1"};
+constexpr const char* kState =
+    "select concat_ws(' ', amount, (select count(*) from wh_inbox), (select count(*) from wh_outbox)) from "
+    "totals";
+
+struct Shop {
+  const std::string url = [] {
+    std::string made = migrated_database();
+    tell(made, "create table totals (amount integer); insert into totals values (0)");
+    return made;
+  }();
+  postgres::WorkCoordinator coordinator{{.url = url}};
+  postgres::Transactions transactions{{.url = url}};
+
+  // Instance 1 holds one message.
+  Work claimed() {
+    granted(coordinator.heartbeat({.id = instance(1), .service = "orders"}));
+    granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+    age(url, minutes(1));
+    return granted(coordinator.claim(instance(1))).at(0);
+  }
+};
+
+Outcome count_and_tell(Transaction& transaction, const Work& work) {
+  if (auto counted = transaction.run(kCount); !counted) return failed(counted.error().message);
+  transaction.send(
+      {.id = {fresh_uuid()}, .stream = work.stream, .target = "mail", .type = "Counted", .data = "{}"});
+  return done();
+}
+
+// S21
+TEST(AHandlerInATransaction, CommitsItsEffectItsCompletionAndWhatItSends) {
+  Shop shop;
+  const Work work = shop.claimed();
+  const Handler handler = shop.transactions.handler(count_and_tell);
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::reported);
+  EXPECT_EQ(ask(shop.url, kState), "1 0 1");
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::given_back) << "it is done";
+  EXPECT_EQ(ask(shop.url, kState), "1 0 1");
+}
+
+// S21
+TEST(AHandlerInATransaction, ChangesNothingWhenItsLeaseWasLost) {
+  Shop shop;
+  const Work work = shop.claimed();
+  age(shop.url, minutes(6));
+  const Work taken = granted(shop.coordinator.claim(instance(1))).at(0);
+  const Handler handler = shop.transactions.handler(count_and_tell);
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::given_back);
+  EXPECT_EQ(ask(shop.url, kState), "0 1 0");
+  EXPECT_EQ(handler({.work = taken, .instance = instance(1)}).kind, Outcome::Kind::reported);
+  EXPECT_EQ(ask(shop.url, kState), "1 0 1");
+}
+
+// S21
+TEST(AHandlerInATransaction, UndoesWhatItDidWhenItFailsOrThrows) {
+  Shop shop;
+  const Work work = shop.claimed();
+  const Handler fails = shop.transactions.handler([](Transaction& transaction, const Work& one) {
+    (void)count_and_tell(transaction, one);
+    return failed("no");
+  });
+  const Handler throws = shop.transactions.handler([](Transaction& transaction, const Work& one) -> Outcome {
+    (void)count_and_tell(transaction, one);
+    throw std::runtime_error("no");
+  });
+  const Handling handling{.work = work, .instance = instance(1)};
+  EXPECT_EQ(fails(handling).kind, Outcome::Kind::failed);
+  EXPECT_THROW(throws(handling), std::runtime_error);
+  EXPECT_EQ(ask(shop.url, kState), "0 1 0");
+  EXPECT_EQ(shop.transactions.handler(count_and_tell)(handling).kind, Outcome::Kind::reported)
+      << "neither left anything behind";
+}
+
+}  // namespace
+}  // namespace baton::stream
