@@ -6,13 +6,12 @@ namespace baton {
 
 static_assert(std::endian::native == std::endian::little, "the formats are read in place, as little-endian");
 
-void ByteWriter::zigzag(std::int64_t value) {
-  varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
-}
-
-void ByteWriter::text(std::string_view value) {
-  varint(value.size());
-  raw(bytes_of(value));
+void ByteWriter::long_varint(std::uint64_t value) {
+  std::byte groups[10];
+  std::size_t count = 0;
+  for (; value >= 0x80; value >>= 7) groups[count++] = static_cast<std::byte>(value | 0x80);
+  groups[count++] = static_cast<std::byte>(value);
+  raw({groups, count});
 }
 
 std::uint64_t ByteReader::varint() {

@@ -45,19 +45,26 @@ class ByteWriter {
 
   template <std::unsigned_integral T>
   void fixed(T value) {
+    if constexpr (sizeof value == 1) return out_.push_back(static_cast<std::byte>(value));
     const std::size_t at = out_.size();
     out_.resize(at + sizeof value);
     store(out_.data() + at, value);
   }
   void varint(std::uint64_t value) {  // 7 bits a byte, least significant first
-    for (; value >= 0x80; value >>= 7) out_.push_back(static_cast<std::byte>(value | 0x80));
-    out_.push_back(static_cast<std::byte>(value));
+    value < 0x80 ? out_.push_back(static_cast<std::byte>(value)) : long_varint(value);
   }
-  void zigzag(std::int64_t value);    // signed, small magnitudes short
-  void text(std::string_view value);  // varint length, then the bytes
+  void zigzag(std::int64_t value) {  // signed, small magnitudes short
+    varint((static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63));
+  }
+  void text(std::string_view value) {  // varint length, then the bytes
+    varint(value.size());
+    if (!value.empty()) raw(bytes_of(value));
+  }
   void raw(ByteView value) { out_.insert(out_.end(), value.begin(), value.end()); }
 
  private:
+  void long_varint(std::uint64_t value);
+
   Bytes& out_;
 };
 

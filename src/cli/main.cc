@@ -7,6 +7,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "cli/audit.h"
 #include "cli/bench.h"
 #include "cli/command_line.h"
 #include "cli/demo.h"
@@ -45,6 +46,7 @@ int run(int argc, char** argv) {
   CommandLine line(argc, argv);
   add_serve_command(line);
   add_token_command(line);
+  add_audit_command(line);
   add_submit_command(line);
   add_work_command(line);
   add_task_commands(line);

@@ -99,7 +99,7 @@ int run_serve(const ServeOptions& options) {
   serve.listen = *address;
   serve.http = *http;
   serve.supervision = server::supervision_of_environment();
-  if (!options.tls.certificate.empty() || !options.tls.key.empty() || !options.tls.client_ca.empty())
+  if (!options.tls.certificate.empty() || !options.tls.key.empty() || !options.tls.ca.empty())
     serve.tls = options.tls;
   auto opened = server::Server::open(std::move(serve));
   if (!opened) return complain(opened.error());

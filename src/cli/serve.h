@@ -12,7 +12,7 @@ struct ServeOptions {
   std::string program = "baton";  // as it was called
   std::string listen = "127.0.0.1:7077";
   std::string http = "127.0.0.1:7078";
-  server::TlsFiles tls;
+  wire::TlsFiles tls;
   server::ServerOptions server{.directory = "data"};
 };
 

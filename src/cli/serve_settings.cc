@@ -15,8 +15,7 @@ Settings settings_of(ServeOptions& options) {
   all.text("tls_certificate FILE", options.tls.certificate,
            "Certificate chain, PEM; clients then have to use TLS");
   all.text("tls_key FILE", options.tls.key, "Its key, PEM");
-  all.text("tls_client_ca FILE", options.tls.client_ca,
-           "Clients have to show a certificate signed by one of these");
+  all.text("tls_client_ca FILE", options.tls.ca, "Clients have to show a certificate signed by one of these");
   all.text("audit FILE", server.audit, "File of administrative actions, appended to");
   all.number("connections_max N", limits.connections_max, "Connections at a time", 1, 1'000'000);
   all.number("connections_per_address_max N", limits.connections_per_address_max, "Of them from one address",
@@ -28,6 +27,9 @@ Settings settings_of(ServeOptions& options) {
   all.size("output_bytes_max SIZE", limits.output_bytes_max,
            "Replies that one connection has not read, before no more commands are taken from it", 1,
            kMiB << 10);
+  all.size("unsent_bytes_max SIZE", limits.unsent_bytes_max,
+           "Replies that all connections together have not read, before each is served only as it reads", 1,
+           kMiB << 20);
   all.time("stuck_max TIME", limits.stuck_max,
            "A command half sent or a reply half read for this long ends the connection", milliseconds(100),
            hours(1));

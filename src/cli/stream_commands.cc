@@ -2,105 +2,24 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <deque>
 #include <functional>
 #include <memory>
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/database.h"
+#include "cli/dead_letter_commands.h"
 #include "cli/json_object.h"
 #include "cli/quantities.h"
-#include "cli/table.h"
-#include "postgres/connection.h"
-#include "postgres/errors.h"
 #include "postgres/migrations.h"
-#include "stream/work_coordinator.h"
 
 namespace baton::cli {
 namespace {
 
 using postgres::Arguments;
-using postgres::Connection;
-using postgres::Rows;
 
-constexpr Duration kConnectTimeout = seconds(5);
-
-struct StreamOptions {
-  std::string database;
-  bool json = false;
-  std::string message;               // why
-  std::uint64_t count = 20;          // lag
-  Duration stale = stream::kStale;   // status, why
-  std::vector<std::string> letters;  // dead show, replay, purge
-  bool all = false;                  // dead replay, purge
-  Duration older_than;               // dead purge
-};
-
-// What the database says, as text: the questions are functions there (sql/011_operations.sql).
-class Database {
- public:
-  static Result<Database> open(const std::string& url) {
-    if (url.empty())
-      return failure(Errc::invalid_request, "which database? Give --database URL, or set BATON_DATABASE");
-    auto connection = Connection::open(url, kConnectTimeout);
-    if (!connection) return std::unexpected(postgres::error_of(connection.error()));
-    return Database(std::move(*connection));
-  }
-  Connection& connection() { return *connection_; }
-
-  // Values come as text, whatever they are.
-  Result<Rows> ask(const std::string& from, Arguments arguments = {}, const std::string& columns = "*") {
-    return run(fmt::format("select {} from {}", columns, from), std::move(arguments));
-  }
-  // A line of JSON for each row.
-  Status print_json(const std::string& from, Arguments arguments = {}) {
-    const auto rows = run(fmt::format("select row_to_json(r)::text from (select * from {}) as r", from),
-                          std::move(arguments));
-    if (!rows) return std::unexpected(rows.error());
-    for (int row = 0; row < rows->size(); ++row) fmt::print("{}\n", rows->text(row, 0));
-    return {};
-  }
-
- private:
-  explicit Database(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
-
-  Result<Rows> run(const std::string& sql, Arguments arguments) {
-    const std::string& name = names_.emplace_back("question" + std::to_string(names_.size()));
-    const std::vector<postgres::Call> calls{{{name.c_str(), sql.c_str()}, std::move(arguments)}};
-    auto rows = connection_->run(calls, {});
-    if (!rows) return std::unexpected(postgres::error_of(rows.error()));
-    return std::move(rows->front());
-  }
-
-  std::deque<std::string> names_;  // of statements, which the connection remembers
-  std::unique_ptr<Connection> connection_;
-};
-
-std::string seconds_text(std::string_view count) {
-  return count.empty() ? "-" : rough_text(seconds(std::atoll(std::string(count).c_str())));
-}
-
-Arguments text_of(std::string_view value) { return std::move(Arguments().add(value)); }
-Arguments number_of(std::uint64_t value) {
-  return std::move(Arguments().add(static_cast<std::int32_t>(value)));
-}
 Arguments stale_seconds(const StreamOptions& options) {
-  return number_of(static_cast<std::uint64_t>(options.stale.ms / 1000));
-}
-
-// Rows as a table; columns whose name ends in _seconds are times.
-void print(const Rows& rows, const std::vector<Column>& columns) {
-  Table table(columns);
-  for (int row = 0; row < rows.size(); ++row) {
-    std::vector<std::string> cells;
-    for (int column = 0; column < rows.columns(); ++column) {
-      const std::string_view value = rows.text(row, column);
-      cells.push_back(rows.name(column).ends_with("_seconds") ? seconds_text(value) : printable(value, 100));
-    }
-    table.row(std::move(cells));
-  }
-  table.print();
+  return argument(static_cast<std::int32_t>(options.stale.ms / 1000));
 }
 
 Status migrate(Database&, const StreamOptions& options) {
@@ -161,8 +80,9 @@ Status status(Database& database, const StreamOptions& options) {
 }
 
 Status lag(Database& database, const StreamOptions& options) {
-  if (options.json) return database.print_json("wh_lag($1)", number_of(options.count));
-  const auto rows = database.ask("wh_lag($1)", number_of(options.count),
+  if (options.json)
+    return database.print_json("wh_lag($1)", argument(static_cast<std::int32_t>(options.count)));
+  const auto rows = database.ask("wh_lag($1)", argument(static_cast<std::int32_t>(options.count)),
                                  "service, lane, stream::text, partition_number::text, messages::text, "
                                  "waits_seconds::text as waits_seconds, state");
   if (!rows) return std::unexpected(rows.error());
@@ -176,8 +96,34 @@ Status lag(Database& database, const StreamOptions& options) {
   return {};
 }
 
+Status partitions(Database& database, const StreamOptions& options) {
+  Arguments arguments = argument(static_cast<std::int32_t>(options.count));
+  arguments.add(static_cast<std::int32_t>(options.stale.ms / 1000));
+  if (options.json) return database.print_json("wh_partitions($1, $2)", std::move(arguments));
+  const auto rows =
+      database.ask("wh_partitions($1, $2)", std::move(arguments),
+                   "service, lane, partition_number::text, streams::text, messages::text, "
+                   "oldest_claimable_seconds::text as oldest_seconds, coalesce(offered_to::text, 'nobody')");
+  if (!rows) return std::unexpected(rows.error());
+  print(*rows, {{"SERVICE"},
+                {"LANE"},
+                {"PARTITION", Align::right},
+                {"STREAMS", Align::right},
+                {"MESSAGES", Align::right},
+                {"OLDEST", Align::right},
+                {"OFFERED TO"}});
+  return {};
+}
+
+Status metrics(Database& database, const StreamOptions& options) {
+  const auto rows = database.ask("wh_metrics($1)", stale_seconds(options));
+  if (!rows) return std::unexpected(rows.error());
+  for (int row = 0; row < rows->size(); ++row) fmt::print("{}\n", rows->text(row, 0));
+  return {};
+}
+
 Status why(Database& database, const StreamOptions& options) {
-  Arguments arguments = text_of(options.message);
+  Arguments arguments = argument(options.message);
   arguments.add(static_cast<std::int32_t>(options.stale.ms / 1000));
   const std::string from = "wh_why($1::text::uuid, $2)";
   if (options.json) return database.print_json(from, std::move(arguments));
@@ -185,93 +131,6 @@ Status why(Database& database, const StreamOptions& options) {
   if (!rows) return std::unexpected(rows.error());
   for (int row = 0; row < rows->size(); ++row)
     fmt::print("{:<31} {}\n", rows->text(row, 0), printable(rows->text(row, 1), 1000));
-  return {};
-}
-
-constexpr const char* kLetters =
-    "(select d.dead_letter_id, v.service_name as service, case d.lane when 1 then 'outbox' else 'inbox' end "
-    "as lane, "
-    "d.message_id, d.stream_id, d.message_type, d.failures, d.deliveries, "
-    "extract(epoch from now() - d.dead_lettered_at)::bigint as dead_seconds, d.error from wh_dead_letters d "
-    "join wh_services v using (service_no) order by d.dead_letter_id) as letters";
-
-Status dead_list(Database& database, const StreamOptions& options) {
-  if (options.json) return database.print_json(kLetters);
-  const auto rows =
-      database.ask(kLetters, {},
-                   "dead_letter_id::text, service, lane, message_id::text, message_type, failures::text, "
-                   "dead_seconds::text as dead_seconds, coalesce(error, '')");
-  if (!rows) return std::unexpected(rows.error());
-  print(*rows, {{"LETTER", Align::right},
-                {"SERVICE"},
-                {"LANE"},
-                {"MESSAGE"},
-                {"TYPE"},
-                {"FAILURES", Align::right},
-                {"SINCE", Align::right},
-                {"ERROR"}});
-  return {};
-}
-
-Result<std::string> letter_of(const std::string& text) {
-  if (auto number = read_number(text, 1, INT64_MAX); !number) return std::unexpected(number.error());
-  return text;
-}
-
-Status dead_show(Database& database, const StreamOptions& options) {
-  for (const std::string& text : options.letters) {
-    const auto letter = letter_of(text);
-    if (!letter) return std::unexpected(letter.error());
-    const auto rows = database.ask("wh_dead_letters d where dead_letter_id = $1::text::bigint",
-                                   text_of(*letter), "row_to_json(d)::text");
-    if (!rows) return std::unexpected(rows.error());
-    if (rows->size() == 0) return failure(Errc::not_found, "there is no dead letter " + text);
-    fmt::print("{}\n", rows->text(0, 0));
-  }
-  return {};
-}
-
-Status choose(const StreamOptions& options) {
-  for (const std::string& text : options.letters) {
-    if (auto letter = letter_of(text); !letter) return std::unexpected(letter.error());
-  }
-  if (options.letters.empty() != options.all)
-    return failure(Errc::invalid_request, "which letters? Name them, or say --all");
-  return {};
-}
-
-void say(const StreamOptions& options, const char* what, const char* word, std::string_view count) {
-  const auto number = static_cast<std::uint64_t>(std::atoll(std::string(count).c_str()));
-  if (options.json)
-    fmt::print("{}\n", JsonObject().number(word, number).whole());
-  else
-    fmt::print("{} {}\n", what, counted(number, "dead letter"));
-}
-
-Status dead_replay(Database& database, const StreamOptions& options) {
-  if (auto fits = choose(options); !fits) return fits;
-  const auto rows =
-      database.ask(options.all ? "(select dead_letter_id from wh_dead_letters) as l(letter)"
-                               : "unnest(string_to_array($1, ',')::bigint[]) as l(letter)",
-                   options.all ? Arguments() : text_of(fmt::format("{}", fmt::join(options.letters, ","))),
-                   "(count(*) filter (where wh_replay_dead_letter(letter)))::text, count(*)::text");
-  if (!rows) return std::unexpected(rows.error());
-  say(options, "put back", "replayed", rows->text(0, 0));
-  if (rows->text(0, 0) == rows->text(0, 1)) return {};
-  return failure(Errc::not_found, "the other dead letters are not there");
-}
-
-Status dead_purge(Database& database, const StreamOptions& options) {
-  if (auto fits = choose(options); !fits) return fits;
-  Arguments arguments = text_of(fmt::format("{}", fmt::join(options.letters, ",")));
-  arguments.add(std::string_view(fmt::format("{} milliseconds", options.older_than.ms)));
-  const auto rows = database.ask(
-      "wh_purge_dead_letters($2::text::interval, case when $1 <> '' then string_to_array($1, ',')::bigint[] "
-      "end) "
-      "as purged",
-      std::move(arguments), "purged::text");
-  if (!rows) return std::unexpected(rows.error());
-  say(options, "forgot", "purged", rows->text(0, 0));
   return {};
 }
 
@@ -318,9 +177,15 @@ void add_stream_commands(CommandLine& line) {
   };
   add("migrate", "Brings a database to the newest version of the schema", "", migrate);
   add("status", "Shows what waits, is held and is dead, and the instances", "", status, stale);
+  add("metrics", "Prints the same as text for Prometheus", "", metrics, stale);
   add("lag", "Lists the streams that have waited for longest, and why", "", lag,
       [](Command& command, StreamOptions& options) {
         command.number("--count N", options.count, "Streams at most", 1, 10'000);
+      });
+  add("partitions", "Lists the partitions with the most messages, and whose they are", "", partitions,
+      [&](Command& command, StreamOptions& options) {
+        command.number("--count N", options.count, "Partitions at most", 1, 10'000);
+        stale(command, options);
       });
   add("why", "Tells why a message is not being handled", " 01930000-0000-7000-8000-000000000001", why,
       [&](Command& command, StreamOptions& options) {

@@ -95,7 +95,7 @@ void Line::connected(std::int64_t now) {
   if (error != 0) return broke(options_.addresses[address_].text() + ": " + std::strerror(error), now);
   state_ = State::greeting;
   blocked_ = false;
-  if (options_.tls) tls_ = options_.tls->begin(options_.addresses[address_].host);
+  if (options_.tls) tls_ = options_.tls->connect(options_.addresses[address_].host);
   output_ = options_.greeting;
   given_ = output_.size();
   taken_ = taken_calls_ = 0;

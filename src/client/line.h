@@ -18,15 +18,15 @@
 
 #include "client/address.h"
 #include "client/call.h"
-#include "client/tls.h"
+#include "wire/tls.h"
 
 namespace baton::client {
 
 struct LineOptions {
   std::vector<Address> addresses;
-  std::shared_ptr<TlsContext> tls;  // null: none; all lines of a client share it
-  std::string greeting;             // commands to begin with
-  std::size_t greetings = 0;        // replies to them
+  std::shared_ptr<wire::TlsContext> tls;  // null: none; all lines of a client share it
+  std::string greeting;                   // commands to begin with
+  std::size_t greetings = 0;              // replies to them
   Duration connect_timeout;
   Duration silence_max;
   Duration backoff_min;
@@ -103,10 +103,10 @@ class Line {
   std::deque<CallPtr> pending_;
   std::deque<Sent> sent_;  // or about to be: their bytes are in output_
   std::string output_;
-  std::unique_ptr<TlsFilter> tls_;  // between these and the socket, if there is TLS
-  std::uint64_t given_ = 0;         // bytes in this connection's output so far
-  std::uint64_t taken_ = 0;         // of them, by the system
-  std::size_t taken_calls_ = 0;     // so many of sent_, as a whole
+  std::unique_ptr<wire::TlsFilter> tls_;  // between these and the socket, if there is TLS
+  std::uint64_t given_ = 0;               // bytes in this connection's output so far
+  std::uint64_t taken_ = 0;               // of them, by the system
+  std::size_t taken_calls_ = 0;           // so many of sent_, as a whole
   std::string input_;
   std::size_t greetings_missing_ = 0;
   std::unique_ptr<wire::RespValueParser> parser_;

@@ -5,10 +5,18 @@
 namespace baton::core {
 namespace {
 
-void put_hex(std::string& out, std::uint64_t value) {
-  char digits[16];
-  const auto end = std::to_chars(digits, digits + sizeof digits, value, 16).ptr;
-  out.append(digits, end);
+// Returns where the digits of `value` begin, of which the last stands before `end`.
+char* put_hex(char* end, std::uint64_t value) {
+  do *--end = "0123456789abcdef"[value & 15];
+  while ((value >>= 4) != 0);
+  return end;
+}
+
+constexpr std::size_t kTaskIdMax = 8 + 1 + 16;
+char* put_task_id(char* end, TaskId id) {
+  char* const dash = put_hex(end, id.lsn) - 1;
+  *dash = '-';
+  return put_hex(dash, id.epoch);
 }
 
 // Takes one lower-case hexadecimal number off the front of `text`; only the form put_hex writes is accepted.
@@ -37,18 +45,17 @@ std::uint64_t lease_nonce(const SecretKey& key, Epoch epoch, Lsn lease, Lsn task
 }
 
 std::string to_text(TaskId id) {
-  std::string out;
-  put_hex(out, id.epoch);
-  out += '-';
-  put_hex(out, id.lsn);
-  return out;
+  char text[kTaskIdMax];
+  char* const end = text + sizeof text;
+  return {put_task_id(end, id), end};
 }
 
 std::string to_text(LeaseId id) {
-  std::string out = to_text(TaskId{id.epoch, id.lsn});
-  out += '-';
-  put_hex(out, id.nonce);
-  return out;
+  char text[kTaskIdMax + 1 + 16];
+  char* const end = text + sizeof text;
+  char* begin = put_hex(end, id.nonce);
+  *--begin = '-';
+  return {put_task_id(begin, {id.epoch, id.lsn}), end};
 }
 
 std::string fence_text(LeaseId id) {

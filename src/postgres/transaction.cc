@@ -1,6 +1,7 @@
 #include "postgres/transaction.h"
 
 #include "postgres/errors.h"
+#include "postgres/pause.h"
 #include "postgres/work_calls.h"
 
 namespace baton::postgres {
@@ -61,18 +62,35 @@ Status Transactions::commit(Transaction& transaction, const Handling& handling) 
   return {};
 }
 
+namespace {
+
+// Of a commit that failed. Where the message is not to blame it goes back; if it was committed and only the
+// answer was lost, or somebody else has it by now, there is nothing to be given back.
+Outcome outcome_of(const Error& error) {
+  switch (error.code) {
+    case Errc::unavailable:
+    case Errc::outcome_unknown:
+    case Errc::lease_lost: return stream::given_back();
+    default: return stream::failed(error.message);
+  }
+}
+
+}  // namespace
+
 Outcome Transactions::run(const Handler& work, const Handling& handling) {
   auto opened = connection();
-  if (!opened) return stream::failed(opened.error().message, stream::FailureReason::transport_not_ready);
+  if (!opened || !(*opened)->execute("begin")) {
+    // A database that is away is not the message's fault, but asking again at once would not bring it back.
+    pause(options_.backoff_max, handling.lost);
+    return stream::given_back();
+  }
   Connection& connection = **opened;
-  if (auto begun = connection.execute("begin"); !begun)
-    return stream::failed(begun.error().message, stream::FailureReason::transport_exception);
   Transaction transaction(connection, handling.lost);
   // One that throws, or whose connection broke, leaves a connection that is not kept: its end undoes it all.
   Outcome outcome = work(transaction, handling.work);
   if (outcome.kind == Outcome::Kind::done) {
-    // If it was committed and only the answer was lost, there is nothing to be given back.
-    if (!commit(transaction, handling)) return stream::given_back();
+    if (const Status committed = commit(transaction, handling); !committed)
+      return outcome_of(committed.error());
     outcome = stream::reported();
   } else if (!connection.execute("rollback")) {
     return outcome;

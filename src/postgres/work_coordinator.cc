@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 
 #include "postgres/errors.h"
 #include "postgres/migrations.h"
+#include "postgres/pause.h"
 #include "postgres/work_calls.h"
 #include "stream/checks.h"
 
@@ -25,15 +25,6 @@ constexpr const char* kPlainPlans =
 // again.
 Duration jittered(Duration longest, std::minstd_rand& dice) {
   return milliseconds(std::uniform_int_distribution<std::int64_t>(longest.ms / 2, longest.ms)(dice));
-}
-
-// False if it was stopped.
-bool pause(Duration duration, std::stop_token stop) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, stop, std::chrono::milliseconds(duration.ms), [] { return false; });
-  return !stop.stop_requested();
 }
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }

@@ -9,16 +9,23 @@
 
 namespace baton::server {
 
-Connection::Connection(Descriptor socket, std::unique_ptr<Session> session, std::unique_ptr<TlsFilter> tls,
-                       Instant now, std::uint64_t& alike)
+Connection::Connection(Descriptor socket, std::unique_ptr<Session> session,
+                       std::unique_ptr<wire::TlsFilter> tls, Instant now, std::uint64_t& alike,
+                       std::uint64_t& unsent)
     : socket_(std::move(socket)),
       session_(std::move(session)),
       tls_(std::move(tls)),
       got_on_(now),
-      alike_(alike) {
+      alike_(alike),
+      unsent_(unsent) {
   const int yes = 1;
   ::setsockopt(socket_.number(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   ++alike_;
+}
+
+Connection::~Connection() {
+  --alike_;
+  unsent_ -= own_unsent_;
 }
 
 bool Connection::read(std::span<char> buffer, const std::function<void()>& came) {
@@ -52,7 +59,7 @@ Status Connection::take(std::string_view bytes) {
   std::string plain;
   const Status taken = tls_->receive(bytes, plain);
   if (!was_ready && tls_->is_ready()) {
-    if (const std::string name = tls_->client_name(); !name.empty()) session_->certified(name);
+    if (const std::string name = tls_->peer_name(); !name.empty()) session_->certified(name);
   }
   if (!plain.empty()) session_->receive(plain);
   return taken;
@@ -67,6 +74,12 @@ std::string& Connection::filtered_output() {
 
 void Connection::write(Instant now) {
   session_->resume();
+  send_output(now);
+  unsent_ += output().size() - own_unsent_;
+  own_unsent_ = output().size();
+}
+
+void Connection::send_output(Instant now) {
   std::string& output = filtered_output();
   if (output.empty() || broken_) return;
   const ssize_t count = ::send(socket_.number(), output.data(), output.size(), MSG_NOSIGNAL);

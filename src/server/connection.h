@@ -12,16 +12,16 @@
 #include "base/time.h"
 #include "server/descriptor.h"
 #include "server/session.h"
-#include "server/tls.h"
+#include "wire/tls.h"
 
 namespace baton::server {
 
 class Connection {
  public:
-  // `alike` counts the open connections of this kind.
-  Connection(Descriptor socket, std::unique_ptr<Session> session, std::unique_ptr<TlsFilter> tls, Instant now,
-             std::uint64_t& alike);
-  ~Connection() { --alike_; }
+  // `alike` counts the open connections of this kind, `unsent` the bytes that all of them have to send.
+  Connection(Descriptor socket, std::unique_ptr<Session> session, std::unique_ptr<wire::TlsFilter> tls,
+             Instant now, std::uint64_t& alike, std::uint64_t& unsent);
+  ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -43,16 +43,19 @@ class Connection {
   bool has_left() const { return hung_up_ && session_->is_waiting(); }
   Status take(std::string_view bytes);
   std::string& filtered_output();
+  void send_output(Instant now);
   const std::string& output() const { return tls_ ? tls_->output() : session_->output(); }
 
   Descriptor socket_;
   std::unique_ptr<Session> session_;
-  std::unique_ptr<TlsFilter> tls_;  // none: the session's bytes go as they are
-  Instant got_on_;                  // when it last did
+  std::unique_ptr<wire::TlsFilter> tls_;  // none: the session's bytes go as they are
+  Instant got_on_;                        // when it last did
   std::uint64_t& alike_;
-  bool hung_up_ = false;  // there is an end behind what can be read
-  bool ended_ = false;    // the other side will send no more
-  bool broken_ = false;   // nor hear anything
+  std::uint64_t& unsent_;
+  std::size_t own_unsent_ = 0;  // of them
+  bool hung_up_ = false;        // there is an end behind what can be read
+  bool ended_ = false;          // the other side will send no more
+  bool broken_ = false;         // nor hear anything
 };
 
 }  // namespace baton::server

@@ -36,6 +36,7 @@ struct Counters {
   std::uint64_t sessions = 0;  // of the Redis protocol, begun ever; numbers them
   std::uint64_t connections_total = 0;
   std::uint64_t connections_refused = 0;
+  std::uint64_t unsent_bytes = 0;  // replies that wait for their readers
 };
 
 }  // namespace baton::server

@@ -2,6 +2,7 @@
 // who wait for something to happen. All of it on the server's one thread.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,13 @@ class Desk {
   Crowd addresses;   // of connections
   Crowd principals;  // of connections
   EventFeed events;
+
+  // How much one connection may leave unread before no more of its commands are begun.
+  std::size_t output_bytes_max() const {
+    constexpr std::size_t kLittle = 16 << 10;
+    return counters.unsent_bytes < limits.unsent_bytes_max ? limits.output_bytes_max
+                                                           : std::min(kLittle, limits.output_bytes_max);
+  }
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);

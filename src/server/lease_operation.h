@@ -27,6 +27,7 @@ class LeaseOperation final : public Operation {
   void abandoned(Desk& desk) override;
   void write(ReplyWriter& reply) override;
   bool is_blocking() const override { return order_.wait > Duration{}; }
+  std::size_t weight() const override { return 8 * order_.count; }
 
  private:
   struct Taken {

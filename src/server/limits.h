@@ -26,6 +26,9 @@ struct ServerLimits {
   std::size_t under_way_max = 4096;                     // commands begun and not yet answered
   std::size_t output_bytes_max = std::size_t{1} << 20;  // begun no more while this much is unsent
 
+  // Of all connections together. Beyond it nobody is served further ahead than he reads.
+  std::size_t unsent_bytes_max = std::size_t{256} << 20;
+
   // Beyond these submissions are refused for a while, and everything else goes on. 0: no limit. What a
   // namespace may hold is in core::Rules.
   std::uint64_t memory_bytes_max = 0;  // resident

@@ -99,7 +99,7 @@ void Listener::accept_waiting(Instant now) {
 }
 
 Status check_exposure(const ServerOptions& options) {
-  if (!options.tokens.empty() || (options.tls && !options.tls->client_ca.empty())) return {};
+  if (!options.tokens.empty() || (options.tls && !options.tls->ca.empty())) return {};
   for (const Address* address : {&options.listen, options.http ? &*options.http : &options.listen}) {
     const auto at = numeric(*address);
     if (at && !is_loopback(*at))

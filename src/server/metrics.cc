@@ -132,6 +132,7 @@ std::string metrics_text(const engine::Authority& authority, const Counters& cou
   text.only("baton_connections_total", "counter", "Connections accepted", counters.connections_total);
   text.only("baton_connections_refused_total", "counter", "Connections refused, for there were too many",
             counters.connections_refused);
+  text.only("baton_unsent_bytes", "gauge", "Replies that wait for their readers", counters.unsent_bytes);
   text.only("process_resident_memory_bytes", "gauge", "Memory in use", resident_bytes());
   return text.take();
 }

@@ -55,6 +55,9 @@ class Operation {
   virtual void write(ReplyWriter& reply) = 0;
   // It may wait; what the same connection asks for next is not begun before it is finished.
   virtual bool is_blocking() const { return false; }
+  // How many of the commands that a connection may have under way it counts for: more, if its reply may be
+  // long.
+  virtual std::size_t weight() const { return 1; }
 
  private:
   friend class Desk;

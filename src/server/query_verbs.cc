@@ -77,6 +77,7 @@ class TaskOperation final : public Operation {
   }
   void fetched(Desk&, std::size_t index, Result<Bytes> bytes) override { bytes_[index] = std::move(bytes); }
   bool is_blocking() const override { return wait_ > Duration{}; }
+  std::size_t weight() const override { return 64; }
 
   void write(ReplyWriter& reply) override {
     if (!view_) return reply.error({Errc::not_found, "no such task"});
@@ -114,6 +115,7 @@ class ListOperation final : public Operation {
     page_ = core::list(engine.state(), query_);
     lsn_ = engine.state().last;
   }
+  std::size_t weight() const override { return 512; }
   void write(ReplyWriter& reply) override {
     reply.map(3);
     reply.member("lsn", lsn_);

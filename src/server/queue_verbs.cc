@@ -28,6 +28,7 @@ class QueuesOperation final : public Operation {
     page_ = core::queues(engine.state(), query_);
     lsn_ = engine.state().last;
   }
+  std::size_t weight() const override { return 512; }
   void write(ReplyWriter& reply) override {
     reply.map(3);
     reply.member("lsn", lsn_);

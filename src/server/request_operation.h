@@ -13,7 +13,7 @@ namespace baton::server {
 class RequestOperation : public Operation {
  public:
   template <class Asked>
-  explicit RequestOperation(Asked request) : request_(std::move(request)) {}
+  explicit RequestOperation(Asked&& request) : request_(std::forward<Asked>(request)) {}
 
   void begin(Desk& desk) override { desk.ask(*this, 0, request_); }
   void answered(Desk&, std::size_t, engine::Answer&& answer) override { answer_ = std::move(answer); }

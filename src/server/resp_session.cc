@@ -22,8 +22,8 @@ RespSession::~RespSession() {
 }
 
 bool RespSession::wants_more() const {
-  return !closing_ && !blocked_ && slots_.size() < desk_.limits.under_way_max &&
-         output_.size() < desk_.limits.output_bytes_max;
+  return !closing_ && !blocked_ && under_way_ < desk_.limits.under_way_max &&
+         output_.size() < desk_.output_bytes_max();
 }
 
 // Whole commands are read where they lie; only the beginning of one that is not whole is kept.
@@ -84,7 +84,7 @@ void RespSession::run(std::span<const std::string_view> words) {
   }
   if (!operation) return put(std::move(text));
   blocked_ = operation->is_blocking();
-  slots_.push_back({.operation = operation.get(), .version = caller_.version});
+  add({.operation = operation.get(), .version = caller_.version, .weight = operation->weight()});
   desk_.accept(std::move(operation), *this);
 }
 
@@ -171,8 +171,13 @@ void RespSession::put(std::string text) {
   if (slots_.empty()) {
     output_ += text;
   } else {
-    slots_.push_back({.text = std::move(text)});
+    add({.text = std::move(text)});
   }
+}
+
+void RespSession::add(Slot slot) {
+  under_way_ += slot.weight;
+  slots_.push_back(std::move(slot));
 }
 
 // A push stands between replies, behind those that are due: they may tell of the very lease. It overtakes
@@ -195,6 +200,7 @@ void RespSession::lost(const HeldLease& lease) {
     output_ += text;
   } else {
     slots_.insert(behind, {.text = std::move(text)});
+    ++under_way_;
   }
   changed_();
 }
@@ -208,8 +214,10 @@ void RespSession::finished(Operation& operation) {
   slot->operation = nullptr;
   if (!is_next) return;
   blocked_ = false;
-  for (; !slots_.empty() && slots_.front().operation == nullptr; slots_.pop_front())
+  for (; !slots_.empty() && slots_.front().operation == nullptr; slots_.pop_front()) {
     output_ += slots_.front().text;
+    under_way_ -= slots_.front().weight;
+  }
   if (!running_) changed_();
 }
 

@@ -44,6 +44,7 @@ class RespSession final : public Session, private Finisher {
   struct Slot {
     Operation* operation = nullptr;
     int version = 2;  // of the protocol, when it was asked for
+    std::size_t weight = 1;
     std::string text;
   };
 
@@ -60,6 +61,7 @@ class RespSession final : public Session, private Finisher {
   void execute();
   bool may(const Verb& verb, wire::RespWriter& reply) const;
   void put(std::string text);
+  void add(Slot slot);
 
   Desk& desk_;
   const Access& access_;
@@ -68,6 +70,7 @@ class RespSession final : public Session, private Finisher {
   const std::function<void()> changed_;
   std::string input_;  // not begun yet
   std::deque<Slot> slots_;
+  std::size_t under_way_ = 0;  // weight of them all
   std::vector<HeldLease> untold_;  // leases, of which the next reply that can will tell
   Arguments arguments_;
   bool running_ = false;    // inside run_commands()

@@ -70,17 +70,17 @@ class Server::Sockets {
   Listener resp_{poller_, [this](Descriptor socket) { opened(std::move(socket), Protocol::resp); }};
   Listener http_{poller_, [this](Descriptor socket) { opened(std::move(socket), Protocol::http); }};
   Access access_ = Access::open_to_all();
-  std::unique_ptr<TlsContext> tls_;
+  std::unique_ptr<wire::TlsContext> tls_;
   std::unique_ptr<Signals> signals_;  // while it runs
   Instant stuck_checked_;
   bool stopping_ = false;
 };
 
 Status Server::Sockets::read_secrets() {
-  std::unique_ptr<TlsContext> tls;
+  std::unique_ptr<wire::TlsContext> tls;
   Access access = Access::open_to_all();
   if (options_.tls) {
-    auto loaded = TlsContext::load(*options_.tls);
+    auto loaded = wire::TlsContext::for_server(*options_.tls);
     if (!loaded) return std::unexpected(loaded.error());
     tls = std::move(*loaded);
   }
@@ -138,7 +138,8 @@ void Server::Sockets::opened(Descriptor socket, Protocol protocol) {
   session->arrived(from, std::move(*place));
   auto& alike = protocol == Protocol::resp ? counters.connections_resp : counters.connections_http;
   connections_.add(std::make_unique<Connection>(std::move(socket), std::move(session),
-                                                tls_ ? tls_->begin() : nullptr, desk_->now(), alike));
+                                                tls_ ? tls_->accept() : nullptr, desk_->now(), alike,
+                                                counters.unsent_bytes));
 }
 
 // Whoever is not let in should know why; with TLS there is nobody to tell yet.

@@ -13,7 +13,7 @@
 #include "engine/options.h"
 #include "server/limits.h"
 #include "server/supervisor.h"
-#include "server/tls.h"
+#include "wire/tls.h"
 
 namespace baton::server {
 
@@ -25,9 +25,9 @@ struct Address {
 struct ServerOptions {
   std::string directory;
   CoordinatorOptions coordinator;
-  std::string tokens;           // file, see access.h; empty: everyone who can connect may do everything
-  std::optional<TlsFiles> tls;  // for both protocols
-  std::string audit;            // file of what operators did, see audit.h; empty: nobody wants to know
+  std::string tokens;                 // file, see access.h; empty: everyone who can connect may do everything
+  std::optional<wire::TlsFiles> tls;  // for both protocols; with a `ca` clients need certificates
+  std::string audit;                  // file of what operators did, see audit.h; empty: nobody wants to know
   ServerLimits limits;
   Address listen;  // for the Redis protocol
   std::optional<Address> http;

@@ -95,6 +95,9 @@ TEST(AReaderThatNeverReads, IsNotReadFromAndThenClosed) {
   Peer honest(server.port());
   EXPECT_THAT(honest.ask("SUBMIT q x"), HasSubstr("existed"));
   EXPECT_TRUE(never.is_cut_off());
+  Peer operator_(server.http_port());
+  operator_.send("GET /metrics HTTP/1.0\r\n\r\n");
+  EXPECT_THAT(operator_.hear_all(), HasSubstr("baton_unsent_bytes 0\n"));
 }
 
 // X5

@@ -93,6 +93,7 @@ class WorkersOperation final : public Operation {
     page_ = core::workers(engine.state(), engine.workers(), query_, engine.now());
     lsn_ = engine.state().last;
   }
+  std::size_t weight() const override { return 512; }
   void write(ReplyWriter& reply) override {
     reply.map(3);
     reply.member("lsn", lsn_);

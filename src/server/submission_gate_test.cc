@@ -127,6 +127,33 @@ TEST(Limits, HoldForCommandsUnderWayOnAConnection) {
 }
 
 // X3
+TEST(Limits, CountAReplyThatMayBeLongForMany) {
+  Backstage stage({}, {.under_way_max = 100});
+  Client client(stage);
+  client.send({"GET", "1-1"});
+  EXPECT_TRUE(client.session.wants_more());
+  client.send({"GET", "1-1"});
+  EXPECT_FALSE(client.session.wants_more());
+  client.hear();
+  client.send({"QUEUES"});
+  EXPECT_FALSE(client.session.wants_more());
+  client.hear();
+  EXPECT_TRUE(client.session.wants_more());
+}
+
+// X3
+TEST(Limits, LetNobodyGetFarAheadOfItsReaderWhenMuchIsUnread) {
+  Backstage stage({}, {.unsent_bytes_max = 1000});
+  Client client(stage);
+  while (client.session.output().size() < (16 << 10)) client.send({"COMMAND", "DOCS"});
+  EXPECT_TRUE(client.session.wants_more());
+  stage.desk().counters.unsent_bytes = 1000;
+  EXPECT_FALSE(client.session.wants_more());
+  client.hear();
+  EXPECT_TRUE(client.session.wants_more());
+}
+
+// X3
 TEST(Limits, HoldForRepliesNotYetRead) {
   Backstage stage({}, {.output_bytes_max = 14});
   Client client(stage);

@@ -63,8 +63,10 @@ void InHand::finish(const Work& work, const Outcome& outcome) {
   // What is behind it may not come first; but what was claimed after this one was lost is another matter.
   const bool is_current = !stream.waiting.empty() && stream.waiting.front().epoch == work.epoch;
   if (!goes_on && is_current) give_back(work.lane, stream);
-  if (!stream.waiting.empty()) ready_.push_back(found->first);
-  forget_if_empty(found);
+  if (stream.waiting.empty())
+    streams_.erase(found);
+  else
+    ready_.push_back(found->first);
 }
 
 void InHand::give_back(Lane lane, Stream& stream) {
@@ -128,6 +130,7 @@ void InHand::let_go(Stream& stream) {
   stream.waiting.clear();
 }
 
+// Of a stream whose waiting messages have just gone.
 void InHand::forget_if_empty(std::map<Key, Stream>::iterator found) {
   if (found->second.handling || !found->second.waiting.empty()) return;
   std::erase(ready_, found->first);

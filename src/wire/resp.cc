@@ -8,8 +8,26 @@
 namespace baton::wire {
 namespace {
 
-bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+// A length of few digits, with what stands before and behind it: `$12\r\n`.
+bool take_length(const char*& at, const char* end, char type, std::size_t& value) {
+  constexpr std::ptrdiff_t kDigitsMax = 7;
+  if (at == end || *at != type) return false;
+  const char* const first = at + 1;
+  const char* const last = first + std::min(kDigitsMax, end - first);
+  const char* digit = first;
+  value = 0;
+  for (; digit != last && *digit >= '0' && *digit <= '9'; ++digit)
+    value = value * 10 + static_cast<std::size_t>(*digit - '0');
+  if (digit == first || end - digit < 2 || digit[0] != '\r' || digit[1] != '\n') return false;
+  at = digit + 2;
+  return true;
+}
 
+bool is_argument(const char* at, const char* end, std::size_t length) {
+  return static_cast<std::size_t>(end - at) >= length + 2 && at[length] == '\r' && at[length + 1] == '\n';
+}
+
+constexpr std::size_t kHeaderMax = 1 + 20 + 2;
 char* put_header(char* to, char type, std::int64_t value) {
   *to++ = type;
   if (value >= 0 && value < 10) {
@@ -35,6 +53,7 @@ RespParser::Found RespParser::parse(std::string_view input) {
     ++position_;  // an empty line between commands
   }
   if (position_ >= input.size()) return Found::nothing;
+  if (!begun_ && take_whole(input)) return Found::command;
   return begun_ || input[position_] == '*' ? parse_array(input) : parse_line(input);
 }
 
@@ -43,16 +62,27 @@ RespParser::Found RespParser::broken(std::string_view complaint) {
   return Found::broken;
 }
 
-// Nearly every length has few digits and is all there.
-bool RespParser::short_number(std::string_view input, std::size_t& value) {
-  constexpr std::size_t kDigitsMax = 9;
-  const std::size_t begin = position_ + 1;
-  std::size_t at = begin;
-  value = 0;
-  for (; at < input.size() && at - begin < kDigitsMax && is_digit(input[at]); ++at)
-    value = value * 10 + static_cast<std::size_t>(input[at] - '0');
-  if (at == begin || input.size() - at < 2 || input[at] != '\r' || input[at + 1] != '\n') return false;
-  position_ = at + 2;
+// Nearly every command is all there, and the lengths in it have few digits. If this one is not so, nothing is
+// changed, and it is read piece by piece.
+bool RespParser::take_whole(std::string_view input) {
+  const char* at = input.data() + position_;
+  const char* const end = input.data() + input.size();
+  std::size_t count = 0;
+  if (!take_length(at, end, '*', count) || count > limits_.arguments_max) return false;
+  for (std::size_t length = 0; count > 0; --count, at += length + 2) {
+    if (!take_length(at, end, '$', length) || !is_argument(at, end, length)) {
+      arguments_.clear();
+      return false;
+    }
+    arguments_.emplace_back(at, length);
+  }
+  const auto size = static_cast<std::size_t>(at - input.data());
+  if (size > limits_.command_bytes_max) {
+    arguments_.clear();
+    return false;
+  }
+  position_ = size;
+  ended_ = true;
   return true;
 }
 
@@ -61,7 +91,6 @@ RespParser::Found RespParser::number(std::string_view input, char type, std::siz
   constexpr std::size_t kDigitsMax = 20;
   if (position_ >= input.size()) return Found::nothing;
   if (input[position_] != type) return broken("expected an array of bulk strings");
-  if (short_number(input, value)) return value > max ? broken(what) : Found::command;
   const std::string_view rest = input.substr(position_ + 1, kDigitsMax + 2);
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos)
@@ -118,9 +147,16 @@ RespParser::Found RespParser::finish(std::string_view text) {
   return Found::command;
 }
 
+// Makes room for `most` bytes behind the output; `put` writes them and says where they end.
+template <class Put>
+void RespWriter::extend(std::size_t most, Put put) {
+  const std::size_t size = out_.size();
+  if (out_.capacity() - size < most) out_.reserve(2 * (size + most));
+  out_.resize_and_overwrite(size + most, [&](char* begin, std::size_t) { return put(begin + size) - begin; });
+}
+
 void RespWriter::header(char type, std::int64_t value) {
-  char text[24];
-  out_.append(text, put_header(text, type, value));
+  extend(kHeaderMax, [&](char* to) { return put_header(to, type, value); });
 }
 
 void RespWriter::simple(std::string_view text) {
@@ -143,21 +179,14 @@ void RespWriter::error(std::string_view word, std::string_view message) {
 
 void RespWriter::number(std::int64_t value) { header(':', value); }
 
-// A short one is put together first: adding to the output three times costs more than the bytes.
 void RespWriter::bulk(std::string_view bytes) {
-  constexpr std::size_t kShort = 64;
-  char text[24 + kShort + 2];
-  char* end = put_header(text, '$', static_cast<std::int64_t>(bytes.size()));
-  if (bytes.size() > kShort) {
-    out_.append(text, end);
-    out_ += bytes;
-    out_ += "\r\n";
-    return;
-  }
-  end = std::ranges::copy(bytes, end).out;
-  *end++ = '\r';
-  *end++ = '\n';
-  out_.append(text, end);
+  extend(kHeaderMax + bytes.size() + 2, [&](char* to) {
+    to = put_header(to, '$', static_cast<std::int64_t>(bytes.size()));
+    to = std::ranges::copy(bytes, to).out;
+    *to++ = '\r';
+    *to++ = '\n';
+    return to;
+  });
 }
 
 void RespWriter::boolean(bool value) {

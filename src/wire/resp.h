@@ -43,11 +43,11 @@ class RespParser {
   std::size_t needed() const { return needed_; }
 
  private:
+  bool take_whole(std::string_view input);
   Found parse_array(std::string_view input);
   Found parse_line(std::string_view input);
   Found finish(std::string_view text);
   Found broken(std::string_view complaint);
-  bool short_number(std::string_view input, std::size_t& value);
   // A line with a number behind `type`. Found::command if it is whole.
   Found number(std::string_view input, char type, std::size_t max, std::string_view what, std::size_t& value);
 
@@ -84,6 +84,8 @@ class RespWriter {
   int version() const { return version_; }
 
  private:
+  template <class Put>
+  void extend(std::size_t most, Put put);
   void header(char type, std::int64_t value);
 
   std::string& out_;

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include "tests/cli/at_server.h"
+#include "tests/temporary_directory.h"
 
 namespace baton::cli {
 namespace {
@@ -94,6 +95,20 @@ TEST(TaskCancel, EndsTheTaskAndRequeueHandsItInAgain) {
   EXPECT_TRUE(contains(seen.output, "dead (cancelled)")) << seen.output;
   const std::string again = first_line(at.baton({"task", "requeue", "key:k"}).output);
   EXPECT_TRUE(contains(at.baton({"task", "get", again}).output, "retry of")) << again;
+}
+
+TEST(Audit, SaysWhetherALineWasChanged) {
+  const TemporaryDirectory temporary;
+  const std::string file = temporary.path() + "/audit";
+  const AtServer at({"--audit", file});
+  at.baton({"queue", "pause", "mail"});
+  EXPECT_EQ(at.baton({"audit", file}).output, file + ": 2 lines, each follows from the one before\n");
+  EXPECT_EQ(at.baton({"audit", file, "--json"}).output, R"({"file":")" + file + "\",\"lines\":2}\n");
+  at.shell("sed -i s/pause/purge/ " + file);
+  const Said said = at.baton({"audit", file});
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_EQ(said.errors, "baton: CORRUPT: " + file + ": line 1 is not what it was when line 2 was written\n");
+  EXPECT_TRUE(contains(at.baton({"audit", file + "?"}).errors, "No such file")) << said.errors;
 }
 
 TEST(QueueCommands, PauseResumeAndPurge) {

@@ -39,6 +39,15 @@ void StreamHistory::reported(const core::MessageReported& report, Lsn instance, 
   demand(found != messages_.end(), "S5", at, "a report on a message that is not there");
   Seen& message = found->second;
   SeenStream& of = streams_[message.stream];
+  if (report.how == core::Reported::dead && (report.status & 32768) == 0) {  // lost too often
+    demand(of.holder == 0 || of.lease_until <= at.time, "S10", at, "a message dies that somebody holds");
+    demand(of.messages.begin()->second == report.message, "S15", at, "a message dies behind another");
+    of.holder = 0, of.out = 0;
+    letters_[next_letter_++] = {message, of.lane};
+    of.messages.erase(message.seq);
+    messages_.erase(found);
+    return;
+  }
   demand(of.holder == instance, "S10", at, "a report by one who does not hold the stream");
   demand(message.given == of.epoch, "S5", at,
          "a report on a message that was not handed out, or a second one");

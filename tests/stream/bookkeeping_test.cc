@@ -34,7 +34,7 @@ TEST(TheBookkeepingOf, AStreamIsWhatItsMessagesAddUpTo) {
   const auto below = [&](unsigned bound) { return static_cast<unsigned>(dice() % bound); };
   const auto chance = [&](unsigned percent) { return below(100) < percent; };
   unsigned stored = 0;
-  for (int turn = 0; turn < 60; ++turn) {
+  for (int turn = 0; turn < 40; ++turn) {
     std::vector<NewMessage> fresh;
     for (unsigned i = below(12); i > 0; --i) fresh.push_back(in_stream(++stored, below(5)));
     granted(coordinator.store(instance(1), Lane::inbox, fresh));

@@ -1,10 +1,8 @@
 #include "tests/stream/cluster.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <pwd.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,19 +25,28 @@ namespace fs = std::filesystem;
 // PostgreSQL refuses to be run by root.
 const passwd* unprivileged() { return ::geteuid() == 0 ? ::getpwnam("nobody") : nullptr; }
 
+// It ends with the test, whatever becomes of that. Where only root may enter the root folder, as in a chroot
+// made by mktemp, nobody has to be allowed to look into folders all the same.
+std::vector<std::string> as_somebody_else(const std::vector<std::string>& command) {
+  std::vector<std::string> words = {"/usr/bin/setpriv", "--pdeathsig=QUIT"};
+  if (const passwd* user = unprivileged()) {
+    words.insert(words.end(),
+                 {"--reuid=" + std::to_string(user->pw_uid), "--regid=" + std::to_string(user->pw_gid),
+                  "--clear-groups", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"});
+  }
+  words.insert(words.end(), command.begin(), command.end());
+  return words;
+}
+
 pid_t spawn(const std::vector<std::string>& command, const std::string& directory) {
+  const std::vector<std::string> whole = as_somebody_else(command);
   const pid_t child = ::fork();
   if (child != 0) return child;
   const int output = ::open((directory + "/output").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0666);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
-  if (const passwd* user = unprivileged()) {
-    if (::setgroups(0, nullptr) != 0 || ::setgid(user->pw_gid) != 0 || ::setuid(user->pw_uid) != 0)
-      ::_exit(126);
-  }
-  ::prctl(PR_SET_PDEATHSIG, SIGQUIT);  // whatever becomes of the test
   std::vector<char*> words;
-  for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+  for (const std::string& word : whole) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   if (::chdir(directory.c_str()) == 0) ::execv(words[0], words.data());
   ::_exit(127);
@@ -75,10 +82,10 @@ Cluster::~Cluster() { stop(); }
 
 void Cluster::start() {
   const char* flush = flushes_ == Flushes::on ? "on" : "off";
-  server_ = spawn(
-      {*programs() + "/postgres", "-D", "data", "-k", directory_.path(), "-c", "listen_addresses=", "-c",
-       std::string("fsync=") + flush, "-c", "max_wal_size=4GB", "-c", "shared_buffers=256MB"},
-      directory_.path());
+  server_ = spawn({*programs() + "/postgres", "-D", "data", "-k", directory_.path(), "-c",
+                   "listen_addresses=", "-c", std::string("fsync=") + flush, "-c", "max_wal_size=4GB", "-c",
+                   "max_connections=300", "-c", "shared_buffers=256MB"},
+                  directory_.path());
   for (int tries = 0; tries < 600; ++tries) {
     if (postgres::Connection::open(url(), seconds(5))) return;
     BATON_CHECK(::waitpid(server_, nullptr, WNOHANG) == 0);

@@ -59,6 +59,15 @@ TEST(BatonStream, ShowsBacklogInstancesAndDeadLetters) {
               HasSubstr(R"("lane":"inbox","waiting":3,"held":0,"dead":0,"streams":1)"));
   EXPECT_THAT(baton(shop.url, {"status"}).text, HasSubstr("1m00s")) << "the oldest that could be claimed";
   EXPECT_THAT(baton(shop.url, {"lag"}).text, HasSubstr("can be claimed"));
+  EXPECT_THAT(baton(shop.url, {"partitions"}).text, HasSubstr(to_text(instance(1).value)));
+  EXPECT_THAT(baton(shop.url, {"partitions", "--json"}).text, HasSubstr(R"("streams":1,"messages":2)"));
+  const std::string metrics = baton(shop.url, {"metrics"}).text;
+  EXPECT_THAT(metrics, HasSubstr("# TYPE baton_stream_messages gauge\n"));
+  EXPECT_THAT(metrics,
+              HasSubstr("baton_stream_messages{service=\"orders\",lane=\"inbox\",state=\"waiting\"} 3\n"));
+  EXPECT_THAT(metrics,
+              HasSubstr("baton_stream_oldest_claimable_seconds{service=\"orders\",lane=\"inbox\"} 60\n"));
+  EXPECT_THAT(metrics, HasSubstr("baton_stream_instances{service=\"orders\",state=\"active\"} 1\n"));
   const auto work = granted(shop.coordinator.claim(instance(1)));
   EXPECT_THAT(baton(shop.url, {"status", "--json"}).text, HasSubstr(R"("waiting":0,"held":3)"));
   EXPECT_THAT(baton(shop.url, {"lag"}).text, HasSubstr("held by"));

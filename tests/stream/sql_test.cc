@@ -180,5 +180,20 @@ TEST(DeadLetters, CanBeListedReplayedAndPurged) {
   EXPECT_EQ(ask(url, "select wh_replay_dead_letter(1)::text"), "false");
 }
 
+// E7: what is different is said, and so.
+TEST(TheDocument, SaysWhereItDiffersFromItsSource) {
+  std::ifstream file(BATON_SOURCE_DIR "/docs/streams.md");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::string said = text.substr(text.find("## Where this differs"));
+  for (const char* difference :
+       {"De-duplication is not permanent", "at least once", "Ownership is by rank",
+        "There are no partition assignments", "Of later versions the event store is in"})
+    EXPECT_NE(said.find(difference), std::string::npos) << difference;
+  EXPECT_EQ(ask(migrated_database(),
+                "select concat_ws(',', to_regclass('wh_partition_assignments'), "
+                "to_regclass('wh_message_associations'), to_regclass('wh_event_store'))"),
+            "wh_event_store");
+}
+
 }  // namespace
 }  // namespace baton::stream

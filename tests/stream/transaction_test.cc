@@ -87,5 +87,17 @@ TEST(AHandlerInATransaction, UndoesWhatItDidWhenItFailsOrThrows) {
       << "neither left anything behind";
 }
 
+// S21: what no repetition mends is a failure, which ends in a dead letter and not in a circle.
+TEST(AHandlerInATransaction, FailsWhenItSendsNonsense) {
+  Shop shop;
+  const Work work = shop.claimed();
+  const Handler handler = shop.transactions.handler([](Transaction& transaction, const Work&) {
+    transaction.send({.id = {fresh_uuid()}, .target = "mail", .type = "Counted", .data = "no JSON"});
+    return done();
+  });
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::failed);
+  EXPECT_EQ(ask(shop.url, kState), "0 1 0");
+}
+
 }  // namespace
 }  // namespace baton::stream

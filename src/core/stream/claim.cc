@@ -3,12 +3,24 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/hash.h"
+#include "core/stream/rules.h"
 
 namespace baton::core::streams {
 namespace {
 
 constexpr std::size_t kClaimBytes = 32;            // one stream in the entry, at most
 constexpr std::int32_t kCandidatesPerStream = 10;  // are looked at where an instance may not hold them all
+
+// A message that was lost with whoever had it: after so many times it is handed out alone, so that those
+// behind it are not blamed; after so many it is a dead letter, as one that kills its handler has to be.
+constexpr std::uint32_t kSuspectAfter = 3;
+constexpr std::uint32_t kLossesMax = 10;
+constexpr std::string_view kLost = "it was handed out 10 times to somebody who was not heard of again";
+
+constexpr std::uint32_t losses(const Stream& of, const Message& message) {
+  return message.deliveries - message.failures + (is_out(of, message) ? 1 : 0);
+}
 
 }  // namespace
 
@@ -130,9 +142,33 @@ std::vector<Claim::Picked> Claim::pick(Lane lane) {
   return picked;
 }
 
+// Only what is first: those behind it were lost with it, and may be harmless.
+void Claim::bury_poison(DraftStream& of) {
+  const Streams& all = draft_.all();
+  draft_.head_due(of);  // moves the head past what is gone
+  if (of.head == 0 || losses(of.now, draft_.message_now(of.head)) < kLossesMax) return;
+  for (Slot slot = of.head; slot != 0; slot = all.messages[slot].next) {
+    if (draft_.is_gone(slot) || !is_out(of.now, draft_.message_now(slot))) continue;
+    ++draft_.message(slot).now.deliveries;
+  }
+  DraftMessage& poison = draft_.message(of.head);
+  poison.gone = true;
+  const bool parks = poison.now.policy == stream::FailurePolicy::park_stream && !of.now.is_loose();
+  entry_.reports.push_back({.message = poison.now.number,
+                            .how = Reported::dead,
+                            .status = poison.now.status & ~kFailed,
+                            .reason = static_cast<std::int32_t>(stream::FailureReason::max_attempts_exceeded),
+                            .policy = poison.now.policy,
+                            .error = {bytes_of(kLost), content_hash(bytes_of(kLost))}});
+  lose(of.now, parks);
+  make_ready(of.now, ready_from(of.now, draft_.head_due(of), claimant_.at.now), claimant_.at.lsn);
+}
+
 // The first messages of a stream, up to one that is to be tried again later. False: nothing more fits.
 bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
   if (entry_.claims.size() >= claims_max_) return false;
+  bury_poison(of);
+  if (of.now.parking > 0) return true;
   const Streams& all = draft_.all();
   StreamClaimed claimed{.stream = of.now.number};
   bool fits = true;
@@ -147,6 +183,7 @@ bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
   };
   draft_.head_due(of);  // moves the head past what is gone
   bool go_on = true;
+  bool suspects = false;
   for (Slot slot = of.head; slot != 0 && go_on; slot = all.messages[slot].next) {
     if (draft_.is_gone(slot)) continue;
     const Message& message = draft_.message_now(slot);
@@ -157,10 +194,16 @@ bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
       go_on = false;
       break;
     }
+    suspects = suspects || losses(of.now, message) >= kSuspectAfter;
+    if (suspects && count > 0) {
+      taken.seen += std::min<std::int64_t>(count_max, of.now.pending) - count;
+      go_on = false;
+      break;
+    }
     go_on = look_at(message.seq, message.data_bytes, [&] { work_.push_back(given(of.now, message)); });
   }
   std::uint64_t seq = of.now.next_seq - of.added.size();
-  for (std::size_t i = 0; i < of.added.size() && go_on; ++i, ++seq) {
+  for (std::size_t i = 0; i < of.added.size() && go_on && !(suspects && count > 0); ++i, ++seq) {
     const MessageStored& stored = entry_.stored[of.added[i]];
     const Message message{
         .id = stored.id, .number = all.next_message + of.added[i], .seq = seq, .policy = stored.policy};

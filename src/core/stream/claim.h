@@ -56,6 +56,7 @@ class Claim {
   bool may_hold_partition(std::int32_t partition);
   // Calls `visit(stream, slot)` for what may be handed out, in order, until it returns false.
   void visit_ready(stream::Lane lane, bool loose, auto&& visit);
+  void bury_poison(DraftStream& of);
   bool take(DraftStream& of, std::int32_t count_max, Taken& taken);
   GivenMessage given(const Stream& of, const Message& message) const;
   DraftStream& drafted(Number number, Slot slot);

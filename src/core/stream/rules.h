@@ -14,6 +14,8 @@ constexpr std::int32_t done_bit(stream::Lane lane) {
                                                                 : stream::MessageStatus::event_stored);
 }
 
+inline constexpr auto kFailed = static_cast<std::int32_t>(stream::MessageStatus::failed);
+
 constexpr Duration retry_delay(const StreamRules& rules, std::uint32_t failures) {
   const std::int64_t units = failures > 3 ? 10 : std::min<std::int64_t>(std::int64_t{1} << failures, 10);
   return {rules.retry_unit.ms * units};
@@ -33,6 +35,15 @@ inline void take_report(Stream& of, bool removed, bool parks, Instant now) {
   of.idle_since = now;
   if (of.outstanding > 0) return;
   of.owner = 0;
+  of.lease_until = {};
+}
+
+// Its first message was lost too often; whoever had the stream has it no more.
+inline void lose(Stream& of, bool parks) {
+  --of.pending;
+  of.parking += parks ? 1 : 0;
+  of.owner = 0;
+  of.outstanding = 0;
   of.lease_until = {};
 }
 

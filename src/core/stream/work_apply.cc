@@ -75,6 +75,9 @@ class Turn {
     const Slot slot = keeper_.recorded_message(report.message);
     const Slot of = all_.messages[slot].stream;
     Stream& stream = all_.streams[of];
+    // Nobody has reported that it failed: it was lost too often.
+    if (report.how == Reported::dead && (report.status & kFailed) == 0)
+      return lose_for_good(report, slot, of);
     BATON_CHECK(stream.owner == instance_ && is_out(stream, all_.messages[slot]) && stream.outstanding > 0);
     {
       const StreamChange change = keeper_.change(of);
@@ -89,6 +92,28 @@ class Turn {
       make_ready(stream, ready_from(stream, head_due(all_, stream), at_.time), at_.lsn);
     }
     if (stream.is_loose() && stream.pending == 0) keeper_.remove_stream(of);
+  }
+
+  void lose_for_good(const MessageReported& report, Slot slot, Slot of) {
+    Stream& stream = all_.streams[of];
+    BATON_CHECK(stream.ready_at <= at_.time && stream.messages.head == slot);
+    {
+      const StreamChange change = keeper_.change(of);
+      count_deliveries(all_, keeper_, stream);
+      const bool parks = report.policy == stream::FailurePolicy::park_stream && !stream.is_loose();
+      {
+        Message& message = all_.messages[slot];
+        const auto rewriting = keeper_.rewrite(message);
+        message.error = blobs_.next(report.error);
+        message.reason = report.reason;
+      }
+      bury(all_.messages[slot], stream, true, parks);
+      keeper_.remove_message(slot);
+      lose(stream, parks);
+      stream.idle_since = at_.time;
+      make_ready(stream, ready_from(stream, head_due(all_, stream), at_.time), at_.lsn);
+    }
+    if (stream.is_loose()) keeper_.remove_stream(of);
   }
 
   void rewrite(Message& message, const MessageReported& report, const BlobRef& error, Lsn epoch) {
@@ -276,6 +301,7 @@ void put_back(State& state, Keeper& keeper, const Letter& letter, const Stamp& a
   message.number = all.next_message++;
   message.status &= ~static_cast<std::int32_t>(stream::MessageStatus::failed);
   message.failures = 0;
+  message.deliveries = 0;
   message.due = {};
   message.settled = stream.epoch;
   message.prev = message.next = 0;

@@ -13,6 +13,7 @@ create table wh_settings (
 insert into wh_settings (setting_key, setting_value, description) values
   ('dedup_retention_days', '30', 'how long an inbox message is known again; 0: for ever'),
   ('max_failures', '10', 'the failure after which a message becomes a dead letter; 0: never'),
+  ('max_lost_deliveries', '10', 'how often a message may be handed out to somebody who is not heard of again, before it is a dead letter; 0: any number'),
   ('retry_seconds', '30', 'the unit of the wait after a failure: 2, 4, 8 and then 10 of them'),
   ('steal_after_seconds', '10', 'how long a stream is offered only to the instance with its rank'),
   ('kept_message_hours', '24', 'how long a finished message is kept that debug mode did not delete'),
@@ -74,7 +75,7 @@ create table wh_streams (
   outstanding integer not null default 0,   -- of those, not yet reported on
   pending integer not null default 0,       -- messages that are there
   bytes bigint not null default 0,          -- of all of them
-  retried boolean not null default false,   -- one of them may have failed before, and not be due
+  retried boolean not null default false,   -- one of them may have failed or been lost before
   parked boolean not null default false,    -- until a dead letter is replayed or purged
   idle_since timestamptz not null default now(),
   unique (service_no, lane, stream_id)

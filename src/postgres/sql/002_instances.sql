@@ -58,7 +58,7 @@ begin
       and m.settled_epoch is distinct from s.epoch;
   end if;
   update wh_streams s
-  set owner = null, lease_until = null, outstanding = 0,
+  set owner = null, lease_until = null, outstanding = 0, retried = s.retried or lost,
       ready_at = case when s.pending > 0 and not s.parked then greatest(now(), wh_head_due(s.stream_no)) end
   where s.owner = any(instances);
   update wh_messages m

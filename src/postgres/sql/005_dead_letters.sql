@@ -39,9 +39,9 @@ begin
   if not found then return false; end if;
   -- In its old place, and if somebody holds the stream, as one that was not handed out.
   insert into wh_messages (message_id, service_no, lane, stream_no, seq, target, message_type, envelope_type, event_data, metadata,
-                           scope, bytes, is_event, policy, status, deliveries, error, failure_reason, stored_at, settled_epoch, ready_at)
+                           scope, bytes, is_event, policy, status, error, failure_reason, stored_at, settled_epoch, ready_at)
   select dead.message_id, dead.service_no, dead.lane, dead.stream_no, dead.seq, dead.target, dead.message_type, dead.envelope_type,
-         dead.event_data, dead.metadata, dead.scope, dead.bytes, dead.is_event, dead.policy, dead.status & ~32768, dead.deliveries,
+         dead.event_data, dead.metadata, dead.scope, dead.bytes, dead.is_event, dead.policy, dead.status & ~32768,
          dead.error, dead.failure_reason, dead.stored_at, (select s.epoch from wh_streams s where s.stream_no = dead.stream_no),
          case when dead.stream_no is null then now() end;
   if dead.lane = 2 then  -- what waits is remembered
@@ -53,7 +53,7 @@ begin
   return true;
 end $$;
 comment on function wh_replay_dead_letter is
-  'Puts a dead letter back into its old place, with no failures. False if there is no such letter, or it was replayed before.';
+  'Puts a dead letter back into its old place, as if it had never been handed out. False if there is no such letter, or it was replayed before.';
 
 create function wh_purge_dead_letters(older_than interval default '0', letters bigint[] default null) returns integer
 language plpgsql set search_path from current as $$

@@ -70,6 +70,31 @@ begin
 end $$;
 comment on function wh_note_abandoned is 'Counts the deliveries that ended because a lease did.';
 
+create function wh_bury_poison(instance uuid, streams bigint[]) returns void
+language plpgsql as $$
+declare
+  losses_max constant integer := wh_setting('max_lost_deliveries');
+  poison wh_messages;
+begin
+  -- Only what is first: those behind it were lost with it, and may be harmless.
+  for poison in
+    select m.* from unnest(streams) as u(stream)
+    cross join lateral (select * from wh_messages x where x.stream_no = u.stream order by x.seq limit 1) as m
+    where losses_max > 0 and m.deliveries - m.failures >= losses_max
+  loop
+    update wh_messages m
+    set failure_reason = 5, error = concat_ws('; ', m.error, 'it was handed out ' || losses_max || ' times to somebody who was not heard of again')
+    where m.stream_no = poison.stream_no and m.seq = poison.seq;
+    perform wh_bury(instance, poison.service_no, poison.lane, array[poison.message_id]);
+    update wh_streams s
+    set pending = s.pending - 1, bytes = s.bytes - poison.bytes, owner = null, lease_until = null, outstanding = 0,
+        parked = s.parked or poison.policy = 2, ready_at = case when s.pending > 1 and poison.policy <> 2 then now() end
+    where s.stream_no = poison.stream_no;
+  end loop;
+end $$;
+comment on function wh_bury_poison is
+  'The first message of a stream becomes a dead letter when it was lost too often with whoever had it, as one is that kills its handler.';
+
 create function wh_lease_whole(instance uuid, claim bigint, until timestamptz, streams bigint[]) returns void
 language plpgsql as $$
 begin
@@ -89,23 +114,26 @@ begin
   if (select bool_or(s.owner is not null) from wh_streams s where s.stream_no = any(streams)) then
     perform wh_note_abandoned(streams);
   end if;
+  perform wh_bury_poison(instance, streams);
   with waiting as materialized (
     select m.seq, s.place as stream_place, row_number() over call as nth, sum(m.bytes) over call as bytes_so_far,
            -- A retry that is not due holds up what is behind it.
-           count(*) filter (where m.scheduled_for > now()) over (partition by p.nth order by m.seq) as held_up
+           count(*) filter (where m.scheduled_for > now()) over behind as held_up,
+           -- One that was lost several times is handed out alone, so that it shows which one it is.
+           count(*) filter (where m.lost >= 3) over behind as suspects, row_number() over behind as place
     from unnest(streams) with ordinality as p(stream_no, nth)
-    cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = p.stream_no offset 0) as s
+    cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = p.stream_no and not x.parked offset 0) as s
     cross join lateral (
-      select x.seq, x.bytes, x.scheduled_for from wh_messages x
+      select x.seq, x.bytes, x.scheduled_for, x.deliveries - x.failures as lost from wh_messages x
       where x.stream_no = p.stream_no order by x.seq limit at_most.messages_per_stream
     ) as m
-    window call as (order by p.nth, m.seq)
+    window call as (order by p.nth, m.seq), behind as (partition by p.nth order by m.seq)
   ), leased as (
     update wh_streams s
     set owner = instance, epoch = claim, lease_until = until, ready_at = until, given_seq = t.last, outstanding = t.count,
-        lost_seq = case when s.owner is not null then s.given_seq else 0 end
+        lost_seq = case when s.owner is not null then s.given_seq else 0 end, retried = s.retried or s.owner is not null
     from (select stream_place, max(seq) as last, count(*)::integer as count from waiting w
-          where w.held_up = 0 and (w.nth = 1 or (w.nth <= at_most.messages and w.bytes_so_far <= at_most.bytes))
+          where w.held_up = 0 and (w.place = 1 or w.suspects = 0) and (w.nth = 1 or (w.nth <= at_most.messages and w.bytes_so_far <= at_most.bytes))
           group by stream_place) as t
     where s.ctid = t.stream_place
     returning t.count
@@ -121,6 +149,7 @@ returns integer
 language plpgsql
 as $$
 declare
+  losses_max constant integer := wh_setting('max_lost_deliveries');
   given integer;
 begin
   with found as materialized (
@@ -136,6 +165,14 @@ begin
   from found f
   where m.ctid = f.place and (f.nth = 1 or f.bytes_so_far <= at_most.bytes);
   get diagnostics given = row_count;
+  if losses_max > 0 and exists (select from wh_messages m
+                                where m.owner = instance and m.epoch = claim and m.stream_no is null and m.deliveries - m.failures >= losses_max) then
+    update wh_messages m
+    set failure_reason = 5, error = concat_ws('; ', m.error, 'it was handed out ' || losses_max || ' times to somebody who was not heard of again')
+    where m.owner = instance and m.epoch = claim and m.deliveries - m.failures >= losses_max;
+    perform wh_bury(instance, service, in_lane, array(
+      select m.message_id from wh_messages m where m.owner = instance and m.epoch = claim and m.lane = in_lane and m.deliveries - m.failures >= losses_max));
+  end if;
   return given;
 end $$;
 comment on function wh_lease_loose is

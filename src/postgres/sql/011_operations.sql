@@ -69,9 +69,6 @@ begin
 end $$;
 comment on function wh_lag is 'The streams whose first message has been there for longest, and what is the matter with each.';
 
-create function wh_ago(moment timestamptz) returns text
-language sql stable as $$ select greatest(0, round(extract(epoch from now() - moment)))::text || ' s ago' $$;
-
 create function wh_partition_owner(service integer, partition integer, stale_seconds integer) returns uuid
 language plpgsql stable as $$
 declare
@@ -82,6 +79,62 @@ begin
   return case when cardinality(active) > 0 then active[1 + mod(partition, cardinality(active))] end;
 end $$;
 comment on function wh_partition_owner is 'The active instance that streams of a partition are offered to first.';
+
+create function wh_partitions(at_most integer default 20, stale_seconds integer default 600)
+returns table (service text, lane text, partition_number integer, streams bigint, messages bigint, oldest_claimable_seconds bigint, offered_to uuid)
+language plpgsql stable set search_path from current as $$
+begin
+  return query
+  select v.service_name::text, case p.lane when 1 then 'outbox' else 'inbox' end, p.partition_number, p.streams, p.messages,
+         extract(epoch from now() - p.oldest)::bigint, wh_partition_owner(p.service_no, p.partition_number, stale_seconds)
+  from (select s.service_no, s.lane, s.partition_number, count(*) as streams, sum(s.pending) as messages,
+               min(s.ready_at) filter (where s.ready_at <= now()) as oldest
+        from wh_streams s where s.pending > 0
+        group by s.service_no, s.lane, s.partition_number
+        order by messages desc, s.service_no, s.lane, s.partition_number limit at_most) as p
+  join wh_services v on v.service_no = p.service_no
+  order by p.messages desc, 1, 2, 3;
+end $$;
+comment on function wh_partitions is 'The partitions with the most messages, and to whom each is offered first.';
+
+create function wh_metrics(stale_seconds integer default 600) returns table (line text)
+language plpgsql stable set search_path from current as $$
+begin
+  return query
+  with lane as (
+    select format('service="%s",lane="%s"', replace(replace(s.service, '\', '\\'), '"', '\"'), s.lane) as labels, s.* from wh_status() as s
+  ), instance as (
+    select format('service="%s"', replace(replace(i.service, '\', '\\'), '"', '\"')) as labels, i.is_stale, count(*) as count
+    from wh_instances(stale_seconds) as i group by 1, 2
+  ), metric (nth, name, about) as (values
+    (1, 'messages', 'Messages by what is happening to them'),
+    (2, 'streams', 'Streams that have messages'),
+    (3, 'oldest_claimable_seconds', 'For how long the oldest message has waited that could be claimed'),
+    (4, 'instances', 'Instances that have called')
+  ), value (nth, labels, value) as (
+    select 1, format('%s,state="%s"', l.labels, v.state), v.value from lane l
+    cross join lateral (values ('waiting', l.waiting), ('held', l.held), ('dead', l.dead)) as v(state, value)
+    union all
+    select 2, format('%s,state="%s"', l.labels, v.state), v.value from lane l
+    cross join lateral (values ('all', l.streams), ('held', l.held_streams), ('parked', l.parked_streams)) as v(state, value)
+    union all
+    select 3, l.labels, coalesce(l.oldest_claimable_seconds, 0) from lane l
+    union all
+    select 4, format('%s,state="%s"', i.labels, case when i.is_stale then 'stale' else 'active' end), i.count from instance i
+  )
+  select l.line from (
+    select m.nth, 1, '', '# HELP baton_stream_' || m.name || ' ' || m.about from metric m
+    union all
+    select m.nth, 2, '', '# TYPE baton_stream_' || m.name || ' gauge' from metric m
+    union all
+    select m.nth, 3, v.labels, format('baton_stream_%s{%s} %s', m.name, v.labels, v.value) from metric m join value v using (nth)
+  ) as l(nth, part, labels, line)
+  order by l.nth, l.part, l.labels;
+end $$;
+comment on function wh_metrics is 'The same as text for Prometheus, a row for each line.';
+
+create function wh_ago(moment timestamptz) returns text
+language sql stable as $$ select greatest(0, round(extract(epoch from now() - moment)))::text || ' s ago' $$;
 
 create function wh_why_elsewhere(message uuid) returns table (question text, answer text)
 language plpgsql stable as $$

@@ -1,0 +1,192 @@
+// What the client says about calls whose reply was lost or late, and which it makes again.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <list>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/network.h"
+
+namespace baton::client {
+namespace {
+
+// It was sent, it happened, and the answer got lost.
+TEST(Client, SaysThatAnOutcomeIsUnknown) {
+  Network network;
+  ASSERT_TRUE(network.client.queues());  // connected
+  network.proxy.set({.holds_replies = true});
+  Tally tally;
+  network.client.submit({.queue = "q", .payload = "x"}, tally.expects<Submitted>());
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.size() == 1; }));
+  network.client.lease({.worker = "w", .queues = {"q"}}, tally.expects<std::vector<Leased>>());
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).leased == 1; }));
+  network.client.purge("q", 1, tally.expects<std::uint64_t>());
+  network.client.submit_many({.queue = "q", .payloads = {"x"}},
+                             tally.expects<std::vector<Result<Submitted>>>());
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).waiting == 1; }));
+  network.proxy.reset();
+  network.proxy.set({});
+  EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"OUTCOME_UNKNOWN", 4}}));
+  EXPECT_TRUE(network.client.queues());
+}
+
+TEST(Client, RepeatsWhatMayBeRepeated) {
+  Network network;
+  const auto task = network.client.submit({.queue = "q", .payload = "x"});
+  const auto leased = network.client.lease({.worker = "w", .queues = {"q"}});
+  ASSERT_TRUE(task && leased && leased->size() == 1u);
+  network.proxy.set({.holds_replies = true});
+  Tally tally;
+  std::atomic<bool> existed = false;
+  auto keyed = tally.expects<Submitted>();
+  network.client.submit({.queue = "q", .payload = "y", .key = "k"}, [&](Result<Submitted> submitted) {
+    existed = submitted && submitted->existed;
+    keyed(std::move(submitted));
+  });
+  network.client.extend(leased->front().held(), seconds(90), tally.expects<Duration>());
+  network.client.get(task->task, tally.expects<Task>());
+  std::string outcome;
+  auto completed = tally.expects<Verdict>();
+  network.client.complete(leased->front().held(), "done", [&](Result<Verdict> verdict) {
+    outcome = verdict ? verdict->outcome : "";
+    completed(std::move(verdict));
+  });
+  network.client.wait(task->task, seconds(10), tally.expects<Task>());
+  ASSERT_TRUE(eventually([&] { return network.direct.get("key:k").has_value(); }));
+  ASSERT_TRUE(eventually([&] { return network.direct.get(task->task)->view.state == "completed"; }));
+  network.proxy.reset();
+  network.proxy.set({});
+  // The extension comes after the completion now, so it may be too late; it is an answer all the same.
+  const auto came = tally.wait();
+  EXPECT_EQ(came.size() == 1 ? came.at("") : came.at("") + came.at("LEASE_LOST"), 5);
+  EXPECT_TRUE(existed);
+  EXPECT_EQ(outcome, "completed");
+  EXPECT_EQ(network.direct.queues()->queues.at(0).completed, 1u);
+}
+
+// X2: kill -9 in the middle of it, three times. What was acknowledged is there, once.
+TEST(Client, LosesNothingWhenTheServerIsKilledAndComesBack) {
+  Network network;
+  constexpr int kThreads = 4;
+  std::atomic<bool> ends = false;
+  std::atomic<int> acknowledged = 0;
+  std::mutex mutex;
+  std::set<std::string> keys;
+  std::atomic<int> completed = 0;
+  std::atomic<int> troubles = 0;
+  {
+    std::list<std::jthread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&, thread] {
+        for (int i = 0; !ends; ++i) {
+          const std::string key = std::to_string(thread) + "-" + std::to_string(i);
+          const auto submitted = network.client.submit({.queue = "q", .payload = key, .key = key});
+          if (!submitted) {
+            ++troubles;
+            continue;
+          }
+          ++acknowledged;
+          const std::lock_guard lock(mutex);
+          keys.insert(key);
+        }
+      });
+    }
+    threads.emplace_back([&] {
+      while (!ends) {
+        const auto leased = network.client.lease({.worker = "w", .queues = {"q"}});
+        if (!leased || leased->empty()) continue;  // its outcome may be unknown: then it waits for its expiry
+        const auto verdict = network.client.complete(leased->front().held(), leased->front().payload);
+        if (!verdict || verdict->cancelled) {
+          ++troubles;
+        } else {
+          ++completed;
+        }
+      }
+    });
+    for (int round = 1; round <= 3; ++round) {
+      EXPECT_TRUE(eventually([&] { return acknowledged >= 200 * round && completed >= 20 * round; }))
+          << round;
+      network.restart();
+    }
+    const int before = acknowledged;
+    EXPECT_TRUE(eventually([&] { return acknowledged >= before + 100; }));
+    ends = true;
+  }
+  EXPECT_EQ(troubles, 0);
+  std::multiset<std::string> seen;
+  std::uint64_t done = 0;
+  TaskQuery query{.queue = "q", .count = 1000};
+  do {
+    const auto page = network.client.tasks(query);
+    ASSERT_TRUE(page) << page.error().message;
+    for (const TaskView& view : page->tasks) {
+      seen.insert(view.key);
+      done += view.state == "completed";
+    }
+    query.cursor = page->cursor;
+  } while (query.cursor != 0);
+  EXPECT_EQ(seen, std::multiset<std::string>(keys.begin(), keys.end()));
+  EXPECT_EQ(done, static_cast<std::uint64_t>(completed));
+}
+
+TEST(Client, EndsACallAtItsDeadline) {
+  Network network;
+  ASSERT_TRUE(network.client.queues());
+  network.proxy.set({.holds_requests = true, .holds_replies = true});
+  EXPECT_EQ(network.client.get("a-1", milliseconds(30)).error().code, Errc::deadline_exceeded);
+  EXPECT_EQ(network.client.submit({.queue = "q", .payload = "x"}, milliseconds(30)).error().code,
+            Errc::outcome_unknown);
+  EXPECT_EQ(network.client.wait("a-1", milliseconds(5), milliseconds(30)).error().code, Errc::unavailable);
+  network.proxy.set({});
+  EXPECT_TRUE(network.client.queues());
+}
+
+TEST(Client, GivesBackWhatItWasLentTooLate) {
+  Network network;
+  ASSERT_TRUE(network.client.submit({.queue = "q", .payload = "x"}));
+  network.proxy.set({.holds_replies = true});
+  const auto leased = network.client.lease({.worker = "w", .queues = {"q"}}, milliseconds(30));
+  ASSERT_FALSE(leased);
+  EXPECT_EQ(leased.error().code, Errc::outcome_unknown);
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).leased == 1; }));
+  network.proxy.set({});
+  EXPECT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).waiting == 1; }));
+}
+
+TEST(Client, EndsEveryCallWhenItGoes) {
+  Network network;
+  Tally tally;
+  {
+    Client client(to(network.proxy.address()));
+    ASSERT_TRUE(client.queues());
+    network.proxy.set({.holds_replies = true});
+    client.submit({.queue = "q", .payload = "x"}, tally.expects<Submitted>());
+    ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.size() == 1; }));
+    Client nowhere(to("127.0.0.1:1"));
+    nowhere.submit({.queue = "q", .payload = "x"}, tally.expects<Submitted>());
+    nowhere.lease({.worker = "w", .queues = {"q"}, .wait = seconds(5)}, tally.expects<std::vector<Leased>>());
+  }
+  EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"CLOSED", 2}, {"OUTCOME_UNKNOWN", 1}}));
+}
+
+// X3: what comes is no protocol, of another shape, or more than was asked for.
+TEST(Client, EndsItsCallsWhateverAServerSays) {
+  for (const std::string answer : {"hello\r\n", "+OK\r\n", "$999999999999\r\n", "*1\r\n", "_\r\n_\r\n",
+                                   "%1\r\n+queues\r\n:1\r\n", "-\r\n", ">0\r\n", "", "\r\n"}) {
+    ScriptedServer server([&](const Words& words) { return greeting_or(words, answer); });
+    ClientOptions options = to(server.address());
+    options.deadline = milliseconds(40);
+    Client client(options);
+    EXPECT_FALSE(client.queues()) << answer;
+    EXPECT_FALSE(client.submit({.queue = "q"})) << answer;
+    EXPECT_FALSE(client.lease({.worker = "w", .queues = {"q"}, .wait = milliseconds(1)})) << answer;
+  }
+}
+
+}  // namespace
+}  // namespace baton::client
