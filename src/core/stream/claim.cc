@@ -9,7 +9,7 @@
 namespace baton::core::streams {
 namespace {
 
-constexpr std::size_t kClaimBytes = 32;            // one stream in the entry, at most
+constexpr std::size_t kClaimBytes = 192;           // one stream in the entry, and a letter, at most
 constexpr std::int32_t kCandidatesPerStream = 10;  // are looked at where an instance may not hold them all
 
 // A message that was lost with whoever had it: after so many times it is handed out alone, so that those

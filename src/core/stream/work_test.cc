@@ -128,6 +128,28 @@ TEST(DeadLetters, BeyondTheLimitGoOldestFirst) {
   EXPECT_EQ(surplus->letters, std::vector<std::uint64_t>{1});
 }
 
+// S15: one that kills whoever handles it is found out, and does not hold its stream for ever.
+TEST(AMessageThatIsLostAgainAndAgain, IsHandedOutAloneAndThenNoMore) {
+  Authority authority = with_instance();
+  authority.ask(a_store(1, {a_message(1, 1), a_message(2, 1), a_message(3, 0)}), kStart);
+  Instant now = kStart;
+  const auto next = [&] {
+    now = now + minutes(2);
+    std::vector<stream::MessageId> given;
+    for (const auto& one : authority.ask(a_claim(1, {.lease = minutes(1)}), now).as<WorkProcessed>().work)
+      if (one.stream) given.push_back(one.message);
+    return given;
+  };
+  for (int loss = 1; loss <= 3; ++loss) EXPECT_EQ(next().size(), 2u) << loss;
+  for (int loss = 4; loss <= 10; ++loss) EXPECT_EQ(next(), std::vector{message_id(1)}) << loss;
+  EXPECT_EQ(next(), std::vector{message_id(2)});
+  const auto& dead = authority.state().streams.dead;
+  ASSERT_EQ(dead.all.used(), 2u) << "the one without a stream too";
+  EXPECT_EQ(dead.all[dead.by_age.head].message.reason, 5);
+  EXPECT_EQ(full_digest(authority.state()), authority.state().digest);
+  EXPECT_EQ(replayed(authority.log()).digest, authority.state().digest);
+}
+
 // S14
 TEST(DebugMode, KeepsWhatIsDoneForADay) {
   Authority authority = with_instance();
