@@ -24,15 +24,16 @@ void InHand::take(std::vector<Work> work, Instant asked) {
   for (Work& one : work) {
     const Key key = key_of(one);
     Stream& stream = streams_[key];
-    // What was lost and is ours again may still be in the hands of somebody who has been told to stop.
-    if (stream.lost.stop_requested()) stream.lost = {};
     stream.held_from = asked;
-    // Claimed again by ourselves, after the lease ended unnoticed.
-    const std::size_t stale =
-        std::erase_if(stream.waiting, [&](const Work& old) { return old.epoch != one.epoch; });
-    messages_ -= stale;
-    counts_.lost += stale;
-    if (stream.waiting.empty() && !stream.handling && stale == 0) ready_.push_back(key);
+    if (stream.claim != one.epoch) {
+      // Ours before, and claimed again after the lease was lost or ended unnoticed. Somebody may still be at
+      // it.
+      if (!stream.waiting.empty()) std::erase(ready_, key);
+      let_go(stream);
+      stream.claim = one.epoch;
+      stream.lost = {};
+    }
+    if (stream.waiting.empty() && !stream.handling) ready_.push_back(key);
     stream.waiting.push_back(std::move(one));
   }
 }

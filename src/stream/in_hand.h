@@ -71,6 +71,7 @@ class InHand {
   // A lane and a stream, or for a message without one, the message.
   using Key = std::pair<Lane, Uuid>;
   struct Stream {
+    Epoch claim;  // the last one
     std::deque<Work> waiting;
     std::optional<Held> handling;
     std::stop_source lost;

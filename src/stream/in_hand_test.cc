@@ -147,6 +147,20 @@ TEST(InHand, WaitsForWhoeverIsStillAtAStreamThatWasLost) {
   EXPECT_FALSE(again->lost.stop_requested());
 }
 
+// S10: also if nobody had noticed that the lease was over.
+TEST(InHand, TellsWhoeverIsStillAtAStreamThatItHasClaimedAgain) {
+  InHand in_hand = having({work(1, 1), work(2, 1)});
+  const auto begun = in_hand.next();
+  in_hand.take({work(1, 1, 2), work(2, 1, 2)}, kStart + kHeld);
+  EXPECT_TRUE(begun->lost.stop_requested());
+  EXPECT_FALSE(in_hand.next());
+  in_hand.finish(begun->work, done());
+  const auto again = in_hand.next();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->work.epoch, Epoch{2});
+  EXPECT_FALSE(again->lost.stop_requested());
+}
+
 TEST(InHand, DropsWhatItHasClaimedAgain) {
   InHand in_hand = having({work(1, 1), work(2, 1)});
   in_hand.take({work(1, 1, 2), work(2, 1, 2)}, kStart + kHeld);
