@@ -1,7 +1,7 @@
-// Streams on PostgreSQL beside the two tables people usually build, in turn in one run, and beside what the
-// disk can do. 300 messages a call, 10 to a stream, payloads of about 400 bytes, every commit flushed. Usage:
-// bench_streams [messages per round, default 9000] [rounds, default 5] [backlog, default 1000000; 0: leave it
-// out]
+// Streams in the coordinator itself, on PostgreSQL, and the two tables people usually build there, in turn in
+// one run, and beside what the disk can do. 300 messages a call, 10 to a stream, payloads of about 400 bytes,
+// every commit flushed. Usage: bench_streams [messages per round, default 9000] [rounds, default 5] [backlog,
+// default 1000000; 0: leave it out]
 //
 // A round fills the tables and drains them again, by one instance that completes at once. That is the easiest
 // case for a table in which a claim has to step over what it may not have, so they are measured as a service
@@ -18,9 +18,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/work_coordinator.h"
 #include "postgres/migrations.h"
 #include "postgres/work_coordinator.h"
 #include "tests/stream/cluster.h"
+#include "tests/temporary_directory.h"
 
 namespace {
 
@@ -170,22 +172,22 @@ void report(const char* name, const Figures& figures) {
 // The turn of an instance that completes what it was given and asks for more.
 class Baton {
  public:
-  explicit Baton(const std::string& url) : coordinator_(postgres::DatabaseOptions{.url = url}) {
+  explicit Baton(std::unique_ptr<WorkCoordinator> coordinator) : coordinator_(std::move(coordinator)) {
     request_.instance = {.id = {time_ordered(1)}, .service = "bench", .host = "here", .process = 1};
-    expect(coordinator_.process_work_batch(request_));
+    expect(coordinator_->process_work_batch(request_));
   }
   void store(const std::vector<NewMessage>& messages) {
-    expect(coordinator_.store(request_.instance.id, Lane::inbox, messages));
+    expect(coordinator_->store(request_.instance.id, Lane::inbox, messages));
   }
   void arrive(unsigned others) {
-    for (unsigned i = 2; i < 2 + others; ++i) expect(coordinator_.heartbeat(other(i)));
+    for (unsigned i = 2; i < 2 + others; ++i) expect(coordinator_->heartbeat(other(i)));
   }
   // As many others take what belongs to them, and keep it.
   void let_hold(unsigned others) {
-    for (unsigned i = 2; i < 2 + others; ++i) expect(coordinator_.claim(other(i).id));
+    for (unsigned i = 2; i < 2 + others; ++i) expect(coordinator_->claim(other(i).id));
   }
   std::size_t turn() {
-    const WorkBatch batch = expect(coordinator_.process_work_batch(request_));
+    const WorkBatch batch = expect(coordinator_->process_work_batch(request_));
     request_.inbox_completions.clear();
     for (const Work& work : batch.work) {
       request_.inbox_completions.push_back({.held = work.held(), .status = MessageStatus::event_stored});
@@ -203,7 +205,7 @@ class Baton {
     return {.id = {time_ordered(number)}, .service = "bench", .host = "here", .process = 1};
   }
 
-  postgres::WorkCoordinator coordinator_;
+  std::unique_ptr<WorkCoordinator> coordinator_;
   WorkBatchRequest request_;
 };
 
@@ -227,7 +229,7 @@ void measure_under_load(const std::string& url) {
   (*postgres::Connection::open(url, seconds(5)))
       ->execute("update wh_settings set setting_value = 0 where setting_key = 'steal_after_seconds'")
       .value();
-  Baton baton(url);
+  Baton baton(std::make_unique<postgres::WorkCoordinator>(postgres::DatabaseOptions{.url = url}));
   NaiveQueue ordered(url, true), unordered(url, false);
   const auto stores = [](auto& queue) { return [&](const auto& call) { queue.store(call); }; };
   const auto holds = [](NaiveQueue& queue) {
@@ -275,12 +277,16 @@ int main(int argc, char** argv) {
   Cluster cluster(Cluster::Flushes::on);
   const std::string url = cluster.create("bench");
   expect(postgres::migrate(url));
-  Baton baton(url);
+  Baton baton(std::make_unique<postgres::WorkCoordinator>(postgres::DatabaseOptions{.url = url}));
+  TemporaryDirectory directory;
+  const auto coordinator = expect(Coordinator::open(directory.path()));
+  Baton embedded(std::make_unique<engine::WorkCoordinator>(*coordinator));
   NaiveQueue ordered(url, true), unordered(url, false);
-  Figures ours, naive_ordered, naive_unordered;
+  Figures ours, alone, naive_ordered, naive_unordered;
   std::vector<double> flushes;
   for (int round = 0; round < rounds; ++round) {
     play(ours, messages, [&](const auto& call) { baton.store(call); }, [&] { return baton.turn(); });
+    play(alone, messages, [&](const auto& call) { embedded.store(call); }, [&] { return embedded.turn(); });
     play(
         naive_ordered, messages, [&](const auto& call) { ordered.store(call); },
         [&] { return ordered.claim_and_complete(); });
@@ -289,15 +295,20 @@ int main(int argc, char** argv) {
         [&] { return unordered.claim_and_complete(); });
     flushes.push_back(flushes_per_second());
   }
-  report("baton", ours);
+  report("baton, embedded", alone);
+  report("baton, PostgreSQL", ours);
   report("naive, ordered", naive_ordered);
   report("naive, no order", naive_unordered);
   std::printf("claim + complete over ordered %.1f, over unordered %.1f; raw write + fdatasync %.0f/s\n",
               median(ours.work) / median(naive_ordered.work),
               median(ours.work) / median(naive_unordered.work), median(flushes));
-  std::vector<double> empty;
-  for (int i = 0; i < 1000; ++i) empty.push_back(baton.turn_ms());
-  std::printf("a call without work: p50 %.3f ms\n", median(empty));
+  std::printf("embedded over PostgreSQL: store %.1f, claim + complete %.1f\n",
+              median(alone.store) / median(ours.store), median(alone.work) / median(ours.work));
   measure_under_load(cluster.create("loaded"));
-  if (backlog > 0) measure_backlog(baton, backlog);
+  for (auto& [name, one] : {std::pair<const char*, Baton&>("embedded", embedded), {"PostgreSQL", baton}}) {
+    std::vector<double> empty;
+    for (int i = 0; i < 1000; ++i) empty.push_back(one.turn_ms());
+    std::printf("%s: a call without work: p50 %.3f ms\n", name, median(empty));
+    if (backlog > 0) measure_backlog(one, backlog);
+  }
 }

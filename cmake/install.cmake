@@ -23,9 +23,9 @@ install(FILES ${baton_documents}/baton.fish DESTINATION ${CMAKE_INSTALL_DATADIR}
 
 # Three sets, so that a client's program needs neither Boost nor fmt nor libpq.
 set(baton_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/baton)
-set(baton_client_libraries base wire client)
+set(baton_client_libraries base wire stream client)
 set(baton_engine_libraries core log engine)
-set(baton_streams_libraries stream postgres publish)
+set(baton_streams_libraries postgres publish)
 foreach(set client engine streams)
   foreach(name ${baton_${set}_libraries})
     set_target_properties(baton_${name} PROPERTIES EXPORT_NAME ${name})
@@ -39,13 +39,13 @@ foreach(set client engine streams)
 endforeach()
 
 # A client's internals stay at home; the engine's face is made of most of what is behind it.
-install(FILES src/client/client.h src/client/types.h src/client/worker.h
+install(FILES src/client/client.h src/client/types.h src/client/work_coordinator.h src/client/worker.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/client COMPONENT development)
 install(FILES src/publish/task_sink.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/publish COMPONENT development)
 install(FILES src/postgres/arguments.h src/postgres/connection.h src/postgres/migrations.h src/postgres/transaction.h
               src/postgres/work_coordinator.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/postgres COMPONENT development)
-foreach(folder base core log engine stream)
+foreach(folder base stream core log engine)
   install(DIRECTORY src/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "testing.h" EXCLUDE)
 endforeach()

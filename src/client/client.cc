@@ -171,6 +171,14 @@ std::uint64_t Client::listen(std::function<void(const Held&)> lost) {
 }
 void Client::stop_listening(std::uint64_t id) { calls_->stop_listening(id); }
 
+Result<RespValue> Client::say(const Command& command) {
+  const auto as_it_came = [](const RespValue& reply) -> Result<RespValue> {
+    if (reply.type == RespValue::Type::error) return std::unexpected(error_of(reply));
+    return reply;
+  };
+  return calls_->ask<RespValue>({command, Safety::repeatable, as_it_came}, {});
+}
+
 Result<Submitted> Client::submit(const Submit& request, Duration deadline) {
   return calls_->ask(plan_submit(request), deadline);
 }

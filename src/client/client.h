@@ -28,7 +28,13 @@
 #include "base/time.h"
 #include "client/types.h"
 
+namespace baton::wire {
+struct RespValue;
+}
+
 namespace baton::client {
+
+class Command;
 
 // The coordinator has to show a certificate for the host it was called by.
 struct TlsOptions {
@@ -128,7 +134,10 @@ class Client {
   void stop_listening(std::uint64_t id);  // when it returns, it is called no more
 
  private:
+  friend class WorkCoordinator;
   class Calls;
+  // A command that may be repeated, and its reply as it came.
+  Result<wire::RespValue> say(const Command& command);
   const std::unique_ptr<Calls> calls_;
 };
 

@@ -7,6 +7,7 @@
 #include "core/limits.h"
 #include "core/names.h"
 #include "core/shelf.h"
+#include "core/stream/work_apply.h"
 #include "core/usage.h"
 
 namespace baton::core {

@@ -12,7 +12,9 @@ namespace baton::core {
 
 Decision decide(const State& state, const WorkerRegistry& workers, const Request& request, const Moment& at);
 
-// What time has brought about for the task this request speaks of, to be recorded first.
-std::optional<Event> due_before(const State& state, const Request& request, const Moment& at);
+// What time has brought about for the task this request speaks of, or for the service of the instance that
+// makes it; to be recorded first.
+std::optional<Event> due_before(const State& state, const WorkerRegistry& workers, const Request& request,
+                                const Moment& at);
 
 }  // namespace baton::core

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "core/event.h"
 #include "core/limits.h"
+#include "core/stream/work_request.h"
 
 namespace baton::core {
 
@@ -51,8 +52,8 @@ struct Purged {
   std::uint32_t count = 0;
 };
 
-using Reply =
-    std::variant<Submitted, Granted, Nothing, Extended, ExtendedMany, Committed, Cancelled, Accepted, Purged>;
+using Reply = std::variant<Submitted, Granted, Nothing, Extended, ExtendedMany, Committed, Cancelled,
+                           Accepted, Purged, WorkProcessed>;
 
 struct Append {
   Event event;

@@ -3,6 +3,8 @@
 #include <span>
 #include <type_traits>
 
+#include "core/stream/streams_digest.h"
+
 namespace baton::core {
 namespace {
 
@@ -126,7 +128,7 @@ std::uint64_t full_digest(const State& state) {
   for (Slot slot = 1; slot < state.queues.end(); ++slot) {
     if (state.queues[slot].paused) sum += paused_hash(state.queues[slot]);
   }
-  return sum;
+  return sum + streams::full_digest(state.streams);
 }
 
 }  // namespace baton::core

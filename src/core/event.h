@@ -3,7 +3,7 @@
 //
 // Tasks and leases are named by their lsn, which is unique within a log. A fact borrows its text and bytes
 // from the request it was decided from, or from the record it was read from. Where a fact carries a blob,
-// the blob is the last part of the record, so that its place in the log is known.
+// the blob is the last part of the record, so that its place in the log is known; of several, in order.
 #pragma once
 
 #include <cstdint>
@@ -11,18 +11,13 @@
 #include <variant>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/hash.h"
 #include "base/time.h"
+#include "core/blob.h"
 #include "core/ids.h"
+#include "core/stream/work_event.h"
 #include "core/task/task.h"
 
 namespace baton::core {
-
-struct BlobView {
-  ByteView bytes;
-  std::uint64_t hash = 0;
-};
 
 struct TaskCreated {
   std::string_view ns;
@@ -123,8 +118,10 @@ struct SnapshotTaken {
 };
 struct Sealed {};  // a clean stop
 
-using Event = std::variant<TaskCreated, LeaseGranted, LeaseExtended, LeasesExtended, LeaseExpired,
-                           TaskCompleted, TaskCancelled, TaskFailed, TaskDead, TasksPurged, QueuePaused,
-                           QueueResumed, BlobMoved, EpochStarted, StateDigest, SnapshotTaken, Sealed>;
+using Event =
+    std::variant<TaskCreated, LeaseGranted, LeaseExtended, LeasesExtended, LeaseExpired, TaskCompleted,
+                 TaskCancelled, TaskFailed, TaskDead, TasksPurged, QueuePaused, QueueResumed, BlobMoved,
+                 WorkBatchApplied, InstancesEvicted, InstanceLeft, LettersReplayed, LettersPurged,
+                 StreamsForgotten, MessageBlobMoved, EpochStarted, StateDigest, SnapshotTaken, Sealed>;
 
 }  // namespace baton::core

@@ -15,6 +15,49 @@ using model::Random;
 
 const Bytes kBlob = Blob("bytes").bytes();
 
+stream::Uuid a_uuid(std::uint8_t last) {
+  stream::Uuid uuid;
+  uuid.bytes[0] = std::byte{0x01}, uuid.bytes[15] = std::byte{last};
+  return uuid;
+}
+
+WorkBatchApplied a_batch(const BlobView& blob) {
+  WorkBatchApplied batch{.ns = "ns", .instance = {a_uuid(1)}};
+  batch.heard = {.joins = true, .service = "orders", .host = "host", .process = 42, .metadata = "{}"};
+  batch.reports = {{.message = 300, .how = Reported::done, .status = 5},
+                   {.message = 301,
+                    .how = Reported::retried,
+                    .status = 32769,
+                    .reason = 99,
+                    .policy = stream::FailurePolicy::park,
+                    .due = kStart,
+                    .error = blob}};
+  batch.receptors = {{.event = {a_uuid(2)},
+                      .receptor = "mail",
+                      .status = stream::ReceptorStatus::failed,
+                      .attempts = 3,
+                      .error = "no"}};
+  batch.checkpoints = {{.stream = {a_uuid(3)},
+                        .perspective = "totals",
+                        .status = stream::PerspectiveStatus::completed,
+                        .error = "",
+                        .version = 300,
+                        .ahead = {302, 303}}};
+  batch.renewals = {{.stream = 7, .until = kStart}};
+  batch.opened = {{.id = {a_uuid(3)}, .lane = stream::Lane::inbox, .partition = 1211}};
+  batch.stored = {{.id = {a_uuid(4)},
+                   .lane = stream::Lane::inbox,
+                   .stream = 8,
+                   .data_bytes = 3,
+                   .appends_event = true,
+                   .is_event = true,
+                   .policy = stream::FailurePolicy::park_stream,
+                   .body = blob}};
+  batch.lease_until = kStart;
+  batch.claims = {{.stream = 8, .given_seq = 300, .count = 2}};
+  return batch;
+}
+
 // One of each type; the golden file has their bytes.
 std::vector<Event> examples() {
   const BlobView blob{kBlob, 0x1122334455667788};
@@ -50,6 +93,19 @@ std::vector<Event> examples() {
       QueuePaused{"ns", "queue"},
       QueueResumed{"ns", "queue"},
       BlobMoved{.task = 300, .part = BlobPart::note, .lease = 301, .blob = blob},
+      a_batch(blob),
+      InstancesEvicted{{300, 301}},
+      InstanceLeft{300},
+      LettersReplayed{{1, 300}},
+      LettersPurged{{1, 300}},
+      StreamsForgotten{.seen = 1,
+                       .tombstones = 2,
+                       .events = 3,
+                       .receptors = 4,
+                       .checkpoints = 5,
+                       .kept = 6,
+                       .idle = {7, 300}},
+      MessageBlobMoved{.number = 300, .is_letter = true, .part = MessagePart::error, .blob = blob},
       EpochStarted{.key = kKey},
       StateDigest{0xdeadbeefcafef00d},
       SnapshotTaken{.lsn = 300, .digest = 0xdeadbeefcafef00d},

@@ -227,7 +227,7 @@ class Exploration {
     const Moment at{node.now, kEpoch, state.last + 1, rules_};
     for (const Request& request : all_requests(node.model)) {
       if (const auto event =
-              due_before(state, request, at)) {  // to be recorded first; asked again from there
+              due_before(state, {}, request, at)) {  // to be recorded first; asked again from there
         add(record(node, *event, nullptr));
         continue;
       }

@@ -38,6 +38,27 @@ struct NamespaceLimits {
   friend bool operator==(const NamespaceLimits&, const NamespaceLimits&) = default;
 };
 
+inline constexpr std::size_t kLettersPerEntryMax = 1024;    // dead letters replayed or purged at once
+inline constexpr std::size_t kForgottenPerEntryMax = 1024;  // of each kind that streams remember
+inline constexpr std::uint32_t kStreamsLookedAt = 100'000;  // for one claim, in each lane
+
+// Streams: how long is waited, and how much is kept.
+struct StreamRules {
+  std::uint32_t failures_max = 10;     // after so many a message is a dead letter; 0: never
+  Duration retry_unit = seconds(30);   // the wait after a failure is 2, 4, 8 and then 10 of them
+  Duration offered_for = seconds(10);  // to the instance with its rank alone
+  Duration seen_for = days(30);        // an inbox knows a message again, 0: for ever; events likewise
+  Duration kept_for = hours(24);       // what debug mode did not delete
+  Duration idle_for = hours(24);       // a stream without messages is known
+  Duration tombstone_for = days(7);    // an evicted instance is refused
+  std::uint64_t messages_max = 20'000'000;
+  std::uint64_t remembered_max = 100'000'000;  // of each kind; beyond that the oldest go before their time
+  std::uint64_t letters_max = 1'000'000;       // likewise
+  std::uint64_t services_max = 10'000;
+  std::uint64_t instances_max = 100'000;
+  std::size_t entry_bytes_max = std::size_t{1} << 20;  // what one call may come to
+};
+
 // Policy at decision time. What was decided under one set of rules stands under every later one.
 struct Rules {
   std::size_t payload_bytes_max = 256 * 1024;  // payloads and results
@@ -45,6 +66,7 @@ struct Rules {
   Duration retention_age = hours(1);           // finished tasks are purged when older than this
   std::uint64_t retention_count = 1'000'000;   // … or when a queue has more finished ones than this
   NamespaceLimits each_namespace;
+  StreamRules streams;
   bool admit_submissions = true;  // false while the disk is nearly full
 };
 

@@ -75,7 +75,7 @@ class Lockstep {
   }
   void record_what_is_due(const Request& request) {
     while (!::testing::Test::HasFailure()) {
-      const auto event = due_before(authority_.state(), request, authority_.moment(now_));
+      const auto event = due_before(authority_.state(), authority_.workers, request, authority_.moment(now_));
       if (auto found = model::difference(model_.expected_due_before(request, now_), event))
         ADD_FAILURE() << *found;
       if (!event) return;

@@ -2,50 +2,21 @@
 // lives in a namespace that it cannot look out of.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
-#include "base/bytes.h"
-#include "base/hash.h"
 #include "base/time.h"
+#include "core/blob.h"
 #include "core/ids.h"
 #include "core/names.h"
+#include "core/stream/work_event.h"
+#include "core/stream/work_request.h"
 #include "core/task/task.h"
 
 namespace baton::core {
-
-// Bytes of a request and their hash, computed by whoever builds the request, off the loop. The hash decides
-// what is a repetition and what a conflict, so the two cannot be changed apart.
-class Blob {
- public:
-  Blob() = default;
-  explicit Blob(Bytes content)
-      : bytes_(std::move(content)), hash_(bytes_.empty() ? 0 : content_hash(bytes_)) {}
-  explicit Blob(std::string_view text) : Blob(Bytes(bytes_of(text).begin(), bytes_of(text).end())) {}
-  Blob(const Blob&) = default;
-  Blob& operator=(const Blob&) = default;
-  Blob(Blob&& from) noexcept : bytes_(std::exchange(from.bytes_, {})), hash_(std::exchange(from.hash_, 0)) {}
-  Blob& operator=(Blob&& from) noexcept {
-    bytes_ = std::exchange(from.bytes_, {});
-    hash_ = std::exchange(from.hash_, 0);
-    return *this;
-  }
-  ~Blob() = default;
-
-  const Bytes& bytes() const { return bytes_; }
-  std::uint64_t hash() const { return hash_; }  // 0 if there are no bytes
-  // The bytes for somebody else; none are left here.
-  Bytes take() {
-    hash_ = 0;
-    return std::exchange(bytes_, {});
-  }
-
- private:
-  Bytes bytes_;
-  std::uint64_t hash_ = 0;
-};
 
 // A task is named by its id, or by the key it was submitted under.
 struct TaskRef {
@@ -153,15 +124,21 @@ struct PurgeQueue {
 
 // From the engine: a blob that is alone in an old segment goes to the head of the log.
 struct MoveBlob {
+  struct OfMessage {
+    std::uint64_t number = 0;  // of the message, or of the dead letter
+    bool is_letter = false;
+    MessagePart part = MessagePart::body;
+  };
   TaskId task;
   BlobPart part = BlobPart::payload;
   Lsn lease = 0;  // whose ending the note belongs to
   BlobRef from;
   Blob blob;
+  std::optional<OfMessage> message;  // if it belongs to one, and not to a task
 };
 
-using Request =
-    std::variant<SubmitTask, LeaseTask, ExtendLease, ExtendLeases, CompleteTask, FailTask, ReleaseTask,
-                 CancelTask, RequeueTask, PauseQueue, ResumeQueue, PurgeQueue, MoveBlob>;
+using Request = std::variant<SubmitTask, LeaseTask, ExtendLease, ExtendLeases, CompleteTask, FailTask,
+                             ReleaseTask, CancelTask, RequeueTask, PauseQueue, ResumeQueue, PurgeQueue,
+                             MoveBlob, ProcessWork, LeaveWork, ReplayLetters, PurgeLetters>;
 
 }  // namespace baton::core

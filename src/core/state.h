@@ -1,4 +1,4 @@
-// All that baton knows about tasks and leases. It is what replaying the log gives, and nothing else:
+// All that baton knows about tasks, leases and streams. It is what replaying the log gives, and nothing else:
 // only apply() changes it. The lists, timers and name tables in it are derived and never written down.
 #pragma once
 
@@ -15,6 +15,7 @@
 #include "core/id_index.h"
 #include "core/name_map.h"
 #include "core/request.h"
+#include "core/stream/streams.h"
 #include "core/task/task.h"
 #include "core/timer.h"
 
@@ -108,6 +109,8 @@ struct State {
   NameMap holder_names;  // to holders
   Timer expiries;        // of leases
   TaskList doomed;       // waiting, with no attempt left
+
+  streams::Streams streams;
 
   const Queue& queue_of(const Task& task) const { return queues[lanes[task.lane].queue]; }
 };

@@ -98,7 +98,7 @@ bool StateWriter::item(ByteWriter& out) {
     return true;
   }
   const Slot slot = state_.ids.first_from(next_task_);
-  if (slot == 0) return false;
+  if (slot == 0) return streams_.next(out);
   task(out, state_.tasks[slot]);
   next_task_ = state_.tasks[slot].lsn + 1;
   return true;
@@ -170,6 +170,8 @@ void StateReader::item(ByteReader& in) {
     lane.ns = name(in), lane.queue = name(in);
     lane.capabilities = in.text();
     lane.priority = in.fixed<std::uint8_t>();
+  } else if (state_.tasks.used() == tasks_expected_) {
+    streams_.item(in);
   } else if (!task(in)) {
     in.fail();
   }
@@ -246,7 +248,7 @@ bool StateReader::task(ByteReader& in) {
 }
 
 Result<State> StateReader::finish() {
-  if (!head_read_ || state_.tasks.used() != tasks_expected_)
+  if (!head_read_ || state_.tasks.used() != tasks_expected_ || !streams_.finish())
     return failure(Errc::corrupt, "the snapshot is incomplete");
   if (state_.digest != digest_expected_)
     return failure(Errc::corrupt, "the snapshot's digest does not match its content");

@@ -9,6 +9,7 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "core/state.h"
+#include "core/stream/streams_codec.h"
 
 namespace baton::core {
 
@@ -30,6 +31,7 @@ class StateWriter {
   std::uint32_t next_lane_ = 0;
   Lsn next_task_ = 0;
   bool head_written_ = false;
+  streams::StreamsWriter streams_{state_.streams};
 };
 
 class StateReader {
@@ -58,6 +60,7 @@ class StateReader {
   std::uint64_t tasks_expected_ = 0;
   std::uint64_t digest_expected_ = 0;
   bool head_read_ = false;
+  streams::StreamsReader streams_{state_.streams, state_.digest};
 };
 
 }  // namespace baton::core

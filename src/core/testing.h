@@ -57,7 +57,7 @@ class Authority {
   explicit Authority(Rules with = {}) : rules(with) { record(EpochStarted{.key = kKey}, kStart); }
 
   Answer ask(const Request& request, Instant now) {
-    while (const auto event = due_before(state_, request, moment(now))) record(*event, now);
+    while (const auto event = due_before(state_, workers, request, moment(now))) record(*event, now);
     const Decision decision = decide(state_, workers, request, moment(now));
     if (const auto* reject = std::get_if<Reject>(&decision)) return {.refusal = reject->code};
     if (const auto* reply = std::get_if<Reply>(&decision)) return {.reply = *reply};

@@ -30,6 +30,7 @@ Status fit_rules_to_log(const log::Options& log, core::Rules& rules) {
     return failure(Errc::invalid_request, "the log's batch_bytes has to be at least 16384");
   }
   rules.payload_bytes_max = std::min(rules.payload_bytes_max, entry_max - kBesidesPayload);
+  rules.streams.entry_bytes_max = entry_max;
   return {};
 }
 
@@ -66,6 +67,11 @@ Result<std::unique_ptr<Authority>> Authority::open(const std::string& directory,
   if (auto fits = fit_rules_to_log(authority->options_.log, engine.rules); !fits)
     return std::unexpected(fits.error());
   if (auto fine = check(engine); !fine) return std::unexpected(fine.error());
+  engine.observer = [news = &authority->work_news_, observer = std::move(engine.observer)](
+                        const core::Event& event, const core::Stamp& stamp) {
+    news->saw(event, stamp.lsn);
+    if (observer) observer(event, stamp);
+  };
   auto disk = log::PosixDisk::open_directory(directory);
   if (!disk) return std::unexpected(disk.error());
   authority->disk_ = std::move(*disk);
@@ -79,22 +85,22 @@ Result<std::unique_ptr<Authority>> Authority::open(const std::string& directory,
 }
 
 Status Authority::start() {
-  RecoverOptions recover_options{.log = options_.log, .epoch_at_least = epoch_by_clock(clock_.wall())};
+  RecoverOptions recover_options{.log = options_.log, .epoch_at_least = epoch_by_clock(clock().wall())};
   fill_random(recover_options.uuid_if_new.bytes.data(), recover_options.uuid_if_new.bytes.size());
   SecretKey key;
   fill_random(&key, sizeof key);
 
-  const Duration began = clock_.since_boot();
+  const Duration began = clock().since_boot();
   auto recovered = recover(*disk_, recover_options);
   if (!recovered) return std::unexpected(recovered.error());
   recovery_ = {.snapshot = recovered->snapshot,
                .replayed = recovered->replayed,
-               .took = clock_.since_boot() - began,
+               .took = clock().since_boot() - began,
                .notes = recovered->notes};
   for (const std::string& note : recovery_.notes) options_.on_note(note);
 
   const log::Uuid uuid = recovered->log.writer->uuid();
-  time_ = std::make_unique<CoordinatorTime>(clock_, recovered->state.time);
+  time_ = std::make_unique<CoordinatorTime>(clock(), recovered->state.time);
   log_ = std::make_unique<log::FileLog>(std::move(recovered->log.writer), wake_);
   housekeeper_ = std::make_unique<Housekeeper>(*disk_, log_->segments(), uuid, recovered->snapshot,
                                                options_.housekeeping);
@@ -264,6 +270,7 @@ void Authority::deliver() {
     if (visitors_.front().second) visitors_.front().second();
     visitors_.pop_front();
   }
+  work_news_.durable(log_->durable());
 }
 
 // At a stop, once everything asked has been answered: the last entry, and the log's clean end.

@@ -18,6 +18,7 @@
 #include "engine/options.h"
 #include "engine/snapshot_thread.h"
 #include "engine/turns.h"
+#include "engine/work_news.h"
 #include "log/file_log.h"
 #include "log/posix_disk.h"
 
@@ -65,6 +66,7 @@ class Authority {
   std::uint64_t flushes() const { return log_ ? log_->stats().flushes.load() : 0; }
   const log::FlushStats& flush_stats() const { return log_->stats(); }
   core::Lsn durable() const { return log_->durable(); }
+  const WorkNews& work_news() const { return work_news_; }
 
  private:
   struct Asked {
@@ -79,6 +81,7 @@ class Authority {
 
   Authority(CoordinatorOptions options, std::function<void()> wake);
   Status start();
+  Clock& clock() { return options_.clock == nullptr ? system_clock_ : *options_.clock; }
   SnapshotCalls snapshot_calls();
   bool put(Item item);
   void take_inbox();
@@ -94,7 +97,8 @@ class Authority {
   CoordinatorOptions options_;
   const std::function<void()> wake_;
   RecoverySummary recovery_;
-  SystemClock clock_;
+  WorkNews work_news_;
+  SystemClock system_clock_;
   std::unique_ptr<log::PosixDisk> disk_;
   std::unique_ptr<log::FileLog> log_;
   std::unique_ptr<CoordinatorTime> time_;

@@ -57,6 +57,12 @@ Result<Reply> Coordinator::call(core::Request request) {
   }
 }
 
+Result<engine::Answer> Coordinator::answer_to(core::Request request) {
+  return call<engine::Answer>(std::move(request));
+}
+
+const engine::WorkNews& Coordinator::work_news() const { return loop_->authority().work_news(); }
+
 Result<core::Submitted> Coordinator::submit(SubmitTask request) {
   return call<core::Submitted>(std::move(request));
 }

@@ -21,6 +21,10 @@
 
 namespace baton {
 
+namespace engine {
+class WorkNews;
+}
+
 using core::Blob;
 using core::CancelTask;
 using core::CompleteTask;
@@ -90,6 +94,9 @@ class Coordinator {
   // durable, and must be quick: no blocking call, no close(). It is never called if the coordinator fails or
   // goes.
   void ask(core::Request request, std::function<void(engine::Answer)> done);
+  // Any request, and its answer as it is: for what has a face of its own (engine/work_coordinator).
+  Result<engine::Answer> answer_to(core::Request request);
+  const engine::WorkNews& work_news() const;
   // Runs `look` on the coordinator's thread and returns when all it saw is durable.
   Status inspect(const std::function<void(const core::State&)>& look);
 

@@ -92,6 +92,43 @@ void tell(Fields& out, const BlobMoved& e) {
   if (e.part == BlobPart::note) out.number("lease", e.lease);
   out.bytes("bytes", e.blob);
 }
+void tell(Fields& out, const WorkBatchApplied& e) {
+  const auto count = [&](std::string_view name, std::size_t items) {
+    if (items > 0) out.number(name, items);
+  };
+  out.text("namespace", e.ns), out.text("instance", stream::to_text(e.instance.value));
+  if (e.heard && e.heard->joins) out.text("joins", e.heard->service), out.text("host", e.heard->host);
+  count("reported", e.reports.size()), count("receptors", e.receptors.size());
+  count("checkpoints", e.checkpoints.size()), count("renewed", e.renewals.size());
+  count("stored", e.stored.size()), count("claimed_streams", e.claims.size());
+  if (!e.claims.empty()) out.instant("lease_until", e.lease_until);
+}
+void tell(Fields& out, const InstancesEvicted& e) {
+  out.text("instances", fmt::format("{}", fmt::join(e.instances, ",")));
+}
+void tell(Fields& out, const InstanceLeft& e) { out.number("instance", e.instance); }
+void tell(Fields& out, const LettersReplayed& e) {
+  out.text("letters", fmt::format("{}", fmt::join(e.letters, ",")));
+}
+void tell(Fields& out, const LettersPurged& e) {
+  out.text("letters", fmt::format("{}", fmt::join(e.letters, ",")));
+}
+void tell(Fields& out, const StreamsForgotten& e) {
+  const std::pair<std::string_view, std::size_t> counts[] = {{"seen", e.seen},
+                                                             {"tombstones", e.tombstones},
+                                                             {"events", e.events},
+                                                             {"receptors", e.receptors},
+                                                             {"checkpoints", e.checkpoints},
+                                                             {"kept", e.kept},
+                                                             {"idle_streams", e.idle.size()}};
+  for (const auto& [name, count] : counts) {
+    if (count > 0) out.number(name, count);
+  }
+}
+void tell(Fields& out, const MessageBlobMoved& e) {
+  out.number(e.is_letter ? "letter" : "message", e.number);
+  out.text("part", e.part == MessagePart::body ? "body" : "error"), out.bytes("bytes", e.blob);
+}
 void tell(Fields&, const EpochStarted&) {}  // the key is a secret
 void tell(Fields& out, const StateDigest& e) { out.text("digest", fmt::format("{:016x}", e.digest)); }
 void tell(Fields& out, const SnapshotTaken& e) {

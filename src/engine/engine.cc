@@ -6,12 +6,14 @@
 #include "base/mutant.h"
 #include "core/event_codec.h"
 #include "core/lease/lease_manager.h"
+#include "core/stream/work_manager.h"
 #include "core/task/task_manager.h"
 
 namespace baton::engine {
 namespace {
 
-constexpr Duration kSilence = minutes(10);  // after which a worker is forgotten
+constexpr Duration kSilence = minutes(10);     // after which a worker is forgotten
+constexpr Duration kLongestSilence = days(8);  // no instance may be silent for longer without being stale
 
 }  // namespace
 
@@ -21,6 +23,7 @@ Engine::Engine(core::State state, log::Log& log, core::Epoch epoch, EngineOption
       epoch_(epoch),
       state_(std::move(state)),
       cache_(options_.cache_bytes),
+      bodies_(options_.cache_bytes),
       now_(state_.time),
       last_digest_(state_.last) {
   BATON_CHECK(log.last() == state_.last);
@@ -46,6 +49,7 @@ bool Engine::record(const core::Event& event) {
 
 bool Engine::start(Instant now, const SecretKey& key_if_new) {
   now_ = std::max(now_, now);
+  workers_.instances.begin(now_);
   if (state_.epoch != epoch_) {
     const SecretKey key = state_.epoch == 0 ? key_if_new : state_.key;
     if (!record(core::EpochStarted{.key = key})) return false;
@@ -68,9 +72,16 @@ void Engine::begin_turn(Instant now) {
   }
   backlog_ = core::due(state_, moment()).has_value();
   forget_finished();
+  forget_streams();
   if (now_ - registry_swept_ < kSilence) return;
   registry_swept_ = now_;
   workers_.forget_silent_since(now_ - kSilence);
+  workers_.instances.forget_silent_since(now_ - kLongestSilence);
+}
+
+void Engine::forget_streams() {
+  if (const auto overdue = core::overdue_to_forget(state_, moment()); overdue && !record(*overdue)) return;
+  if (const auto surplus = core::surplus_letters(state_, moment())) (void)record(*surplus);
 }
 
 void Engine::forget_finished() {
@@ -90,7 +101,7 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
     answer(ticket, failure(Errc::exhausted, "the disk is full: free some space, then try again"));
     return true;
   }
-  while (const auto event = core::due_before(state_, request, moment())) {
+  while (const auto event = core::due_before(state_, workers_, request, moment())) {
     if (!record(*event)) return false;
   }
   if (!log_.has_room()) return false;
@@ -99,15 +110,43 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
   core::Decision decision = core::decide(state_, workers_, request, moment());
   if (auto* append = std::get_if<core::Append>(&decision)) {
     const core::Lsn lsn = state_.last + 1;
+    const std::uint64_t message = state_.streams.next_message;
     BATON_CHECK(record(append->event));  // there is room, or it would not have been decided
     keep_bytes(request, lsn);
+    if (auto* work = std::get_if<core::ProcessWork>(&request))
+      keep_bodies(*work, std::get<core::WorkProcessed>(append->reply), message);
     answer(ticket, std::move(append->reply));
   } else if (auto* reject = std::get_if<core::Reject>(&decision)) {
     answer(ticket, failure(reject->code, std::string(reject->message)));
   } else {
     answer(ticket, std::get<core::Reply>(std::move(decision)));
   }
+  if (const auto* work = std::get_if<core::ProcessWork>(&request); work != nullptr && work->heartbeat) {
+    const core::Slot instance = core::streams::find_instance(state_.streams, work->ns, work->instance);
+    if (instance != 0) workers_.instances.heard(state_.streams.instances[instance], now_);
+  }
   return true;
+}
+
+// Those that were stored are numbered in the order of the request.
+void Engine::keep_bodies(core::ProcessWork& request, const core::WorkProcessed& reply, std::uint64_t number) {
+  for (const stream::Lane lane : core::kLanes) {
+    for (std::size_t i = 0; i < request.messages[lane].size(); ++i) {
+      if (reply.messages[lane][i] == stream::Verdict::ok)
+        bodies_.keep(number++, request.messages[lane][i].body.take());
+    }
+  }
+}
+
+// Where the texts of messages lie is known only now that the entry has its place.
+void Engine::find_bodies(Answer& given, core::WorkProcessed& reply) {
+  const core::streams::Streams& streams = state_.streams;
+  for (core::GivenMessage& work : reply.work) {
+    const core::streams::Message& message = streams.messages[streams.message_numbers.find(work.number)];
+    work.body = message.body;
+    work.error = message.error;
+    given.bodies.push_back(bodies_.find(work.number));
+  }
 }
 
 // The bytes are in the log and out of the state; the cache has the only other copy.
@@ -123,6 +162,7 @@ void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {
         granted && granted->payload.length > 0) {
       given.payload = cache_.find(granted->payload.lsn);
     }
+    if (auto* work = std::get_if<core::WorkProcessed>(&*given.reply)) find_bodies(given, *work);
   }
   answers_.push_back(std::move(given));
 }

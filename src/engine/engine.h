@@ -26,7 +26,8 @@ struct Answer {
   std::uint64_t ticket = 0;  // as given to handle()
   core::Lsn lsn = 0;         // the last entry decided before this answer; all up to it is durable
   Result<core::Reply> reply;
-  SharedBytes payload;  // of a grant, if it was at hand; else it is to be read from the log
+  SharedBytes payload;                   // of a grant, if it was at hand; else it is to be read from the log
+  std::vector<SharedBytes> bodies = {};  // likewise of each message that was handed out
 };
 
 // What the disk has room for.
@@ -93,8 +94,11 @@ class Engine {
   bool record(const core::Event& event);
   bool record_due(core::Moment at);
   void forget_finished();
+  void forget_streams();
   void answer(std::uint64_t ticket, Result<core::Reply> reply);
   void keep_bytes(core::Request& request, core::Lsn lsn);
+  void keep_bodies(core::ProcessWork& request, const core::WorkProcessed& reply, std::uint64_t number);
+  void find_bodies(Answer& given, core::WorkProcessed& reply);
 
   EngineOptions options_;
   log::Log& log_;
@@ -102,6 +106,7 @@ class Engine {
   core::State state_;
   core::WorkerRegistry workers_;
   BlobCache cache_;
+  BlobCache bodies_;  // of messages, by number
   Instant now_;
   Admission admission_ = Admission::open;
   Bytes body_;  // of the entry being encoded

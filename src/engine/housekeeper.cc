@@ -113,6 +113,26 @@ void Housekeeper::find_living(const core::State& state) {
            {.task = task.id(), .part = core::BlobPart::note, .lease = ending.lease, .from = ending.note});
     }
   }
+  find_living(state.streams);
+}
+
+void Housekeeper::find_living(const core::streams::Streams& streams) {
+  const auto note_both = [&](const core::streams::Message& message, std::uint64_t number, bool is_letter) {
+    using core::MessagePart;
+    for (const MessagePart part : {MessagePart::body, MessagePart::error}) {
+      const core::BlobRef& blob = part == MessagePart::body ? message.body : message.error;
+      note(blob, {.from = blob, .message = {{number, is_letter, part}}});
+    }
+  };
+  for (core::Slot slot = streams.message_numbers.first_from(0); slot != 0;
+       slot = streams.message_numbers.first_from(streams.messages[slot].number + 1)) {
+    note_both(streams.messages[slot], streams.messages[slot].number, false);
+  }
+  // What is kept for people to look at stays where it is: it goes soon.
+  for (core::Slot slot = streams.kept.by_age.head; slot != 0; slot = streams.kept.all[slot].next)
+    note_both(streams.kept.all[slot].message, streams.kept.all[slot].number, true);
+  for (const auto& [number, slot] : streams.dead_numbers)
+    note_both(streams.dead.all[slot].message, number, true);
 }
 
 void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {

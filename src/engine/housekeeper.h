@@ -55,6 +55,7 @@ class Housekeeper {
   Result<std::uint64_t> write(const core::State& state);
   Status remove_old_snapshots(std::vector<core::Lsn>& snapshots);
   void find_living(const core::State& state);
+  void find_living(const core::streams::Streams& streams);
   void note(const core::BlobRef& blob, core::MoveBlob mover);
 
   log::Disk& disk_;

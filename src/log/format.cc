@@ -41,7 +41,7 @@ std::uint32_t record_header_crc(ByteView header, Lsn lsn) {
 }  // namespace
 
 std::size_t record_bytes_max(const Options& options) {
-  return std::min<std::size_t>(kRecordBytesMax, options.batch_bytes);
+  return std::min<std::size_t>(kRecordBytesMax, std::max(options.batch_bytes, options.segment_bytes / 16));
 }
 
 std::uint64_t batch_extent_max(const Options& options) {

@@ -17,7 +17,7 @@ namespace baton::log {
 
 using Lsn = std::uint64_t;  // position of a record in history: 1, 2, 3, …
 
-inline constexpr std::size_t kRecordBytesMax = std::size_t{1} << 20;  // body of one record
+inline constexpr std::size_t kRecordBytesMax = std::size_t{4} << 20;  // body of one record
 inline constexpr std::size_t kBatchRecordsMax = 4096;
 
 // Where a record lies: its lsn names the segment, `offset` is where its body starts in that segment.

@@ -25,6 +25,7 @@ enum class Kind : std::uint8_t {
   bytes,   // any; in JSON a string, or base64 under the name with _base64 behind it
   number,  // not negative
   flag,    // named or not; in JSON a boolean
+  json,    // any value, as text; in JSON the value itself
 };
 
 // How a parameter stands in a command. In JSON all are members; those that repeat are arrays.

@@ -9,6 +9,12 @@
 namespace baton::server {
 namespace {
 
+// Who waits for work of streams stands in lines too. No queue has such a name.
+constexpr std::string_view kStreams = "\1streams of ";
+constexpr Duration kStreamPoll = seconds(1);
+
+std::string line_of(core::Slot service) { return std::string(kStreams) + std::to_string(service); }
+
 engine::Answer closed() { return {.reply = failure(Errc::closed, "the server is stopping: connect again")}; }
 
 }  // namespace
@@ -132,6 +138,19 @@ void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) 
   if (slot == 0 || core::is_final(state.tasks[slot].state)) waiters_.task_ended(task);
 }
 
+void Desk::wait_for_stream(Operation& operation, std::string_view ns, stream::InstanceId instance,
+                           core::Lsn looked_at, Instant deadline) {
+  if (operation.finisher_ == nullptr || stopping_) return;
+  const core::streams::Streams& all = authority_.engine().state().streams;
+  const core::Slot slot = core::streams::find_instance(all, ns, instance);
+  if (slot == 0) return;
+  ++operation.outstanding_;
+  const std::string line = line_of(all.instances[slot].service);
+  // A lease that ends and a retry that is due announce nothing; so it looks for itself now and then.
+  waiters_.wait_for_task(operation, ns, {line}, deadline, now() + kStreamPoll);
+  if (newest_work_ > looked_at) waiters_.task_came(ns, line);  // it is not announced again
+}
+
 void Desk::gave(Operation& operation, const HeldLease& held) {
   if (operation.finisher_ != nullptr) news_.watch(*operation.finisher_, held);
 }
@@ -170,7 +189,19 @@ void Desk::recorded(const core::Event& event, const core::Stamp& stamp) {
     waiters_.task_ended(completed->task);
   } else if (const auto* dead = std::get_if<core::TaskDead>(&event)) {
     waiters_.task_ended(dead->task);
+  } else {
+    work_came(event, stamp);
   }
+}
+
+void Desk::work_came(const core::Event& event, const core::Stamp& stamp) {
+  const auto* batch = std::get_if<core::WorkBatchApplied>(&event);
+  if (batch == nullptr || (batch->stored.empty() && batch->reports.empty())) return;
+  const core::streams::Streams& all = authority_.engine().state().streams;
+  const core::Slot slot = core::streams::find_instance(all, batch->ns, batch->instance);
+  if (slot == 0) return;
+  newest_work_ = stamp.lsn;
+  waiters_.task_came(batch->ns, line_of(all.instances[slot].service));
 }
 
 void Desk::task_came(core::Lsn task) {
@@ -188,6 +219,7 @@ void Desk::tick() {
   if (!waiters_.anyone_waits()) return;
   const core::State& state = authority_.engine().state();
   const auto ready = [&](std::string_view ns, std::string_view queue) {
+    if (queue.starts_with(kStreams)) return true;
     return core::prospect(state, ns, queue, now()).ready;
   };
   for (const auto& [operation, time_is_up] : waiters_.take(now(), ready)) {

@@ -64,6 +64,9 @@ class Desk {
   void wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
                      Instant deadline);
   void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
+  // Until there may be work of streams of the instance's service that was not there at entry `looked_at`.
+  void wait_for_stream(Operation& operation, std::string_view ns, stream::InstanceId instance,
+                       core::Lsn looked_at, Instant deadline);
   // Whoever waits for this operation has the lease now, and hears if it is lost.
   void gave(Operation& operation, const HeldLease& held);
   // What he has not been told of yet.
@@ -89,6 +92,7 @@ class Desk {
   void audited(const Operation& operation, const engine::Answer& answer);
   void settle(Operation& operation);  // one call back less is outstanding
   void task_came(core::Lsn task);
+  void work_came(const core::Event& event, const core::Stamp& stamp);
 
   engine::Authority& authority_;
   Reader& reader_;
@@ -97,6 +101,7 @@ class Desk {
   LeaseNews news_;
   SubmissionGate gate_;
   bool stopping_ = false;
+  core::Lsn newest_work_ = 0;  // the last entry that may have brought some to a stream
 };
 
 }  // namespace baton::server

@@ -14,6 +14,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::string_view kBase64Suffix = "_base64";
+constexpr std::size_t kFlat = 4;
+constexpr std::size_t kDepthMax = 104;  // a message's data, in a message, in a list, in the object
 
 std::unexpected<Error> wrong(std::string message) {
   return failure(Errc::invalid_request, std::move(message));
@@ -33,6 +35,7 @@ std::optional<std::string> word_of(const json::value& value, Kind kind) {
     case Kind::flag:
       if (value.is_bool()) return value.get_bool() ? "true" : "false";
       return {};
+    case Kind::json: return json::serialize(value);
   }
   return {};
 }
@@ -93,7 +96,8 @@ Status JsonArguments::read_object(std::span<const Parameter> parameters, std::st
   arguments_.clear();
   json::error_code error;
   json::parse_options options;
-  options.max_depth = 4;
+  const bool nests = std::ranges::any_of(parameters, [](const Parameter& p) { return p.kind == Kind::json; });
+  options.max_depth = nests ? kDepthMax : kFlat;
   const json::value parsed = json::parse(text.empty() ? "{}" : text, error, {}, options);
   if (error) return wrong("the body is not JSON: " + error.message());
   if (!parsed.is_object()) return wrong("the body has to be a JSON object");

@@ -21,6 +21,7 @@ json::object schema_of(const Parameter& parameter) {
     case Kind::bytes: schema = {{"type", "string"}}; break;
     case Kind::number: schema = {{"type", "integer"}, {"minimum", 0}}; break;
     case Kind::flag: schema = {{"type", "boolean"}}; break;
+    case Kind::json: break;  // any value
   }
   const bool list = parameter.place == Place::counted || parameter.place == Place::repeated;
   if (list) schema = {{"type", "array"}, {"items", schema}};
@@ -174,6 +175,33 @@ constexpr std::string_view kSchemas = R"({
       "silent_ms": {"type": "integer"}}}}, "cursor": {"type": "integer"}}},
   "Heard": {"type": "object", "required": ["lsn", "leases"], "properties": {
     "lsn": {"type": "integer"}, "leases": {"type": "integer"}}},
+  "Verdicts": {"type": "array", "items": {"enum": ["ok", "lost_lease", "unknown", "duplicate"]}},
+  "Work": {"type": "object", "required": ["lane", "message", "epoch", "partition", "sequence", "target",
+    "type", "envelope_type", "data", "metadata", "scope", "status", "flags", "deliveries", "failures", "reason",
+    "error"], "properties": {"lane": {"enum": ["outbox", "inbox"]}, "message": {"type": "string"},
+    "epoch": {"type": "integer"}, "stream": {"type": "string"}, "partition": {"type": "integer"},
+    "sequence": {"type": "integer"}, "target": {"type": "string"}, "type": {"type": "string"},
+    "envelope_type": {"type": "string"}, "data": {"type": "string"}, "metadata": {"type": "string"},
+    "scope": {"type": "string"}, "status": {"type": "integer"}, "flags": {"type": "integer"},
+    "deliveries": {"type": "integer"}, "failures": {"type": "integer"}, "reason": {"type": "integer"},
+    "error": {"type": "string"}}},
+  "HeldWork": {"type": "object", "required": ["lsn", "work"], "properties": {"lsn": {"type": "integer"},
+    "work": {"type": "array", "items": {"$ref": "#/components/schemas/Work"}}}},
+  "WorkBatch": {"type": "object", "required": ["lsn", "rank", "active", "work"], "properties": {
+    "lsn": {"type": "integer"}, "rank": {"type": "integer"}, "active": {"type": "integer"},
+    "outbox_completions": {"$ref": "#/components/schemas/Verdicts"},
+    "inbox_completions": {"$ref": "#/components/schemas/Verdicts"},
+    "outbox_failures": {"$ref": "#/components/schemas/Verdicts"},
+    "inbox_failures": {"$ref": "#/components/schemas/Verdicts"},
+    "receptor_completions": {"$ref": "#/components/schemas/Verdicts"},
+    "receptor_failures": {"$ref": "#/components/schemas/Verdicts"},
+    "perspective_completions": {"$ref": "#/components/schemas/Verdicts"},
+    "perspective_failures": {"$ref": "#/components/schemas/Verdicts"},
+    "outbox_renewals": {"$ref": "#/components/schemas/Verdicts"},
+    "inbox_renewals": {"$ref": "#/components/schemas/Verdicts"},
+    "new_outbox_messages": {"$ref": "#/components/schemas/Verdicts"},
+    "new_inbox_messages": {"$ref": "#/components/schemas/Verdicts"},
+    "work": {"type": "array", "items": {"$ref": "#/components/schemas/Work"}}}},
   "Purged": {"type": "object", "required": ["lsn", "purged"], "properties": {
     "lsn": {"type": "integer"}, "purged": {"type": "integer"}}}
 })";

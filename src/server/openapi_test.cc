@@ -84,6 +84,29 @@ class Document : public testing::Test {
     called_.insert(verb);
     return value;
   }
+  void describe_streams() {
+    const std::string who = R"("instance":"01930000-0000-7000-8000-0000000000a1")";
+    const std::string message = R"("message":"01930000-0000-7000-8000-000000000001")";
+    const std::string held = "{" + who + R"(,"lane":"inbox","held":[{)" + message + "}]}";
+    call("stream_heartbeat", "{" + who + R"(,"service":"orders","about":{"version":2}})");
+    call("stream_store",
+         "{" + who + R"(,"lane":"inbox","messages":[{)" + message +
+             R"(,"stream":"01930000-0000-7000-8000-0000000000f1","type":"T","data":{"a":[1]}}]})");
+    call("stream_claim", "{" + who + "}");
+    call("stream_renew", held);
+    call("stream_resume", "{" + who + "}");
+    call("stream_fail",
+         "{" + who + R"(,"lane":"inbox","failures":[{)" + message + R"(,"error":"no","policy":1}]})");
+    call("stream_replay", "{}");
+    call("process_work_batch", "{" + who + R"(,"service":"orders","new_outbox_messages":[{)" + message +
+                                   R"(,"type":"T","data":1}]})");
+    call("stream_complete",
+         "{" + who + R"(,"lane":"outbox","completions":[{)" + message + R"(,"status":4}]})");
+    call("stream_release", held);
+    call("stream_purge", R"({"letter":[1]})");
+    call("stream_leave", "{" + who + "}");
+    call("stream_claim", "{" + who + "}");  // refused
+  }
   static std::string text(const json::value& value) { return std::string(value.as_string()); }
 
   Backstage stage_;
@@ -129,6 +152,7 @@ TEST_F(Document, DescribesWhatEveryVerbReplies) {
   call("queues", "{}");
   call("resume", R"({"queue":"q"})");
   call("purge", R"({"queue":"q"})");
+  describe_streams();
   called_.insert("events");  // what it streams is shown with the stream
   for (const auto& [path, described] : document_.at("paths").as_object())
     EXPECT_TRUE(called_.contains(std::string(path).substr(4))) << path << " was not tried";

@@ -60,6 +60,8 @@ struct Writer {
   // Grants are written by the operation that fetches their payloads.
   void operator()(const core::Granted&) const { begin(0); }
   void operator()(const core::Nothing&) const { begin(0); }
+  // Likewise work of streams.
+  void operator()(const core::WorkProcessed&) const { begin(0); }
 };
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 constexpr const char* kRequests[] = {
     "SubmitTask", "LeaseTask",   "ExtendLease", "ExtendLeases", "CompleteTask", "FailTask", "ReleaseTask",
     "CancelTask", "RequeueTask", "PauseQueue",  "ResumeQueue",  "PurgeQueue",   "MoveBlob"};
-static_assert(std::size(kRequests) == std::variant_size_v<Request>);
+static_assert(std::is_same_v<std::variant_alternative_t<std::size(kRequests), Request>, ProcessWork>,
+              "the model knows all requests but those about streams");
 constexpr const char* kRelations[] = {"current", "lapsed",    "expired", "finished", "released",
                                       "dead",    "forgotten", "others",  "invented", "none"};
 constexpr const char* kFounds[] = {"waiting",   "delayed", "doomed", "leased",

@@ -41,6 +41,8 @@ std::string in_words(const Reply& reply) {
           out << "accepted";
         } else if constexpr (std::same_as<R, Purged>) {
           out << "purged " << r.count;
+        } else if constexpr (std::same_as<R, WorkProcessed>) {
+          out << "work processed, " << r.work.size() << " handed out";
         }
       },
       reply);

@@ -67,8 +67,8 @@ Outcome ReferenceModel::expected(const Request& request, const WorkerRegistry& w
   if (const auto* lease = std::get_if<LeaseTask>(&request)) return wanted(*lease, workers, at);
   return std::visit(
       [&]<class Asked>(const Asked& asked) {
-        if constexpr (std::same_as<Asked, LeaseTask>) {
-          return Outcome{};
+        if constexpr (std::same_as<Asked, LeaseTask> || !requires { wanted(asked, at); }) {
+          return Outcome{};  // said above; or about streams, of which the model knows nothing
         } else {
           return wanted(asked, at);
         }

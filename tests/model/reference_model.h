@@ -150,6 +150,10 @@ class ReferenceModel {
   std::string happened(const core::StateDigest& event, const core::Stamp& at);
   std::string happened(const core::SnapshotTaken& event, const core::Stamp& at);
   std::string happened(const core::Sealed& event, const core::Stamp& at);
+  template <class AboutStreams>
+  std::string happened(const AboutStreams&, const core::Stamp&) {
+    return {};  // of which the model knows nothing
+  }
   ModelTask* task(Lsn lsn);
   std::string not_held(Lsn task, Lsn lease, Instant now) const;
 

@@ -13,6 +13,7 @@ enum class Due : std::uint8_t {
   answer,        // a: number of the answer on its way
   timeout,       // a: call, b: try
   worker,        // a: worker, b: its generation
+  instance,      // a: instance, b: its generation
   turn,          // a: incarnation of the coordinator, b: number of the turn
   flush,         // a: incarnation
   prepare,       // a: incarnation

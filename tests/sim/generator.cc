@@ -91,6 +91,8 @@ void Generator::choose_knobs() {
   s[Knob::drift_ppm] = one_in(2) ? 1000 : 500 + dice_.below(1001);
   s[Knob::poll_ms] = among({20, 100, 400});
   spacing_ = among({10, 20, 40});
+  // With dice of its own, so that what happens to tasks is the same with and without.
+  s[Knob::instances] = SplitMix64{s.seed ^ 0x5bd1e995u}.below(3) == 0 ? 0 : 2 + s.seed % 3;
 }
 
 void Generator::choose_faults() {

@@ -29,6 +29,7 @@ void World::heal() {
   node_.slow_flush(0);
   calls_.heal();
   for (Worker& worker : workers_) worker.become_honest();
+  for (StreamInstance& instance : instances_) instance.become_honest();
 }
 
 // Again and again, for a client may still be trying to pause one.
@@ -42,6 +43,7 @@ void World::resume_queues() {
 
 bool World::all_is_done() const {
   if (!node_.running() || node_.backlog() > 0) return false;
+  if (!instances_.empty() && witness_.streams().waiting() > 0) return false;
   return std::ranges::all_of(witness_.model().tasks(),
                              [](const auto& entry) { return is_final(entry.second.state); });
 }
@@ -58,7 +60,7 @@ void World::converge() {
     if (!someone && clock_.now > healed_at_ + 2 * kSettleMs) return;
     if (clock_.now > healed_at_ + kSettleMs && all_is_done()) return;
     if (clock_.now > limit || steps > kWatchdogSteps)
-      throw Violation{"L2", "the faults have ended, and still not every task has come to its end"};
+      throw Violation{"L2", "the faults have ended, and still not every task or message has come to its end"};
   }
 }
 

@@ -42,12 +42,20 @@ engine::EngineOptions Node::options() {
   options.digest_every = static_cast<std::uint32_t>(configured(Knob::digest_every));
   options.due_per_turn = static_cast<std::uint32_t>(scenario[Knob::due_per_turn]);
   options.purge_visits_per_turn = 2;
+  options.rules.streams.entry_bytes_max = log::record_bytes_max(log_options());
+  options.rules.streams.failures_max = 3;
+  options.rules.streams.retry_unit = milliseconds(20);
+  options.rules.streams.offered_for = milliseconds(100);
+  options.rules.streams.kept_for = milliseconds(500);
+  options.rules.streams.idle_for = seconds(20);
   rules_ = options.rules;
   options.observer = [this](const core::Event& event, const core::Stamp& stamp) {
     around_.trace.note(1, stamp.lsn, engine_->state().digest);
     if (around_.trace.wanted) around_.trace.line("                 " + engine::describe(event, stamp));
     around_.witness.entry(event, stamp, engine_->state(), rules_);
-    if (std::holds_alternative<core::BlobMoved>(event)) around_.faults.struck(Fault::blob_moved);
+    const bool moved = std::holds_alternative<core::BlobMoved>(event) ||
+                       std::holds_alternative<core::MessageBlobMoved>(event);
+    around_.faults.struck(Fault::blob_moved, moved);
   };
   return options;
 }

@@ -64,6 +64,18 @@ void Node::check_blobs() {
     for (core::Slot at = state.tasks[slot].endings; at != 0; at = state.endings[at].next)
       check(state.endings[at].note);
   }
+  const core::streams::Streams& streams = state.streams;
+  const auto check_message = [&](const core::streams::Message& message) {
+    check(message.body);
+    check(message.error);
+  };
+  for (core::Slot slot = streams.message_numbers.first_from(0); slot != 0;
+       slot = streams.message_numbers.first_from(streams.messages[slot].number + 1))
+    check_message(streams.messages[slot]);
+  for (const auto* letters : {&streams.dead, &streams.kept}) {
+    for (core::Slot slot = letters->by_age.head; slot != 0; slot = letters->all[slot].next)
+      check_message(letters->all[slot].message);
+  }
 }
 
 }  // namespace baton::sim

@@ -48,6 +48,7 @@ constexpr std::array<KnobName, kKnobs> kKnobNames{{
     {"doubled_permille", 0},
     {"flush_ms", 1},
     {"drift_ppm", 1000},
+    {"instances", 0},
 }};
 
 constexpr std::array<std::string_view, kItemKinds> kItemNames{{

@@ -50,6 +50,7 @@ enum class Knob : std::uint8_t {
   doubled_permille,
   flush_ms,
   drift_ppm,  // 1000 is none
+  instances,  // that share streams
   count,
 };
 inline constexpr std::size_t kKnobs = static_cast<std::size_t>(Knob::count);

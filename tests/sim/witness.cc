@@ -22,6 +22,17 @@ bool is_control(const Event& event) {
          std::holds_alternative<EpochStarted>(event) || std::holds_alternative<Sealed>(event);
 }
 
+// The model knows nothing of them; they have invariants of their own.
+bool is_about_streams(const Event& event) {
+  const auto type = type_of(event);
+  return type >= EventType::work_batch_applied && type <= EventType::message_blob_moved;
+}
+bool is_about_streams(const Request& request) {
+  if (const auto* move = std::get_if<MoveBlob>(&request)) return move->message.has_value();
+  return std::holds_alternative<ProcessWork>(request) || std::holds_alternative<LeaveWork>(request) ||
+         std::holds_alternative<ReplayLetters>(request) || std::holds_alternative<PurgeLetters>(request);
+}
+
 // The hash of what a key stands for is the core's own business.
 void encode_without_content(const Event& event, Bytes& out) {
   if (const auto* created = std::get_if<TaskCreated>(&event)) {
@@ -70,6 +81,7 @@ bool same(const Reply& a, const Reply& b) {
 }  // namespace
 
 std::optional<std::string> difference(const ExpectedReply& expected, const Result<Reply>& actual) {
+  if (!expected.reply && !expected.refusal) return {};  // nothing was foretold
   if (expected.reply && actual && same(*expected.reply, *actual)) return {};
   if (expected.refusal && !actual && *expected.refusal == actual.error().code) return {};
   const Decision decision = actual ? Decision(*actual) : Decision(Reject{actual.error().code, ""});
@@ -85,13 +97,22 @@ void Witness::deciding(const Request* request, const WorkerRegistry* workers) {
 
 void Witness::observe(const Event& event, const Stamp& stamp) {
   now_.history.entry(event, stamp);
+  observe_streams(event, stamp);
   if (auto wrong = now_.model.observe(event, stamp)) throw Violation{"model", *wrong};
+}
+
+void Witness::observe_streams(const Event& event, const Stamp& stamp) {
+  std::visit(
+      [&](const auto& fact) {
+        if constexpr (requires { now_.streams.happened(fact, stamp); }) now_.streams.happened(fact, stamp);
+      },
+      event);
 }
 
 // What the model would have recorded in this place.
 void Witness::judge(const Event& event, const Stamp& stamp, const Rules& rules) {
   const Moment at{stamp.time, stamp.epoch, stamp.lsn, rules};
-  if (is_control(event)) return;
+  if (is_control(event) || is_about_streams(event)) return;
   if (is_due_to_time(event)) {
     demand_same(request_ != nullptr ? now_.model.expected_due_before(*request_, stamp.time)
                                     : now_.model.expected_due(stamp.time),
@@ -119,6 +140,7 @@ void Witness::judge(const Event& event, const Stamp& stamp, const Rules& rules) 
 void Witness::entry(const Event& event, const Stamp& stamp, const State& state, const Rules& rules) {
   ledger_.add(event, stamp, state.digest);
   now_.history.entry(event, stamp);
+  observe_streams(event, stamp);
   judge(event, stamp, rules);
   if (auto wrong = now_.model.observe(event, stamp)) throw Violation{"model", *wrong};
   if (state.tasks.used() > rules.tasks_max) throw Violation{"I21", "more tasks are held than may be"};
@@ -127,6 +149,7 @@ void Witness::entry(const Event& event, const Stamp& stamp, const State& state, 
 
 ExpectedReply Witness::expected(const Moment& at) {
   if (decided_) return std::move(expected_);
+  if (is_about_streams(*request_)) return {};
   model::Outcome outcome = now_.model.expected(*request_, *workers_, at);
   if (outcome.event) {
     throw Violation{"model", "no entry was made where one was expected: " +
@@ -160,6 +183,7 @@ void Witness::recovered(const State& state, Lsn acknowledged, bool loss_is_legal
 void Witness::compare_all(const State& state) const {
   if (full_digest(state) != state.digest) throw Violation{"I5", "the digest is not that of the state"};
   if (auto wrong = now_.model.compare(state)) throw Violation{"I5", *wrong};
+  now_.streams.compare(state);
 }
 
 }  // namespace baton::sim

@@ -9,6 +9,7 @@
 #include "tests/model/reference_model.h"
 #include "tests/sim/history.h"
 #include "tests/sim/ledger.h"
+#include "tests/sim/stream_history.h"
 
 namespace baton::sim {
 
@@ -34,6 +35,7 @@ class Witness {
   const Ledger& ledger() const { return ledger_; }
   const History& history() const { return now_.history; }
   const model::ReferenceModel& model() const { return now_.model; }
+  const StreamHistory& streams() const { return now_.streams; }
   // I7, I21, and that the model and the state are the same, for everything.
   void compare_all(const core::State& state) const;
 
@@ -41,8 +43,10 @@ class Witness {
   struct Views {
     model::ReferenceModel model;
     History history;
+    StreamHistory streams;
   };
   void observe(const core::Event& event, const core::Stamp& stamp);
+  void observe_streams(const core::Event& event, const core::Stamp& stamp);
   void judge(const core::Event& event, const core::Stamp& stamp, const core::Rules& rules);
 
   Ledger ledger_;

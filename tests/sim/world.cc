@@ -35,6 +35,8 @@ World::World(const Scenario& scenario, bool lines)
                             faults_);
     }
   }
+  for (std::uint64_t i = 0; i < scenario[Knob::instances]; ++i)
+    instances_.emplace_back(i, scenario_, clock_, agenda_, calls_);
   disk_.before_operation = [this] { interleave(); };
   agenda_.plan(0, Due::restart, node_.incarnation());
 }
@@ -120,12 +122,15 @@ void World::perform(const Appointment& next) {
     case Due::answer: answer_arrives(next.a); return;
     case Due::timeout:
       if (!calls_.timed_out(next.a, next.b)) return;
+      if (calls_[next.a].party >= kFirstInstance)
+        return instances_[calls_[next.a].party - kFirstInstance].unanswered();
       if (const Call& call = calls_[next.a];
           call.party >= scenario_[Knob::clients] && call.party - scenario_[Knob::clients] < workers_.size()) {
         workers_[call.party - scenario_[Knob::clients]].unanswered(call);
       }
       return;
     case Due::worker: workers_[next.a].wake(next.b); return;
+    case Due::instance: instances_[next.a].wake(next.b); return;
     case Due::turn:
       if (alive && !node_.turn(next.b)) failed();
       return;
@@ -229,6 +234,7 @@ void World::answer_arrives(std::uint64_t number) {
   const auto answer = calls_.arrived(number, call);
   if (!answer) return;
   const Party party = calls_[call].party;
+  if (party >= kFirstInstance) return instances_[party - kFirstInstance].answered(calls_[call], *answer);
   const std::uint64_t clients = scenario_[Knob::clients];
   if (party >= clients && party - clients < workers_.size())
     workers_[party - clients].answered(calls_[call], *answer);

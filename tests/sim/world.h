@@ -8,6 +8,7 @@
 
 #include "tests/sim/calls.h"
 #include "tests/sim/node.h"
+#include "tests/sim/stream_instance.h"
 #include "tests/sim/violation.h"
 #include "tests/sim/worker.h"
 
@@ -87,6 +88,7 @@ class World {
   Calls calls_;
   Node node_;
   std::deque<Worker> workers_;
+  std::deque<StreamInstance> instances_;
 
   std::uint64_t steps_ = 0;
   bool housekeeping_ = false;  // the housekeeper is on the stack

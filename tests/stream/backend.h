@@ -28,5 +28,7 @@ struct BackendKind {
 inline void PrintTo(const BackendKind& kind, std::ostream* out) { *out << kind.name; }
 
 BackendKind postgres_backend();
+BackendKind embedded_backend();  // in a coordinator of this process
+BackendKind served_backend();    // in one that is reached through a socket
 
 }  // namespace baton::stream

@@ -5,11 +5,14 @@ namespace baton::stream {
 namespace {
 
 class AnInstance : public Streams {};
-INSTANTIATE_TEST_SUITE_P(On, AnInstance, testing::Values(postgres_backend()), name_of);
+INSTANTIATE_TEST_SUITE_P(On, AnInstance,
+                         testing::Values(embedded_backend(), served_backend(), postgres_backend()), name_of);
 class Inbox : public Streams {};
-INSTANTIATE_TEST_SUITE_P(On, Inbox, testing::Values(postgres_backend()), name_of);
+INSTANTIATE_TEST_SUITE_P(On, Inbox, testing::Values(embedded_backend(), served_backend(), postgres_backend()),
+                         name_of);
 class NonsenseIn : public Streams {};
-INSTANTIATE_TEST_SUITE_P(On, NonsenseIn, testing::Values(postgres_backend()), name_of);
+INSTANTIATE_TEST_SUITE_P(On, NonsenseIn,
+                         testing::Values(embedded_backend(), served_backend(), postgres_backend()), name_of);
 
 // S16: its work is free at once, although the lease would have gone on.
 TEST_P(AnInstance, ThatFallsSilentLosesWhatItHolds) {

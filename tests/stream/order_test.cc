@@ -9,7 +9,8 @@ namespace baton::stream {
 namespace {
 
 class Stream : public Streams {};
-INSTANTIATE_TEST_SUITE_P(On, Stream, testing::Values(postgres_backend()), name_of);
+INSTANTIATE_TEST_SUITE_P(On, Stream,
+                         testing::Values(embedded_backend(), served_backend(), postgres_backend()), name_of);
 
 // S9: also within one call, where nothing but the place in the list tells them apart.
 TEST_P(Stream, IsHandedOutInTheOrderInWhichItWasStored) {

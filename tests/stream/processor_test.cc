@@ -1,6 +1,7 @@
 // The loop of a service, on each implementation.
 #include "stream/processor.h"
 
+#include <chrono>
 #include <condition_variable>
 #include <map>
 #include <mutex>
@@ -27,9 +28,10 @@ class Seen {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return count_ >= count; });
   }
-  std::size_t count() {
-    const std::scoped_lock lock(mutex_);
-    return count_;
+  // False: not within this time.
+  bool comes_to(std::size_t count, std::chrono::milliseconds within) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, within, [&] { return count_ >= count; });
   }
   std::map<Uuid, std::vector<std::int64_t>> order() {
     const std::scoped_lock lock(mutex_);
@@ -125,7 +127,7 @@ TEST_P(AProcessor, LeavesAStreamAloneAfterAFailure) {
   teller.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1)});
   let_time_pass(minutes(1));
   seen.wait_for(1);
-  while (seen.count() < 3) let_time_pass(minutes(1));
+  while (!seen.comes_to(3, std::chrono::milliseconds(300))) let_time_pass(minutes(1));
   processor->drain();
   EXPECT_EQ(seen.order().at(stream(1).value), (std::vector<std::int64_t>{1, 1, 2}));
 }
@@ -193,7 +195,8 @@ TEST_P(AProcessor, IsRefusedWithoutAnythingToDo) {
             Errc::invalid_request);
 }
 
-INSTANTIATE_TEST_SUITE_P(On, AProcessor, testing::Values(postgres_backend()), name_of);
+INSTANTIATE_TEST_SUITE_P(On, AProcessor,
+                         testing::Values(embedded_backend(), served_backend(), postgres_backend()), name_of);
 
 }  // namespace
 }  // namespace baton::stream

@@ -5,7 +5,8 @@ namespace baton::stream {
 namespace {
 
 class Report : public Streams {};
-INSTANTIATE_TEST_SUITE_P(On, Report, testing::Values(postgres_backend()), name_of);
+INSTANTIATE_TEST_SUITE_P(On, Report,
+                         testing::Values(embedded_backend(), served_backend(), postgres_backend()), name_of);
 
 // S1, S2, S5: completions come before the claim, so the stream's next message is in the same answer.
 TEST_P(Report, AndTheNextWorkAreOneCall) {

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/mutant.h"
 #include "core/names.h"
+#include "core/stream/work_manager.h"
 #include "core/usage.h"
 
 namespace baton::core {
@@ -263,6 +264,7 @@ Decision decide(const State& state, const PurgeQueue& request, const Moment&) {
 }
 
 Decision decide(const State& state, const MoveBlob& request, const Moment& at) {
+  if (request.message) return decide_message_move(state, request, at);
   // Kept where it is: the log's records may have been larger once.
   if (request.blob.bytes().size() > at.rules.payload_bytes_max) {
     return Reject{Errc::too_large, "the bytes no longer fit an entry"};

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "core/name_map.h"
 #include "core/names.h"
+#include "core/stream/presence.h"
 
 namespace baton::core {
 
@@ -40,6 +41,8 @@ class WorkerRegistry {
   // How many more leases the worker would like, given how many it holds.
   std::uint32_t spare_capacity(std::string_view ns, std::string_view worker,
                                std::uint32_t active_leases) const;
+
+  Presence instances;  // of services that share streams
 
  private:
   Worker* saw(std::string_view ns, std::string_view worker, Instant now);

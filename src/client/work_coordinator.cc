@@ -1,0 +1,264 @@
+#include "client/work_coordinator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "client/command.h"
+#include "client/stream_json.h"
+#include "stream/checks.h"
+#include "wire/resp_value.h"
+
+namespace baton::client {
+namespace {
+
+using namespace stream;
+using Verdicts = std::vector<stream::Verdict>;
+using wire::RespValue;
+
+constexpr Duration kPoll = milliseconds(200);
+
+std::string_view word_of(Lane lane) { return lane == Lane::outbox ? "outbox" : "inbox"; }
+
+template <class Items>
+void add_list(Command& command, std::string_view name, const Items& items) {
+  if (!items.empty()) command.option(name, to_json(items));
+}
+
+void add_limits(Command& command, const ClaimLimits& limits, std::optional<std::int32_t> partitions_max) {
+  command.option("MAX_STREAMS", limits.streams)
+      .option("MAX_MESSAGES", limits.messages)
+      .option("MAX_PER_STREAM", limits.messages_per_stream)
+      .option("MAX_BYTES", limits.bytes);
+  if (partitions_max) command.option("MAX_PARTITIONS", *partitions_max);
+}
+
+void add_identity(Command& command, const Instance& instance) {
+  command.add(to_text(instance.id.value)).add(instance.service);
+  command.option_if(!instance.host.empty(), "HOST", instance.host).option("PROCESS", instance.process);
+  command.option_if(!instance.metadata.empty(), "ABOUT", instance.metadata);
+}
+
+// Reads what it understands, and remembers if there was something that it did not.
+class Reading {
+ public:
+  std::int64_t number(const RespValue& map, std::string_view name) {
+    const RespValue* found = map.find(name);
+    ok_ &= found != nullptr && found->type == RespValue::Type::number;
+    return found == nullptr ? 0 : found->number;
+  }
+  std::string text(const RespValue& map, std::string_view name) {
+    const RespValue* found = map.find(name);
+    ok_ &= found != nullptr && found->is_text();
+    return found == nullptr ? "" : found->text;
+  }
+  Uuid id(const RespValue& map, std::string_view name) {
+    const auto parsed = parse_uuid(text(map, name));
+    ok_ &= parsed.has_value();
+    return parsed.value_or(Uuid{});
+  }
+  Verdicts verdicts(const RespValue& map, std::string_view name) {
+    Verdicts read;
+    if (const RespValue* found = map.find(name)) {
+      for (const RespValue& one : found->items) read.push_back(verdict(one.text));
+    }
+    return read;
+  }
+  std::vector<Work> work(const RespValue& map) {
+    std::vector<Work> read;
+    const RespValue* found = map.find("work");
+    ok_ &= found != nullptr;
+    if (found == nullptr) return read;
+    for (const RespValue& one : found->items) read.push_back(work_item(one));
+    return read;
+  }
+  bool ok() const { return ok_; }
+
+ private:
+  stream::Verdict verdict(std::string_view word) {
+    if (word == "ok") return stream::Verdict::ok;
+    if (word == "lost_lease") return stream::Verdict::lost_lease;
+    if (word == "duplicate") return stream::Verdict::duplicate;
+    ok_ &= word == "unknown";
+    return stream::Verdict::unknown;
+  }
+  Work work_item(const RespValue& one) {
+    Work work{.lane = text(one, "lane") == "inbox" ? Lane::inbox : Lane::outbox,
+              .message = {id(one, "message")},
+              .epoch = {number(one, "epoch")},
+              .partition = static_cast<std::int32_t>(number(one, "partition")),
+              .sequence = number(one, "sequence"),
+              .target = text(one, "target"),
+              .type = text(one, "type"),
+              .envelope_type = text(one, "envelope_type"),
+              .data = text(one, "data"),
+              .metadata = text(one, "metadata"),
+              .scope = text(one, "scope"),
+              .status = static_cast<MessageStatus>(number(one, "status")),
+              .flags = static_cast<WorkFlags>(number(one, "flags")),
+              .deliveries = static_cast<std::int32_t>(number(one, "deliveries")),
+              .failures = static_cast<std::int32_t>(number(one, "failures")),
+              .reason = static_cast<FailureReason>(number(one, "reason")),
+              .error = text(one, "error")};
+    if (one.find("stream") != nullptr) work.stream = StreamId{id(one, "stream")};
+    return work;
+  }
+  bool ok_ = true;
+};
+
+Result<WorkBatch> batch_of(const RespValue& reply) {
+  Reading read;
+  WorkBatch batch;
+  if (reply.find("rank") != nullptr) {
+    batch.standing = {static_cast<std::int32_t>(read.number(reply, "rank")),
+                      static_cast<std::int32_t>(read.number(reply, "active"))};
+  }
+  const std::pair<std::string_view, Verdicts*> lists[] = {
+      {"outbox_completions", &batch.outbox_completions},
+      {"inbox_completions", &batch.inbox_completions},
+      {"outbox_failures", &batch.outbox_failures},
+      {"inbox_failures", &batch.inbox_failures},
+      {"receptor_completions", &batch.receptor_completions},
+      {"receptor_failures", &batch.receptor_failures},
+      {"perspective_completions", &batch.perspective_completions},
+      {"perspective_failures", &batch.perspective_failures},
+      {"outbox_renewals", &batch.outbox_renewals},
+      {"inbox_renewals", &batch.inbox_renewals},
+      {"new_outbox_messages", &batch.new_outbox_messages},
+      {"new_inbox_messages", &batch.new_inbox_messages},
+  };
+  for (const auto& [name, verdicts] : lists) *verdicts = read.verdicts(reply, name);
+  if (reply.find("status") == nullptr) batch.work = read.work(reply);
+  if (!read.ok()) return failure(Errc::unsupported_version, "the coordinator's reply is not understood");
+  return batch;
+}
+
+// Only one of the two lanes was spoken of.
+Result<Verdicts> either(Result<WorkBatch> batch, Verdicts WorkBatch::* outbox, Verdicts WorkBatch::* inbox,
+                        Lane lane) {
+  if (!batch) return std::unexpected(batch.error());
+  return std::move((*batch).*(lane == Lane::outbox ? outbox : inbox));
+}
+
+}  // namespace
+
+// What can be complained about here is not sent.
+Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, const std::stop_token& stop) {
+  if (!checked) return std::unexpected(checked.error());
+  if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
+  auto reply = client_.say(command);
+  if (!reply) return std::unexpected(reply.error());
+  return batch_of(*reply);
+}
+
+Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& request, std::stop_token stop) {
+  Command command("PROCESS_WORK_BATCH");
+  add_identity(command, request.instance);
+  add_list(command, "OUTBOX_COMPLETIONS", request.outbox_completions);
+  add_list(command, "INBOX_COMPLETIONS", request.inbox_completions);
+  add_list(command, "OUTBOX_FAILURES", request.outbox_failures);
+  add_list(command, "INBOX_FAILURES", request.inbox_failures);
+  add_list(command, "RECEPTOR_COMPLETIONS", request.receptor_completions);
+  add_list(command, "RECEPTOR_FAILURES", request.receptor_failures);
+  add_list(command, "PERSPECTIVE_COMPLETIONS", request.perspective_completions);
+  add_list(command, "PERSPECTIVE_FAILURES", request.perspective_failures);
+  add_list(command, "OUTBOX_RENEWALS", request.outbox_renewals);
+  add_list(command, "INBOX_RENEWALS", request.inbox_renewals);
+  add_list(command, "NEW_OUTBOX_MESSAGES", request.new_outbox_messages);
+  add_list(command, "NEW_INBOX_MESSAGES", request.new_inbox_messages);
+  command.option("FLAGS", static_cast<std::int32_t>(request.flags)).option("PARTITIONS", request.partitions);
+  command.option("LEASE_MS", request.lease).option("STALE_MS", request.stale);
+  add_limits(command, request.limits, request.partitions_max);
+  return say(check(request), command, stop);
+}
+
+Result<Standing> WorkCoordinator::heartbeat(const Instance& instance, Duration stale, std::stop_token stop) {
+  Command command("STREAM_HEARTBEAT");
+  add_identity(command, instance);
+  command.option("STALE_MS", stale);
+  auto batch = say(check(instance), command, stop);
+  if (!batch) return std::unexpected(batch.error());
+  return batch->standing;
+}
+
+Result<Verdicts> WorkCoordinator::store(InstanceId instance, Lane lane,
+                                        const std::vector<NewMessage>& messages, std::int32_t partitions,
+                                        std::stop_token stop) {
+  Command command("STREAM_STORE");
+  command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(messages));
+  command.option("PARTITIONS", partitions);
+  return either(say(check(messages, partitions), command, stop), &WorkBatch::new_outbox_messages,
+                &WorkBatch::new_inbox_messages, lane);
+}
+
+Result<std::vector<Work>> WorkCoordinator::claim(InstanceId instance, const ClaimRequest& request,
+                                                 std::stop_token stop) {
+  if (!request.outbox && !request.inbox) return std::vector<Work>{};
+  Command command("STREAM_CLAIM");
+  command.add(to_text(instance.value)).option("LEASE_MS", request.lease).option("STALE_MS", request.stale);
+  if (request.outbox != request.inbox) command.option("LANE", request.outbox ? "outbox" : "inbox");
+  add_limits(command, request.limits, request.partitions_max);
+  auto batch = say(check(request), command, stop);
+  if (!batch) return std::unexpected(batch.error());
+  return std::move(batch->work);
+}
+
+Result<Verdicts> WorkCoordinator::complete(InstanceId instance, Lane lane,
+                                           const std::vector<Completion>& completions, WorkFlags flags,
+                                           std::stop_token stop) {
+  Command command("STREAM_COMPLETE");
+  command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(completions));
+  if (has(flags, WorkFlags::debug_mode)) command.add("DEBUG_MODE");
+  return either(say(check(completions, flags), command, stop), &WorkBatch::outbox_completions,
+                &WorkBatch::inbox_completions, lane);
+}
+
+Result<Verdicts> WorkCoordinator::fail(InstanceId instance, Lane lane,
+                                       const std::vector<stream::Failure>& failures, std::stop_token stop) {
+  Command command("STREAM_FAIL");
+  command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(failures));
+  return either(say(check(failures), command, stop), &WorkBatch::outbox_failures, &WorkBatch::inbox_failures,
+                lane);
+}
+
+Result<Verdicts> WorkCoordinator::renew(InstanceId instance, Lane lane, const std::vector<stream::Held>& held,
+                                        Duration lease, std::stop_token stop) {
+  Command command("STREAM_RENEW");
+  command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(held)).option("LEASE_MS", lease);
+  return either(say(check(held), command, stop), &WorkBatch::outbox_renewals, &WorkBatch::inbox_renewals,
+                lane);
+}
+
+Result<Verdicts> WorkCoordinator::release(InstanceId instance, Lane lane,
+                                          const std::vector<stream::Held>& held, std::stop_token stop) {
+  Command command("STREAM_RELEASE");
+  command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(held));
+  return either(say(check(held), command, stop), &WorkBatch::outbox_completions,
+                &WorkBatch::inbox_completions, lane);
+}
+
+Result<std::vector<Work>> WorkCoordinator::resume(InstanceId instance, std::stop_token stop) {
+  auto batch = say({}, Command("STREAM_RESUME").add(to_text(instance.value)), stop);
+  if (!batch) return std::unexpected(batch.error());
+  return std::move(batch->work);
+}
+
+Result<bool> WorkCoordinator::wait_for_work(Duration at_most, std::stop_token stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  const std::chrono::milliseconds pause(std::min(at_most, kPoll).ms);
+  never.wait_for(lock, stop, pause, [] { return false; });
+  return at_most > kPoll && !stop.stop_requested();
+}
+
+Status WorkCoordinator::leave(InstanceId instance, std::stop_token stop) {
+  auto batch = say({}, Command("STREAM_LEAVE").add(to_text(instance.value)), stop);
+  if (!batch) return std::unexpected(batch.error());
+  return {};
+}
+
+}  // namespace baton::client

@@ -1,0 +1,74 @@
+// Chooses streams for an instance that asks for work: whole ones, the one that has waited longest first, and
+// never more than the call can carry. A stream is offered to the instance with its rank, after a while to
+// all.
+#pragma once
+
+#include <set>
+#include <vector>
+
+#include "core/decision.h"
+#include "core/stream/draft.h"
+#include "core/stream/work_event.h"
+#include "core/stream/work_request.h"
+
+namespace baton::core::streams {
+
+struct Claimant {
+  Slot service = 0;   // 0: it is new, and has only what this call stores
+  Slot instance = 0;  // likewise
+  stream::Standing standing;
+  const Moment& at;
+};
+
+class Claim {
+ public:
+  // `room` is what the entry still has, in bytes.
+  Claim(Draft& draft, const Claimant& claimant, const stream::ClaimRequest& request, std::size_t room,
+        WorkBatchApplied& entry, std::vector<GivenMessage>& work);
+  // What the caller puts into its outbox, it most likely can publish at once: such streams come first, and
+  // whatever their rank.
+  void prefer(const std::set<Number>& streams) { preferred_ = streams; }
+  void make();
+
+ private:
+  struct Picked {
+    Number number = 0;
+    Slot slot = 0;  // 0: it does not exist yet
+    friend auto operator<=>(const Picked&, const Picked&) = default;
+  };
+  // What a claim in one lane has come to, of what it may.
+  struct Taken {
+    std::int64_t messages_max = 0;
+    std::int64_t seen = 0;  // messages looked at, held up ones too
+    std::int64_t bytes = 0;
+    std::int64_t given = 0;
+
+    bool fits(const stream::ClaimLimits& limits) const {
+      return seen == 1 || (seen <= messages_max && bytes <= limits.bytes);
+    }
+  };
+
+  void claim_streams(stream::Lane lane, Taken& taken);
+  void claim_loose(stream::Lane lane, Taken taken);
+  std::vector<Picked> pick(stream::Lane lane);
+  std::vector<Picked> preferred(stream::Lane lane) const;
+  bool is_offered(const Stream& of) const;
+  bool may_hold_partition(std::int32_t partition);
+  // Calls `visit(stream, slot)` for what may be handed out, in order, until it returns false.
+  void visit_ready(stream::Lane lane, bool loose, auto&& visit);
+  void bury_poison(DraftStream& of);
+  bool take(DraftStream& of, std::int32_t count_max, Taken& taken);
+  GivenMessage given(const Stream& of, const Message& message) const;
+  DraftStream& drafted(Number number, Slot slot);
+
+  Draft& draft_;
+  const Claimant& claimant_;
+  const stream::ClaimRequest& request_;
+  std::size_t claims_max_;
+  WorkBatchApplied& entry_;
+  std::vector<GivenMessage>& work_;
+  std::set<Number> preferred_;
+  std::set<std::int32_t> partitions_;  // of streams it holds, if that matters
+};
+
+}  // namespace baton::core::streams

@@ -1,0 +1,168 @@
+// What a call about streams leaves in the log and in the state. What it answers is told by tests/stream, for
+// every implementation.
+#include "core/stream/testing.h"
+
+namespace baton::core {
+namespace {
+
+using stream::Verdict;
+
+Authority with_instance() {
+  Authority authority;
+  authority.ask(a_heartbeat(1), kStart);
+  return authority;
+}
+
+// S1: whatever it says, it is one entry.
+TEST(ACall, IsOneEntry) {
+  Authority authority;
+  ProcessWork call = a_heartbeat(1);
+  call.messages.inbox = {a_message(1, 1), a_message(2, 1), a_message(3, 0)};
+  call.messages.outbox = {a_message(1, 1)};
+  call.claim = stream::ClaimRequest{};
+  const Lsn before = authority.state().last;
+  const auto answer = authority.ask(call, kStart).as<WorkProcessed>();
+  EXPECT_EQ(authority.state().last, before + 1);
+  EXPECT_EQ(answer.work.size(), 4u);
+  for (const GivenMessage& given : answer.work) EXPECT_EQ(given.epoch, before + 1) << "which is its epoch";
+}
+
+// S18
+TEST(ACall, ThatChangesNothingWritesNothing) {
+  Authority authority = with_instance();
+  authority.ask(a_store(1, {a_message(1, 1)}), kStart);
+  const auto work = authority.ask(a_claim(1), kStart).as<WorkProcessed>().work;
+  authority.ask(a_completion(1, work), kStart);
+  const Lsn before = authority.state().last;
+
+  EXPECT_TRUE(authority.ask(a_claim(1), kStart).as<WorkProcessed>().work.empty());
+  EXPECT_EQ(authority.ask(a_store(1, {a_message(1, 1)}), kStart).as<WorkProcessed>().messages.inbox,
+            Verdicts{Verdict::duplicate});
+  EXPECT_EQ(authority.ask(a_completion(1, work), kStart).as<WorkProcessed>().completions.inbox,
+            Verdicts{Verdict::unknown});
+  EXPECT_TRUE(authority.ask(a_heartbeat(1), kStart).is<WorkProcessed>());
+  EXPECT_EQ(authority.state().last, before);
+}
+
+// S16: it is heard every time, and recorded when a third of the time is over.
+TEST(AHeartbeat, IsRecordedOnceInAWhile) {
+  Authority authority = with_instance();
+  const Duration third{stream::kStale.ms / 3};
+  EXPECT_FALSE(authority.ask(a_heartbeat(1), just_before(kStart + third)).appended);
+  EXPECT_TRUE(authority.ask(a_heartbeat(1), kStart + third).appended);
+}
+
+// S16
+TEST(AnInstance, IsEvictedWhenItIsSilentForLongerThanAllowed) {
+  Authority authority = with_instance();
+  authority.ask(a_heartbeat(2), kStart + stream::kStale);
+  EXPECT_EQ(authority.state().streams.instances.used(), 2u);
+  authority.ask(a_heartbeat(2), kStart + just_over(stream::kStale));
+  EXPECT_EQ(authority.state().streams.instances.used(), 1u);
+  EXPECT_EQ(authority.ask(a_heartbeat(1), kStart + just_over(stream::kStale)).refusal, Errc::lease_lost);
+}
+
+// S19: one too large is refused as a whole.
+TEST(ACall, FitsOneEntryOrIsRefused) {
+  Authority authority = with_instance();
+  StoreMessage large = a_message(1, 1);
+  large.body = Blob(std::string(authority.rules.streams.entry_bytes_max, 'x'));
+  EXPECT_EQ(authority.ask(a_store(1, {large}), kStart).refusal, Errc::too_large);
+  large.body = Blob(std::string(authority.rules.streams.entry_bytes_max - 2048, 'x'));
+  EXPECT_EQ(authority.ask(a_store(1, {large}), kStart).appended, EventType::work_batch_applied);
+  EXPECT_LE(authority.log().back().body.size(), authority.rules.streams.entry_bytes_max);
+}
+
+TEST(ACoordinator, HoldsNoMoreThanItsLimits) {
+  Authority authority = with_instance();
+  authority.rules.streams.messages_max = 2;
+  authority.rules.streams.instances_max = 1;
+  EXPECT_EQ(authority.ask(a_store(1, {a_message(1, 1), a_message(2, 1), a_message(3, 1)}), kStart).refusal,
+            Errc::exhausted);
+  EXPECT_TRUE(authority.ask(a_store(1, {a_message(1, 1), a_message(2, 1)}), kStart).appended);
+  EXPECT_EQ(authority.ask(a_heartbeat(2), kStart).refusal, Errc::exhausted);
+  authority.rules.admit_submissions = false;
+  EXPECT_EQ(authority.ask(a_store(1, {a_message(9, 1)}), kStart).refusal, Errc::exhausted);
+  EXPECT_EQ(authority.ask(a_claim(1), kStart).as<WorkProcessed>().work.size(), 2u) << "what is there goes on";
+}
+
+// S3: at the limit of its length, in the namespace with the longest name.
+TEST(AService, MayHaveALongName) {
+  Authority authority;
+  ProcessWork call = a_heartbeat(1);
+  call.ns = std::string(128, 'n');
+  call.heartbeat->service = std::string(200, 's');
+  EXPECT_TRUE(authority.ask(call, kStart).is<WorkProcessed>());
+}
+
+// S13: what is past its time is forgotten by an entry of its own, a bounded amount at a time.
+TEST(WhatIsRemembered, IsForgottenInTime) {
+  Authority authority = with_instance();
+  authority.ask(a_store(1, {a_message(1, 1)}), kStart);
+  authority.ask(a_completion(1, authority.ask(a_claim(1), kStart).as<WorkProcessed>().work), kStart);
+  const auto forget = [&](Instant now) {
+    const auto overdue = overdue_to_forget(authority.state(), authority.moment(now));
+    if (overdue) authority.record(*overdue, now);
+    return overdue.value_or(StreamsForgotten{});
+  };
+  const StreamRules& rules = authority.rules.streams;
+  EXPECT_EQ(forget(kStart + rules.idle_for), StreamsForgotten{});
+  EXPECT_EQ(forget(kStart + just_over(rules.idle_for)).idle.size(), 1u);
+  EXPECT_EQ(forget(kStart + rules.seen_for), StreamsForgotten{});
+  EXPECT_EQ(forget(kStart + just_over(rules.seen_for)).seen, 1u);
+  EXPECT_EQ(authority.state().streams.seen_ids.size(), 0u);
+}
+
+TEST(DeadLetters, BeyondTheLimitGoOldestFirst) {
+  Authority authority = with_instance();
+  authority.ask(a_store(1, {a_message(1, 1), a_message(2, 2), a_message(3, 3)}), kStart);
+  ProcessWork failing = a_call(1);
+  for (const GivenMessage& given : authority.ask(a_claim(1), kStart).as<WorkProcessed>().work)
+    failing.failures.inbox.push_back(
+        {.held = {given.message}, .error = Blob("no"), .policy = stream::FailurePolicy::park});
+  authority.ask(failing, kStart);
+  EXPECT_FALSE(surplus_letters(authority.state(), authority.moment(kStart)));
+  authority.rules.streams.letters_max = 2;
+  const auto surplus = surplus_letters(authority.state(), authority.moment(kStart));
+  ASSERT_TRUE(surplus);
+  EXPECT_EQ(surplus->letters, std::vector<std::uint64_t>{1});
+}
+
+// S15: one that kills whoever handles it is found out, and does not hold its stream for ever.
+TEST(AMessageThatIsLostAgainAndAgain, IsHandedOutAloneAndThenNoMore) {
+  Authority authority = with_instance();
+  authority.ask(a_store(1, {a_message(1, 1), a_message(2, 1), a_message(3, 0)}), kStart);
+  Instant now = kStart;
+  const auto next = [&] {
+    now = now + minutes(2);
+    std::vector<stream::MessageId> given;
+    for (const auto& one : authority.ask(a_claim(1, {.lease = minutes(1)}), now).as<WorkProcessed>().work)
+      if (one.stream) given.push_back(one.message);
+    return given;
+  };
+  for (int loss = 1; loss <= 3; ++loss) EXPECT_EQ(next().size(), 2u) << loss;
+  for (int loss = 4; loss <= 10; ++loss) EXPECT_EQ(next(), std::vector{message_id(1)}) << loss;
+  EXPECT_EQ(next(), std::vector{message_id(2)});
+  const auto& dead = authority.state().streams.dead;
+  ASSERT_EQ(dead.all.used(), 2u) << "the one without a stream too";
+  EXPECT_EQ(dead.all[dead.by_age.head].message.reason, 5);
+  EXPECT_EQ(full_digest(authority.state()), authority.state().digest);
+  EXPECT_EQ(replayed(authority.log()).digest, authority.state().digest);
+}
+
+// S14
+TEST(DebugMode, KeepsWhatIsDoneForADay) {
+  Authority authority = with_instance();
+  authority.ask(a_store(1, {a_message(1, 1)}), kStart);
+  ProcessWork completion = a_completion(1, authority.ask(a_claim(1), kStart).as<WorkProcessed>().work);
+  completion.keep_done = true;
+  authority.ask(completion, kStart);
+  EXPECT_EQ(authority.state().streams.kept.all.used(), 1u);
+  const Duration day = authority.rules.streams.kept_for;
+  const auto overdue = overdue_to_forget(authority.state(), authority.moment(kStart + just_over(day)));
+  ASSERT_TRUE(overdue);
+  EXPECT_EQ(overdue->kept, 1u);
+}
+
+}  // namespace
+}  // namespace baton::core

@@ -1,0 +1,39 @@
+// Calls of stream::WorkCoordinator as requests to the core: checked, and with their texts as blobs, so that
+// little is left to do on the loop. And the other way: what was handed out, as work.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "core/stream/work_request.h"
+#include "engine/engine.h"
+#include "stream/work_coordinator.h"
+
+namespace baton::engine {
+
+Result<core::ProcessWork> turn_of(std::string ns, const stream::WorkBatchRequest& request);
+Result<core::ProcessWork> heartbeat_of(std::string ns, const stream::Instance& instance, Duration stale);
+Result<core::ProcessWork> store_of(std::string ns, stream::InstanceId instance, stream::Lane lane,
+                                   const std::vector<stream::NewMessage>& messages, std::int32_t partitions);
+Result<core::ProcessWork> claim_of(std::string ns, stream::InstanceId instance,
+                                   const stream::ClaimRequest& request);
+Result<core::ProcessWork> completion_of(std::string ns, stream::InstanceId instance, stream::Lane lane,
+                                        const std::vector<stream::Completion>& completions,
+                                        stream::WorkFlags flags);
+Result<core::ProcessWork> failure_of(std::string ns, stream::InstanceId instance, stream::Lane lane,
+                                     const std::vector<stream::Failure>& failures);
+Result<core::ProcessWork> renewal_of(std::string ns, stream::InstanceId instance, stream::Lane lane,
+                                     const std::vector<stream::Held>& held, Duration lease);
+
+// Whatever the instance holds and has not reported on. Errc::lease_lost or not_found if it may not ask.
+Result<std::vector<core::GivenMessage>> held_by(const core::State& state, const std::string& ns,
+                                                stream::InstanceId instance);
+
+// Reads bytes that are not at hand any more.
+using ReadBlob = std::function<Result<Bytes>(const core::BlobRef&)>;
+Result<stream::Work> work_of(const core::GivenMessage& given, const SharedBytes& body, const ReadBlob& read);
+stream::WorkBatch batch_of(const core::WorkProcessed& processed);  // without the work
+
+}  // namespace baton::engine

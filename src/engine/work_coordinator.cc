@@ -1,0 +1,143 @@
+#include "engine/work_coordinator.h"
+
+#include <utility>
+
+#include "core/stream/streams.h"
+#include "engine/work_calls.h"
+#include "engine/work_news.h"
+
+namespace baton::engine {
+
+using namespace stream;
+using stream::Verdict;  // and not the one on a task
+
+WorkCoordinator::WorkCoordinator(Coordinator& coordinator, std::string ns)
+    : coordinator_(coordinator), ns_(std::move(ns)) {}
+
+Result<WorkCoordinator::Done> WorkCoordinator::process(Result<core::ProcessWork> request,
+                                                       const std::stop_token& stop) {
+  if (!request) return std::unexpected(request.error());
+  // Once it was asked it is answered soon: it is stopped only before that.
+  if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
+  if (request->claim) news_ = coordinator_.work_news().count();
+  auto answer = coordinator_.answer_to(std::move(*request));
+  if (!answer) return std::unexpected(answer.error());
+  if (!answer->reply) return std::unexpected(answer->reply.error());
+  return Done{std::get<core::WorkProcessed>(std::move(*answer->reply)), std::move(answer->bodies)};
+}
+
+// Where a body was copied forward after it was handed out, and the old segment has gone, it is looked up.
+Result<Bytes> WorkCoordinator::read(const core::GivenMessage& given, const core::BlobRef& blob) {
+  auto bytes = coordinator_.read(blob);
+  if (bytes || bytes.error().code != Errc::not_found) return bytes;
+  core::BlobRef now;
+  const auto looked = coordinator_.inspect([&](const core::State& state) {
+    const core::Slot slot = state.streams.message_numbers.find(given.number);
+    if (slot == 0) return;
+    const core::streams::Message& message = state.streams.messages[slot];
+    now = blob == given.body ? message.body : message.error;
+  });
+  if (!looked || now.length == 0) return bytes;
+  return coordinator_.read(now);
+}
+
+Result<std::vector<Work>> WorkCoordinator::work_of(const Done& done) {
+  std::vector<Work> all;
+  all.reserve(done.processed.work.size());
+  for (std::size_t i = 0; i < done.processed.work.size(); ++i) {
+    const core::GivenMessage& given = done.processed.work[i];
+    auto work = engine::work_of(given, i < done.bodies.size() ? done.bodies[i] : nullptr,
+                                [&](const core::BlobRef& blob) { return read(given, blob); });
+    if (!work) return std::unexpected(work.error());
+    all.push_back(std::move(*work));
+  }
+  return all;
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::verdicts(Result<Done> done,
+                                                       core::ByLane<core::Verdicts> core::WorkProcessed::* of,
+                                                       Lane lane) {
+  if (!done) return std::unexpected(done.error());
+  return std::move((done->processed.*of)[lane]);
+}
+
+Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& request, std::stop_token stop) {
+  auto done = process(turn_of(ns_, request), stop);
+  if (!done) return std::unexpected(done.error());
+  WorkBatch batch = batch_of(done->processed);
+  auto work = work_of(*done);
+  if (!work) return std::unexpected(work.error());
+  batch.work = std::move(*work);
+  return batch;
+}
+
+Result<Standing> WorkCoordinator::heartbeat(const Instance& instance, Duration stale, std::stop_token stop) {
+  auto done = process(heartbeat_of(ns_, instance, stale), stop);
+  if (!done) return std::unexpected(done.error());
+  return done->processed.standing;
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::store(InstanceId instance, Lane lane,
+                                                    const std::vector<NewMessage>& messages,
+                                                    std::int32_t partitions, std::stop_token stop) {
+  return verdicts(process(store_of(ns_, instance, lane, messages, partitions), stop),
+                  &core::WorkProcessed::messages, lane);
+}
+
+Result<std::vector<Work>> WorkCoordinator::claim(InstanceId instance, const ClaimRequest& request,
+                                                 std::stop_token stop) {
+  auto done = process(claim_of(ns_, instance, request), stop);
+  if (!done) return std::unexpected(done.error());
+  return work_of(*done);
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::complete(InstanceId instance, Lane lane,
+                                                       const std::vector<Completion>& completions,
+                                                       WorkFlags flags, std::stop_token stop) {
+  return verdicts(process(completion_of(ns_, instance, lane, completions, flags), stop),
+                  &core::WorkProcessed::completions, lane);
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::fail(InstanceId instance, Lane lane,
+                                                   const std::vector<Failure>& failures,
+                                                   std::stop_token stop) {
+  return verdicts(process(failure_of(ns_, instance, lane, failures), stop), &core::WorkProcessed::failures,
+                  lane);
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::renew(InstanceId instance, Lane lane,
+                                                    const std::vector<Held>& held, Duration lease,
+                                                    std::stop_token stop) {
+  return verdicts(process(renewal_of(ns_, instance, lane, held, lease), stop), &core::WorkProcessed::renewals,
+                  lane);
+}
+
+Result<std::vector<Verdict>> WorkCoordinator::release(InstanceId instance, Lane lane,
+                                                      const std::vector<Held>& held, std::stop_token stop) {
+  std::vector<Completion> given_back;
+  for (const Held& item : held) given_back.push_back({.held = item});
+  return complete(instance, lane, given_back, WorkFlags::none, stop);
+}
+
+Result<std::vector<Work>> WorkCoordinator::resume(InstanceId instance, std::stop_token stop) {
+  if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
+  Result<std::vector<core::GivenMessage>> held;
+  auto looked = coordinator_.inspect([&](const core::State& state) { held = held_by(state, ns_, instance); });
+  if (!looked) return std::unexpected(looked.error());
+  if (!held) return std::unexpected(held.error());
+  return work_of({.processed = {.work = std::move(*held)}, .bodies = {}});
+}
+
+Result<bool> WorkCoordinator::wait_for_work(Duration at_most, std::stop_token stop) {
+  return coordinator_.work_news().wait(news_, at_most, stop);
+}
+
+Status WorkCoordinator::leave(InstanceId instance, std::stop_token stop) {
+  if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
+  auto answer = coordinator_.answer_to(core::LeaveWork{.ns = ns_, .instance = instance});
+  if (!answer) return std::unexpected(answer.error());
+  if (!answer->reply) return std::unexpected(answer->reply.error());
+  return {};
+}
+
+}  // namespace baton::engine

@@ -1,0 +1,33 @@
+// Wakes those who wait for work of streams: something was recorded that may have brought some.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <stop_token>
+
+#include "base/time.h"
+#include "core/event.h"
+
+namespace baton::engine {
+
+class WorkNews {
+ public:
+  // In the order of the log; told once what it saw is durable.
+  void saw(const core::Event& event, core::Lsn lsn);
+  void durable(core::Lsn lsn);
+
+  // From any thread.
+  std::uint64_t count() const;
+  // Until there is news after the first `known`. False: time is up, or it was stopped.
+  bool wait(std::uint64_t known, Duration at_most, std::stop_token stop) const;
+
+ private:
+  core::Lsn newest_ = 0;  // that brought work; the loop's own
+  core::Lsn told_ = 0;    // likewise
+  mutable std::mutex mutex_;
+  mutable std::condition_variable_any told_all_;
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace baton::engine

@@ -1,0 +1,151 @@
+#include "server/stream_operation.h"
+
+#include <utility>
+
+namespace baton::server {
+namespace {
+
+constexpr std::string_view kVerdicts[] = {"ok", "lost_lease", "unknown", "duplicate"};
+
+void write_verdicts(ReplyWriter& reply, std::string_view name, const core::Verdicts& verdicts) {
+  reply.name(name);
+  reply.list(verdicts.size());
+  for (const stream::Verdict verdict : verdicts) reply.text(kVerdicts[static_cast<std::size_t>(verdict)]);
+}
+
+void write_work(ReplyWriter& reply, const stream::Work& work) {
+  reply.map(work.stream ? 18 : 17);
+  reply.member("lane", work.lane == stream::Lane::outbox ? "outbox" : "inbox");
+  reply.member("message", stream::to_text(work.message.value));
+  reply.member("epoch", static_cast<std::uint64_t>(work.epoch.value));
+  if (work.stream) reply.member("stream", stream::to_text(work.stream->value));
+  reply.name("partition"), reply.number(work.partition);
+  reply.member("sequence", static_cast<std::uint64_t>(work.sequence));
+  reply.member("target", work.target);
+  reply.member("type", work.type);
+  reply.member("envelope_type", work.envelope_type);
+  reply.member("data", work.data);
+  reply.member("metadata", work.metadata);
+  reply.member("scope", work.scope);
+  reply.name("status"), reply.number(static_cast<std::int32_t>(work.status));
+  reply.name("flags"), reply.number(static_cast<std::int32_t>(work.flags));
+  reply.name("deliveries"), reply.number(work.deliveries);
+  reply.name("failures"), reply.number(work.failures);
+  reply.name("reason"), reply.number(static_cast<std::int32_t>(work.reason));
+  reply.member("error", work.error);
+}
+
+}  // namespace
+
+void GivenWork::take(std::vector<core::GivenMessage> given, std::vector<engine::SharedBytes> bodies) {
+  given_.clear();
+  bodies.resize(given.size());
+  for (std::size_t i = 0; i < given.size(); ++i) given_.push_back({given[i], std::move(bodies[i]), nullptr});
+}
+
+void GivenWork::fetch(Desk& desk, Operation& operation) const {
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (given_[i].body == nullptr) desk.fetch(operation, 2 * i, given_[i].message.body);
+    if (given_[i].message.error.length > 0) desk.fetch(operation, 2 * i + 1, given_[i].message.error);
+  }
+}
+
+Status GivenWork::fetched(std::size_t index, Result<Bytes> bytes) {
+  if (!bytes) return std::unexpected(bytes.error());
+  Given& given = given_[index / 2];
+  (index % 2 == 0 ? given.body : given.error) = std::make_shared<const Bytes>(std::move(*bytes));
+  return {};
+}
+
+void GivenWork::write(ReplyWriter& reply) const {
+  reply.list(given_.size());
+  for (const Given& given : given_) {
+    const auto work = engine::work_of(given.message, given.body, [&](const core::BlobRef&) {
+      return given.error ? Result<Bytes>(*given.error) : Result<Bytes>(Bytes{});
+    });
+    work ? write_work(reply, *work) : reply.error(work.error());
+  }
+}
+
+void StreamOperation::begin(Desk& desk) {
+  core::Request request = call_;
+  if (wait_ == Duration{}) request = std::move(call_);  // it is not asked again
+  desk.ask(*this, 0, request);
+}
+
+void StreamOperation::answered(Desk& desk, std::size_t, engine::Answer&& answer) {
+  lsn_ = answer.lsn;
+  if (!answer.reply) {
+    if (!std::exchange(is_again_, true)) error_ = answer.reply.error();  // else what was said first stands
+    return;
+  }
+  auto& processed = std::get<core::WorkProcessed>(*answer.reply);
+  work_.take(std::move(processed.work), std::move(answer.bodies));
+  if (!std::exchange(is_again_, true)) processed_ = std::move(processed);
+  if (!work_.empty()) return work_.fetch(desk, *this);
+  if (wait_ <= Duration{}) return;
+  if (!deadline_) deadline_ = desk.now() + wait_;
+  desk.wait_for_stream(*this, call_.ns, call_.instance, lsn_, *deadline_);
+}
+
+// From the second time on only the claim is left: everything else was said.
+void StreamOperation::wake(Desk& desk, bool time_is_up) {
+  if (time_is_up) return;
+  core::Request request = core::ProcessWork{.ns = call_.ns, .instance = call_.instance, .claim = call_.claim};
+  desk.ask(*this, 0, request);
+}
+
+void StreamOperation::fetched(Desk&, std::size_t index, Result<Bytes> bytes) {
+  if (auto fine = work_.fetched(index, std::move(bytes)); !fine && !error_) error_ = fine.error();
+}
+
+void StreamOperation::write(ReplyWriter& reply) {
+  if (error_) return reply.error(*error_);
+  const std::pair<std::string_view, const core::Verdicts*> lists[] = {
+      {"outbox_completions", &processed_.completions.outbox},
+      {"inbox_completions", &processed_.completions.inbox},
+      {"outbox_failures", &processed_.failures.outbox},
+      {"inbox_failures", &processed_.failures.inbox},
+      {"receptor_completions", &processed_.receptors.completed},
+      {"receptor_failures", &processed_.receptors.failed},
+      {"perspective_completions", &processed_.perspectives.completed},
+      {"perspective_failures", &processed_.perspectives.failed},
+      {"outbox_renewals", &processed_.renewals.outbox},
+      {"inbox_renewals", &processed_.renewals.inbox},
+      {"new_outbox_messages", &processed_.messages.outbox},
+      {"new_inbox_messages", &processed_.messages.inbox},
+  };
+  reply.map(4 + std::size(lists));
+  reply.member("lsn", lsn_);
+  reply.name("rank"), reply.number(processed_.standing.rank);
+  reply.name("active"), reply.number(processed_.standing.active);
+  for (const auto& [name, verdicts] : lists) write_verdicts(reply, name, *verdicts);
+  reply.name("work");
+  work_.write(reply);
+}
+
+void ResumeOperation::look(engine::Engine& engine) {
+  lsn_ = engine.state().last;
+  auto held = engine::held_by(engine.state(), ns_, instance_);
+  if (!held) {
+    error_ = held.error();
+    return;
+  }
+  work_.take(std::move(*held));
+}
+
+void ResumeOperation::looked(Desk& desk) { work_.fetch(desk, *this); }
+
+void ResumeOperation::fetched(Desk&, std::size_t index, Result<Bytes> bytes) {
+  if (auto fine = work_.fetched(index, std::move(bytes)); !fine && !error_) error_ = fine.error();
+}
+
+void ResumeOperation::write(ReplyWriter& reply) {
+  if (error_) return reply.error(*error_);
+  reply.map(2);
+  reply.member("lsn", lsn_);
+  reply.name("work");
+  work_.write(reply);
+}
+
+}  // namespace baton::server

@@ -1,0 +1,76 @@
+// A call about streams: asked as one request, its work fetched from the log where it is not at hand; waits
+// for work if there is none and the instance wants to.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/work_calls.h"
+#include "server/desk.h"
+
+namespace baton::server {
+
+// Messages that were handed out, with their texts.
+class GivenWork {
+ public:
+  void take(std::vector<core::GivenMessage> given, std::vector<engine::SharedBytes> bodies = {});
+  // What is not at hand is read; its place among the call-backs says whose it is.
+  void fetch(Desk& desk, Operation& operation) const;
+  Status fetched(std::size_t index, Result<Bytes> bytes);
+  void write(ReplyWriter& reply) const;
+  bool empty() const { return given_.empty(); }
+
+ private:
+  struct Given {
+    core::GivenMessage message;
+    engine::SharedBytes body;
+    engine::SharedBytes error;
+  };
+  std::vector<Given> given_;
+};
+
+class StreamOperation final : public Operation {
+ public:
+  explicit StreamOperation(core::ProcessWork call, Duration wait = {})
+      : call_(std::move(call)), wait_(wait) {}
+
+  void begin(Desk& desk) override;
+  void answered(Desk& desk, std::size_t index, engine::Answer&& answer) override;
+  void fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) override;
+  void wake(Desk& desk, bool time_is_up) override;
+  void write(ReplyWriter& reply) override;
+  std::size_t weight() const override { return 512; }
+  bool is_blocking() const override { return wait_ > Duration{}; }
+
+ private:
+  core::ProcessWork call_;
+  const Duration wait_;
+  std::optional<Instant> deadline_;
+  core::Lsn lsn_ = 0;
+  std::optional<Error> error_;
+  core::WorkProcessed processed_;  // of the first try, with the work of the last
+  GivenWork work_;
+  bool is_again_ = false;
+};
+
+// What an instance holds, to be taken up again.
+class ResumeOperation final : public Operation {
+ public:
+  ResumeOperation(std::string ns, stream::InstanceId instance) : ns_(std::move(ns)), instance_(instance) {}
+
+  void begin(Desk& desk) override { desk.look(*this); }
+  void look(engine::Engine& engine) override;
+  void looked(Desk& desk) override;
+  void fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) override;
+  void write(ReplyWriter& reply) override;
+  std::size_t weight() const override { return 512; }
+
+ private:
+  const std::string ns_;
+  const stream::InstanceId instance_;
+  core::Lsn lsn_ = 0;
+  std::optional<Error> error_;
+  GivenWork work_;
+};
+
+}  // namespace baton::server

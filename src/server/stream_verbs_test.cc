@@ -1,0 +1,112 @@
+// Streams over the wire. What they answer is told by tests/stream; here that each verb says and hears it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/backstage.h"
+
+namespace baton::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kMe = "01930000-0000-7000-8000-0000000000a1";
+const std::string kOther = "01930000-0000-7000-8000-0000000000a2";
+const std::string kOrders = "01930000-0000-7000-8000-0000000000f1";
+
+std::string id(int number) { return "01930000-0000-7000-8000-00000000000" + std::to_string(number); }
+std::string message(int number) {
+  return R"({"message": ")" + id(number) + R"(", "stream": ")" + kOrders +
+         R"(", "type": "Order", "target": "there", "data": {"n": )" + std::to_string(number) + "}}";
+}
+
+// S1
+TEST(AWorkBatch, IsOneCommand) {
+  Backstage stage;
+  Client client(stage);
+  const std::string stored = client.ask(
+      {"PROCESS_WORK_BATCH", kMe, "orders", "NEW_INBOX_MESSAGES", "[" + message(1) + "," + message(2) + "]"});
+  EXPECT_EQ(member(stored, "rank"), "0");
+  EXPECT_EQ(member(stored, "active"), "1");
+  EXPECT_THAT(stored, HasSubstr("new_inbox_messages *2 $2 ok $2 ok"));
+  EXPECT_THAT(stored, HasSubstr("work *2"));
+  EXPECT_EQ(member(stored, "message"), id(1));
+  EXPECT_EQ(member(stored, "stream"), kOrders);
+  EXPECT_EQ(member(stored, "data"), R"({"n":1})");
+  const std::string done =
+      client.ask({"PROCESS_WORK_BATCH", kMe, "orders", "INBOX_COMPLETIONS",
+                  R"([{"message": ")" + id(1) + R"(", "status": 2, "epoch": )" + member(stored, "epoch") +
+                      R"(}, {"message": ")" + id(7) + R"(", "status": 2}])"});
+  EXPECT_THAT(done, HasSubstr("inbox_completions *2 $2 ok $7 unknown"));
+  EXPECT_THAT(done, HasSubstr("work *0"));
+}
+
+TEST(AStream, GoesThroughItsLifeInParts) {
+  Backstage stage;
+  Client client(stage);
+  const std::string held = R"([{"message": ")" + id(1) + R"("}])";
+  client.ask({"STREAM_HEARTBEAT", kMe, "orders", "HOST", "here", "ABOUT", R"({"v": 1})"});
+  EXPECT_THAT(client.ask({"STREAM_STORE", kMe, "inbox", "[" + message(1) + "]"}), HasSubstr("$2 ok"));
+  EXPECT_EQ(member(client.ask({"STREAM_CLAIM", kMe, "LANE", "inbox"}), "message"), id(1));
+  EXPECT_THAT(client.ask({"STREAM_RENEW", kMe, "inbox", held, "LEASE_MS", "60000"}), HasSubstr("$2 ok"));
+  EXPECT_EQ(member(client.ask({"STREAM_RESUME", kMe}), "message"), id(1));
+  EXPECT_THAT(client.ask({"STREAM_RELEASE", kMe, "inbox", held}), HasSubstr("$2 ok"));
+  EXPECT_EQ(member(client.ask({"STREAM_CLAIM", kMe}), "deliveries"), "1");
+  EXPECT_THAT(client.ask({"STREAM_FAIL", kMe, "inbox",
+                          R"([{"message": ")" + id(1) + R"(", "error": "it broke", "policy": 1}])"}),
+              HasSubstr("$2 ok"));
+  EXPECT_EQ(member(client.ask({"STREAM_REPLAY"}), "purged"), "1");
+  EXPECT_EQ(member(client.ask({"STREAM_CLAIM", kMe}), "error"), "it");  // … broke
+  EXPECT_THAT(
+      client.ask({"STREAM_COMPLETE", kMe, "inbox", R"([{"message": ")" + id(1) + R"(", "status": 2}])"}),
+      HasSubstr("$2 ok"));
+  EXPECT_THAT(client.ask({"STREAM_LEAVE", kMe}), HasSubstr("COMMITTED"));
+  EXPECT_THAT(client.ask({"STREAM_CLAIM", kMe}), HasSubstr("-NOT_FOUND"));
+}
+
+// S20: whoever waits is woken when there is work where none was.
+TEST(AClaim, WaitsForWork) {
+  Backstage stage;
+  Client waiting(stage), storing(stage);
+  waiting.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  waiting.send({"STREAM_CLAIM", kMe, "WAIT_MS", "3600000"});
+  stage.turn();
+  EXPECT_FALSE(waiting.session.is_idle());
+  storing.ask({"STREAM_STORE", kMe, "inbox", "[" + message(1) + "]"});
+  EXPECT_EQ(member(waiting.hear(), "message"), id(1));
+  EXPECT_THAT(waiting.ask({"STREAM_CLAIM", kMe, "WAIT_MS", "1"}), HasSubstr("work *0"));
+}
+
+// S7: in another namespace there is nothing of it.
+TEST(AStream, BelongsToANamespace) {
+  Backstage stage;
+  Client client(stage);
+  client.ask(
+      {"PROCESS_WORK_BATCH", kMe, "orders", "FLAGS", "64", "NEW_INBOX_MESSAGES", "[" + message(1) + "]"});
+  client.ask({"USE", "other"});
+  EXPECT_THAT(client.ask({"STREAM_CLAIM", kMe}), HasSubstr("-NOT_FOUND"));
+  EXPECT_THAT(client.ask({"PROCESS_WORK_BATCH", kMe, "orders"}), HasSubstr("work *0"));
+}
+
+TEST(NonsenseAboutStreams, IsRefusedWithWhatIsWrong) {
+  Backstage stage;
+  Client client(stage);
+  client.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  const auto refused = [&](const std::vector<std::string>& words) { return client.ask(words); };
+  EXPECT_THAT(refused({"STREAM_CLAIM", "me"}), HasSubstr("-INVALID_REQUEST instance must be an id"));
+  EXPECT_THAT(refused({"STREAM_STORE", kMe, "middle", "[]"}), HasSubstr("lane must be outbox or inbox"));
+  EXPECT_THAT(refused({"STREAM_STORE", kMe, "inbox", "[{"}), HasSubstr("a list is not JSON"));
+  EXPECT_THAT(refused({"STREAM_STORE", kMe, "inbox", "{}"}), HasSubstr("has to be a JSON array"));
+  EXPECT_THAT(refused({"STREAM_STORE", kMe, "inbox", "[1]"}), HasSubstr("is a JSON object"));
+  EXPECT_THAT(refused({"STREAM_STORE", kMe, "inbox", R"([{"message": "x"}])"}),
+              HasSubstr("message must be an id"));
+  EXPECT_THAT(refused({"STREAM_STORE", kMe, "inbox", R"([{"mesage": "x"}])"}),
+              HasSubstr("no such member: mesage"));
+  EXPECT_THAT(refused({"STREAM_CLAIM", kMe, "LEASE_MS", "1500"}), HasSubstr("whole seconds"));
+  EXPECT_THAT(refused({"PROCESS_WORK_BATCH", kMe, "orders", "FLAGS", "128"}), HasSubstr("reserved"));
+  EXPECT_THAT(refused({"PROCESS_WORK_BATCH", kMe, "payments"}), HasSubstr("another service"));
+  EXPECT_THAT(refused({"STREAM_PURGE", "LETTER", "one"}), HasSubstr("letter must be a number"));
+}
+
+}  // namespace
+}  // namespace baton::server

@@ -1,0 +1,145 @@
+#include "stream/json_text.h"
+
+#include <cstdint>
+
+namespace baton::stream {
+namespace {
+
+constexpr int kDepthMax = 100;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
+
+// RFC 8259. Takes one thing after the other off the front.
+class Json {
+ public:
+  explicit Json(std::string_view text) : rest_(text) {}
+
+  bool is_whole() {
+    const bool good = value(kDepthMax);
+    skip_space();
+    return good && rest_.empty();
+  }
+
+ private:
+  bool value(int depth) {
+    skip_space();
+    if (rest_.empty() || depth == 0) return false;
+    switch (rest_.front()) {
+      case '{': return object(depth - 1);
+      case '[': return array(depth - 1);
+      case '"': return string();
+      case 't': return word("true");
+      case 'f': return word("false");
+      case 'n': return word("null");
+      default: return number();
+    }
+  }
+
+  bool object(int depth) {
+    take('{');
+    if (skip_space(), take('}')) return true;
+    do {
+      skip_space();
+      if (!string()) return false;
+      if (skip_space(), !take(':')) return false;
+      if (!value(depth)) return false;
+      skip_space();
+    } while (take(','));
+    return take('}');
+  }
+
+  bool array(int depth) {
+    take('[');
+    if (skip_space(), take(']')) return true;
+    do {
+      if (!value(depth)) return false;
+      skip_space();
+    } while (take(','));
+    return take(']');
+  }
+
+  bool string() {
+    if (!take('"')) return false;
+    while (!rest_.empty()) {
+      const char c = rest_.front();
+      rest_.remove_prefix(1);
+      if (c == '"') return true;
+      if (static_cast<unsigned char>(c) < 0x20) return false;
+      if (c == '\\' && !escape()) return false;
+    }
+    return false;
+  }
+
+  bool escape() {
+    if (rest_.empty()) return false;
+    const char c = rest_.front();
+    rest_.remove_prefix(1);
+    if (c != 'u') return std::string_view("\"\\/bfnrt").find(c) != std::string_view::npos;
+    for (int i = 0; i < 4; ++i, rest_.remove_prefix(1)) {
+      if (rest_.empty() || !is_hex(rest_.front())) return false;
+    }
+    return true;
+  }
+
+  bool number() {
+    take('-');
+    if (!take('0') && !digits()) return false;
+    if (take('.') && !digits()) return false;
+    if (!take('e') && !take('E')) return true;
+    if (!take('+')) take('-');
+    return digits();
+  }
+
+  bool digits() {
+    if (rest_.empty() || !is_digit(rest_.front())) return false;
+    while (!rest_.empty() && is_digit(rest_.front())) rest_.remove_prefix(1);
+    return true;
+  }
+
+  bool word(std::string_view wanted) {
+    if (!rest_.starts_with(wanted)) return false;
+    rest_.remove_prefix(wanted.size());
+    return true;
+  }
+
+  bool take(char wanted) {
+    if (rest_.empty() || rest_.front() != wanted) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  void skip_space() {
+    while (!rest_.empty() && std::string_view(" \t\n\r").find(rest_.front()) != std::string_view::npos)
+      rest_.remove_prefix(1);
+  }
+
+  std::string_view rest_;
+};
+
+}  // namespace
+
+bool is_json(std::string_view text) { return is_utf8(text) && Json(text).is_whole(); }
+
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto at = [&](std::size_t k) {
+      return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0;
+    };
+    const unsigned first = at(0);
+    const std::size_t more = first < 0x80 ? 0 : first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+    if (more > 0 && (first < 0xc2 || first > 0xf4)) return false;
+    std::uint32_t code = more == 0 ? first : first & (0x3fu >> more);
+    for (std::size_t k = 1; k <= more; ++k) {
+      if ((at(k) & 0xc0) != 0x80) return false;
+      code = code << 6 | (at(k) & 0x3fu);
+    }
+    // The shortest form, no halves of pairs, and nothing beyond the last plane.
+    if (more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) return false;
+    if (more == 3 && (code < 0x10000 || code > 0x10ffff)) return false;
+    i += 1 + more;
+  }
+  return true;
+}
+
+}  // namespace baton::stream

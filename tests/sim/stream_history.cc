@@ -1,0 +1,149 @@
+#include "tests/sim/stream_history.h"
+
+#include <fmt/format.h>
+
+#include "core/limits.h"
+#include "tests/sim/violation.h"
+
+namespace baton::sim {
+namespace {
+
+using core::Lsn;
+using core::Stamp;
+
+void demand(bool holds, const char* id, const Stamp& at, std::string_view what) {
+  if (!holds) throw Violation{id, fmt::format("entry {}: {}", at.lsn, what)};
+}
+
+}  // namespace
+
+void StreamHistory::happened(const core::WorkBatchApplied& event, const Stamp& at) {
+  const std::pair name(std::string(event.ns), event.instance);
+  if (event.heard && event.heard->joins)
+    demand(instances_.emplace(name, at.lsn).second, "S16", at, "an instance joins twice");
+  const auto found = instances_.find(name);
+  demand(found != instances_.end(), "S16", at, "an instance speaks that is not there");
+  for (const auto& report : event.reports) reported(report, found->second, at);
+  for (const auto& renewed : event.renewals) {
+    SeenStream& of = streams_[renewed.stream];
+    demand(of.holder == found->second, "S10", at, "a stream is renewed by one who does not hold it");
+    of.lease_until = renewed.until;
+  }
+  for (const auto& opened : event.opened) streams_[next_stream_++].lane = opened.lane;
+  for (const auto& message : event.stored) stored(message, at);
+  for (const auto& claim : event.claims) claimed(claim, event.lease_until, found->second, at);
+}
+
+void StreamHistory::reported(const core::MessageReported& report, Lsn instance, const Stamp& at) {
+  const auto found = messages_.find(report.message);
+  demand(found != messages_.end(), "S5", at, "a report on a message that is not there");
+  Seen& message = found->second;
+  SeenStream& of = streams_[message.stream];
+  if (report.how == core::Reported::dead && (report.status & 32768) == 0) {  // lost too often
+    demand(of.holder == 0 || of.lease_until <= at.time, "S10", at, "a message dies that somebody holds");
+    demand(of.messages.begin()->second == report.message, "S15", at, "a message dies behind another");
+    of.holder = 0, of.out = 0;
+    letters_[next_letter_++] = {message, of.lane};
+    of.messages.erase(message.seq);
+    messages_.erase(found);
+    return;
+  }
+  demand(of.holder == instance, "S10", at, "a report by one who does not hold the stream");
+  demand(message.given == of.epoch, "S5", at,
+         "a report on a message that was not handed out, or a second one");
+  message.given = 0;
+  if (--of.out == 0) of.holder = 0;
+  if (report.how == core::Reported::returned) return;
+  if (report.how == core::Reported::retried) {
+    message.due = report.due;
+    return;
+  }
+  if (report.how == core::Reported::dead) letters_[next_letter_] = {message, of.lane};
+  if (report.how != core::Reported::done) ++next_letter_;
+  of.messages.erase(message.seq);
+  messages_.erase(found);
+}
+
+void StreamHistory::put(std::uint64_t stream, std::uint64_t seq, stream::MessageId id) {
+  const std::uint64_t number = next_message_++;
+  streams_[stream].messages[seq] = number;
+  messages_[number] = {.stream = stream, .seq = seq, .id = id};
+}
+
+void StreamHistory::stored(const core::MessageStored& message, const Stamp& at) {
+  const std::uint64_t number = message.stream == 0 ? next_stream_++ : message.stream;
+  SeenStream& of = streams_[number];
+  of.lane = message.lane;
+  of.loose = message.stream == 0;
+  if (message.lane == stream::Lane::inbox) {
+    const auto [seen, first] = in_inbox_.try_emplace(message.id, at.time);
+    demand(first || at.time - seen->second > core::StreamRules{}.seen_for, "S13", at,
+           "an inbox takes a message twice within the window");
+    seen->second = at.time;
+  }
+  put(number, of.next_seq++, message.id);
+}
+
+void StreamHistory::claimed(const core::StreamClaimed& claim, Instant until, Lsn instance, const Stamp& at) {
+  SeenStream& of = streams_[claim.stream];
+  demand(of.holder == 0 || of.lease_until <= at.time, "S10", at, "a stream is claimed that somebody holds");
+  demand(at.lsn > of.epoch, "S5", at, "an epoch does not grow");
+  of.holder = instance;
+  of.epoch = at.lsn;
+  of.lease_until = until;
+  of.out = claim.count;
+  std::size_t given = 0;
+  for (const auto& [seq, number] : of.messages) {
+    if (seq > claim.given_seq) break;
+    Seen& message = messages_.at(number);
+    demand(message.due <= at.time, "S11", at, "a message is handed out before its time, or one behind it");
+    message.given = at.lsn;
+    ++given;
+  }
+  demand(given == claim.count, "S9", at, "a message of a stream is passed over");
+}
+
+void StreamHistory::let_go(Lsn instance) {
+  for (auto& [number, of] : streams_) {
+    if (of.holder == instance) of.holder = 0, of.out = 0;
+  }
+  std::erase_if(instances_, [&](const auto& one) { return one.second == instance; });
+}
+
+void StreamHistory::happened(const core::InstancesEvicted& event, const Stamp&) {
+  for (const Lsn instance : event.instances) let_go(instance);
+}
+void StreamHistory::happened(const core::InstanceLeft& event, const Stamp&) { let_go(event.instance); }
+
+void StreamHistory::happened(const core::LettersReplayed& event, const Stamp& at) {
+  for (const std::uint64_t letter : event.letters) {
+    const auto found = letters_.find(letter);
+    demand(found != letters_.end(), "S15", at, "a letter is replayed that is not there");
+    const auto& [message, lane] = found->second;
+    const bool loose = streams_[message.stream].loose;
+    const std::uint64_t stream = loose ? next_stream_++ : message.stream;
+    streams_[stream].lane = lane;
+    streams_[stream].loose = loose;
+    put(stream, message.seq, message.id);
+    letters_.erase(found);
+  }
+}
+
+void StreamHistory::happened(const core::LettersPurged& event, const Stamp&) {
+  for (const std::uint64_t letter : event.letters) letters_.erase(letter);
+}
+
+void StreamHistory::compare(const core::State& state) const {
+  const core::streams::Streams& all = state.streams;
+  if (all.messages.used() != messages_.size() || all.dead_numbers.size() != letters_.size())
+    throw Violation{
+        "S9", fmt::format("{} messages and {} dead letters are held, {} and {} should be",
+                          all.messages.used(), all.dead_numbers.size(), messages_.size(), letters_.size())};
+  for (const auto& [number, message] : messages_) {
+    const core::Slot slot = all.message_numbers.find(number);
+    if (slot == 0 || all.messages[slot].id != message.id || all.messages[slot].seq != message.seq)
+      throw Violation{"S9", fmt::format("message {} is lost, or out of its place", number)};
+  }
+}
+
+}  // namespace baton::sim

@@ -1,0 +1,63 @@
+// What the log says about streams, told in the simplest way, and what has to hold of it: each stream in
+// order, with one holder at a time; nothing lost, nothing handled twice.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "core/apply.h"
+#include "core/event.h"
+#include "core/state.h"
+
+namespace baton::sim {
+
+class StreamHistory {
+ public:
+  void happened(const core::WorkBatchApplied& event, const core::Stamp& at);
+  void happened(const core::InstancesEvicted& event, const core::Stamp& at);
+  void happened(const core::InstanceLeft& event, const core::Stamp& at);
+  void happened(const core::LettersReplayed& event, const core::Stamp& at);
+  void happened(const core::LettersPurged& event, const core::Stamp& at);
+
+  // Messages that nobody has ended yet.
+  std::size_t waiting() const { return messages_.size(); }
+  // S9, S13: the state holds these messages and no others.
+  void compare(const core::State& state) const;
+
+ private:
+  struct Seen {
+    std::uint64_t stream = 0;
+    std::uint64_t seq = 0;
+    stream::MessageId id;
+    Instant due;
+    core::Lsn given = 0;  // under this epoch, and not yet reported on
+  };
+  struct SeenStream {
+    stream::Lane lane = stream::Lane::outbox;
+    bool loose = false;  // it has no id, and one message
+    std::uint64_t next_seq = 1;
+    std::map<std::uint64_t, std::uint64_t> messages;  // by sequence
+    core::Lsn holder = 0;                             // an instance
+    core::Lsn epoch = 0;
+    Instant lease_until;
+    std::size_t out = 0;
+  };
+  void reported(const core::MessageReported& report, core::Lsn instance, const core::Stamp& at);
+  void stored(const core::MessageStored& message, const core::Stamp& at);
+  void claimed(const core::StreamClaimed& claim, Instant until, core::Lsn instance, const core::Stamp& at);
+  void let_go(core::Lsn instance);
+  void put(std::uint64_t stream, std::uint64_t seq, stream::MessageId id);
+
+  std::map<std::uint64_t, SeenStream> streams_;
+  std::map<std::uint64_t, Seen> messages_;
+  std::map<std::uint64_t, std::pair<Seen, stream::Lane>> letters_;
+  std::map<std::pair<std::string, stream::InstanceId>, core::Lsn> instances_;
+  std::map<stream::MessageId, Instant> in_inbox_;  // since when
+  std::uint64_t next_stream_ = 1;
+  std::uint64_t next_message_ = 1;
+  std::uint64_t next_letter_ = 1;
+};
+
+}  // namespace baton::sim
