@@ -180,7 +180,7 @@ TEST(Worker, FailsForGoodOrForNowByTheKindOfTheError) {
   const Task failed = site.end_of(bad);
   EXPECT_EQ(failed.view.state, "failed");
   EXPECT_EQ(failed.view.attempt, 1u);
-  EXPECT_EQ(failed.reason, "INVALID_REQUEST: bad");
+  EXPECT_EQ(failed.reason, "bad");
   const Task done = site.end_of(good);
   EXPECT_EQ(done.result, "at last");
   EXPECT_EQ(done.view.attempt, 3u);
