@@ -3,7 +3,8 @@
 #include <concepts>
 
 #include "core/lease/lease_manager.h"
-#include "core/stream/work_manager.h"
+#include "core/stream/dead_letters.h"
+#include "core/stream/work_decision.h"
 #include "core/task/task_manager.h"
 
 namespace baton::core {

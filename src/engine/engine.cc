@@ -6,7 +6,8 @@
 #include "base/mutant.h"
 #include "core/event_codec.h"
 #include "core/lease/lease_manager.h"
-#include "core/stream/work_manager.h"
+#include "core/stream/dead_letters.h"
+#include "core/stream/forgetting.h"
 #include "core/task/task_manager.h"
 
 namespace baton::engine {

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "core/state_codec.h"
-#include "core/stream/work_manager.h"
+#include "core/stream/dead_letters.h"
+#include "core/stream/forgetting.h"
+#include "core/stream/work_decision.h"
 #include "core/testing.h"
 
 namespace baton::core {

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/mutant.h"
 #include "core/names.h"
-#include "core/stream/work_manager.h"
+#include "core/stream/work_decision.h"
 #include "core/usage.h"
 
 namespace baton::core {

@@ -1,4 +1,5 @@
-// Decides what instances of services ask about streams. Pure, like all decisions.
+// What a call of an instance comes to: all it says in one turn, that it leaves, that bytes of a message move.
+// Pure, like all decisions.
 #pragma once
 
 #include <optional>
@@ -11,16 +12,11 @@ namespace baton::core {
 
 Decision decide(const State& state, const Presence& presence, const ProcessWork& request, const Moment& at);
 Decision decide(const State& state, const LeaveWork& request, const Moment& at);
-Decision decide(const State& state, const ReplayLetters& request, const Moment& at);
-Decision decide(const State& state, const PurgeLetters& request, const Moment& at);
 // Where the bytes belong to a message.
 Decision decide_message_move(const State& state, const MoveBlob& request, const Moment& at);
 
 // Other instances of the caller's service that have fallen silent, to be recorded before its call.
 std::optional<InstancesEvicted> silent_before(const State& state, const Presence& presence,
                                               const ProcessWork& request, const Moment& at);
-// What streams remember and need no longer, a bounded amount.
-std::optional<StreamsForgotten> overdue_to_forget(const State& state, const Moment& at);
-std::optional<LettersPurged> surplus_letters(const State& state, const Moment& at);
 
 }  // namespace baton::core

@@ -1,0 +1,60 @@
+#include "core/stream/work_decision.h"
+
+#include "core/names.h"
+#include "core/stream/work_turn.h"
+
+namespace baton::core {
+
+using namespace streams;
+
+Decision decide(const State& state, const Presence& presence, const ProcessWork& request, const Moment& at) {
+  return WorkTurn(state.streams, presence, request, at).decide();
+}
+
+Decision decide(const State& state, const LeaveWork& request, const Moment&) {
+  const Slot slot = is_name(request.ns) ? find_instance(state.streams, request.ns, request.instance) : 0;
+  if (slot == 0) return Reply{Accepted{}};  // it has left before, or never was there
+  return Append{InstanceLeft{state.streams.instances[slot].number}, Accepted{}};
+}
+
+Decision decide_message_move(const State& state, const MoveBlob& request, const Moment& at) {
+  const Streams& all = state.streams;
+  const MoveBlob::OfMessage& of = *request.message;
+  if (request.blob.bytes().size() + 64 > at.rules.streams.entry_bytes_max)
+    return Reject{Errc::too_large, "the bytes no longer fit an entry"};
+  const Message* message = nullptr;
+  if (of.is_letter) {
+    const auto found = all.dead_numbers.find(of.number);
+    if (found != all.dead_numbers.end()) message = &all.dead.all[found->second].message;
+  } else if (const Slot slot = all.message_numbers.find(of.number)) {
+    message = &all.messages[slot];
+  }
+  if (message == nullptr) return Reject{Errc::not_found, "the message is gone"};
+  const BlobRef& kept = of.part == MessagePart::body ? message->body : message->error;
+  if (kept != request.from) return Reject{Errc::not_found, "the bytes are no longer needed there"};
+  if (request.blob.hash() != kept.hash || request.blob.bytes().size() != kept.length)
+    return Reject{Errc::corrupt, "the bytes are not the ones that were kept"};
+  return Append{
+      MessageBlobMoved{.number = of.number, .is_letter = of.is_letter, .part = of.part, .blob = request.blob},
+      Accepted{}};
+}
+
+std::optional<InstancesEvicted> silent_before(const State& state, const Presence& presence,
+                                              const ProcessWork& request, const Moment& at) {
+  const Streams& all = state.streams;
+  if (!request.heartbeat || !is_name(request.ns)) return {};
+  if (was_evicted(all, request.ns, request.instance))
+    return {};  // a call that is refused brings about nothing
+  const Slot service = find_service(all, request.ns, request.heartbeat->service);
+  if (service == 0) return {};
+  InstancesEvicted evicted;
+  for (const auto& [id, slot] : all.services[service].instances) {
+    const Instance& other = all.instances[slot];
+    const bool silent = id != request.instance && presence.last_heard(other) < at.now - request.stale;
+    if (silent && evicted.instances.size() < kPurgeItemsMax) evicted.instances.push_back(other.number);
+  }
+  if (evicted.instances.empty()) return {};
+  return evicted;
+}
+
+}  // namespace baton::core
