@@ -10,10 +10,6 @@ namespace {
 using core::Stamp;
 using core::TaskState;
 
-void demand(bool holds, const char* id, const Stamp& at, std::string_view what) {
-  if (!holds) throw Violation{id, fmt::format("entry {}: {}", at.lsn, what)};
-}
-
 }  // namespace
 
 const SeenTask* History::task(Lsn lsn) const {

@@ -11,10 +11,6 @@ namespace {
 using core::Lsn;
 using core::Stamp;
 
-void demand(bool holds, const char* id, const Stamp& at, std::string_view what) {
-  if (!holds) throw Violation{id, fmt::format("entry {}: {}", at.lsn, what)};
-}
-
 }  // namespace
 
 void StreamHistory::happened(const core::WorkBatchApplied& event, const Stamp& at) {

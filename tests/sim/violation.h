@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+
+#include "core/apply.h"
 
 namespace baton::sim {
 
@@ -9,5 +12,10 @@ struct Violation {
   std::string id;  // I1 to I22, L1 to L7, "model", or the condition of a BATON_CHECK
   std::string what;
 };
+
+// Of an entry.
+inline void demand(bool holds, const char* id, const core::Stamp& at, std::string_view what) {
+  if (!holds) throw Violation{id, "entry " + std::to_string(at.lsn) + ": " + std::string(what)};
+}
 
 }  // namespace baton::sim
