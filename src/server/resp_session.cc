@@ -74,8 +74,9 @@ std::size_t RespSession::run_commands(std::string_view input) {
 }
 
 void RespSession::run(std::span<const std::string_view> words) {
-  if (same_word(words[0], "post") || same_word(words[0], "host:")) return hang_up_on_a_browser();
   const Verb* verb = find_verb(words[0]);
+  if (verb == nullptr && (same_word(words[0], "post") || same_word(words[0], "host:")))
+    return hang_up_on_a_browser();
   std::string text;
   std::unique_ptr<Operation> operation;
   if (verb != nullptr) {
