@@ -131,6 +131,8 @@ WorkBatchRequest with_epochs(WorkBatchRequest request, const Side& side, const s
 }
 
 class BothImplementations : public testing::TestWithParam<unsigned> {};
+// Not 4: at its step 62 PostgreSQL reports a delivery more than the core. Not traced; wh_note_abandoned may
+// count one although nothing of the stream is handed out then.
 INSTANTIATE_TEST_SUITE_P(Seed, BothImplementations, testing::Values(1u, 2u, 3u, 5u, 6u));
 
 // S1 to S18
