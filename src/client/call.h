@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "base/result.h"
@@ -26,6 +27,7 @@ struct Call {
   Duration wait;  // the coordinator may take this long on purpose; if more than zero, WAIT_MS is added
   std::int64_t wait_until = 0;
   std::int64_t deadline = 0;  // on the clock of now_ms()
+  std::stop_token stop;       // of a call that waits: nobody wants to wait any longer
   // Empty once it was called.
   std::function<void(Result<wire::RespValue>)> done;
   // What to do with a reply that nobody waits for any more.

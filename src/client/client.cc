@@ -97,8 +97,9 @@ class Client::Calls {
         exchange_(exchange_options(options, complaint_), [this](const RespValue& push) { pushed(push); }) {}
 
   template <class T>
-  void start(const Plan<T>& plan, Callback<T> done, Duration deadline) {
+  void start(const Plan<T>& plan, Callback<T> done, Duration deadline, std::stop_token stop = {}) {
     auto call = std::make_unique<Call>();
+    call->stop = std::move(stop);
     call->words = plan.command.words();
     call->count = plan.command.count();
     call->safety = plan.safety;
@@ -120,12 +121,16 @@ class Client::Calls {
   }
 
   template <class T>
-  Result<T> ask(const Plan<T>& plan, Duration deadline) {
+  Result<T> ask(const Plan<T>& plan, Duration deadline, const std::stop_token& stop = {}) {
     if (exchange_.is_own_thread())
       return failure(Errc::invalid_request, "a blocking call in a callback would wait for itself");
+    if (stop.stop_requested()) return failure(Errc::closed, "stopped");
     Awaited<T> awaited;
-    start<T>(plan, [&](Result<T> result) { awaited.set(std::move(result)); }, deadline);
-    return awaited.wait();
+    start<T>(plan, [&](Result<T> result) { awaited.set(std::move(result)); }, deadline, stop);
+    const std::stop_callback look(stop, [this] { exchange_.look_at_stops(); });
+    auto result = awaited.wait();
+    if (!result && stop.stop_requested()) return failure(Errc::closed, "stopped");
+    return result;
   }
 
   std::uint64_t listen(std::function<void(const Held&)> lost) {
@@ -187,6 +192,9 @@ Result<std::vector<Result<Submitted>>> Client::submit_many(const SubmitMany& req
 }
 Result<std::vector<Leased>> Client::lease(const Lease& request, Duration deadline) {
   return calls_->ask(plan_lease(request), deadline);
+}
+Result<std::vector<Leased>> Client::lease(const Lease& request, std::stop_token stop, Duration deadline) {
+  return calls_->ask(plan_lease(request), deadline, stop);
 }
 Result<Duration> Client::extend(const Held& held, Duration ttl, Duration deadline) {
   return calls_->ask(plan_extend(held, ttl), deadline);

@@ -57,6 +57,11 @@ void Exchange::start(CallPtr call) {
   wake();
 }
 
+void Exchange::look_at_stops() {
+  const std::lock_guard lock(mutex_);
+  wake();
+}
+
 void Exchange::run() {
   while (take_in()) {
     const std::int64_t now = now_ms();
@@ -120,7 +125,18 @@ void Exchange::settle(Call& call, Result<wire::RespValue> reply) {
   std::exchange(call.done, nullptr)(std::move(reply));
 }
 
+// For a call that was stopped, time is up.
+void Exchange::hurry(Call& call, std::int64_t now) {
+  if (!call.stop.stop_requested() || call.is_settled()) return;
+  deadlines_.erase(call.in_deadlines);
+  call.in_deadlines = deadlines_.emplace(now, &call);
+}
+
 void Exchange::expire(std::int64_t now) {
+  for (const Waiting& one : waiting_) {
+    if (one.call != nullptr) hurry(*one.call, now);
+  }
+  for (const CallPtr& call : unplaced_) hurry(*call, now);
   if (deadlines_.empty() || deadlines_.begin()->first > now) return;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     Call& call = *deadlines_.begin()->second;

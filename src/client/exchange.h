@@ -30,12 +30,13 @@ class Exchange {
 
   // Waits while too many are under way, until the call's deadline; not on the exchange's own thread.
   void start(CallPtr call);
+  void look_at_stops();  // the token of a call was triggered
   bool is_own_thread() const { return std::this_thread::get_id() == thread_.get_id(); }
 
  private:
   struct Waiting {  // a line for calls that wait on purpose, and the one it has
     std::unique_ptr<Line> line;
-    const Call* call = nullptr;
+    Call* call = nullptr;
   };
 
   void run();
@@ -43,6 +44,7 @@ class Exchange {
   void place(CallPtr call);
   void place_waiting();
   void expire(std::int64_t now);
+  void hurry(Call& call, std::int64_t now);
   void settle(Call& call, Result<wire::RespValue> reply);
   void await();
   void advance(std::int64_t now);

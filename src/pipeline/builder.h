@@ -328,9 +328,10 @@ class ModuleBuilder {
   ModuleBuilder<W, Many::matrix, N...> matrix(const std::vector<std::string>& targets) {
     std::vector<Target> all;
     for (const std::string& target : targets) all.push_back({target, {target}, {{"target", target}}});
-    return matrix(std::move(all));
+    return matrix_of(std::move(all));
   }
-  ModuleBuilder<W, Many::matrix, N...> matrix(std::vector<Target> targets) {
+  // With other names than capabilities, as where there are several axes.
+  ModuleBuilder<W, Many::matrix, N...> matrix_of(std::vector<Target> targets) {
     spec_->targets = std::move(targets);
     return ModuleBuilder<W, Many::matrix, N...>(*spec_);
   }

@@ -15,8 +15,6 @@ namespace {
 
 using Party = std::unique_ptr<DistributedCoordinator>;
 
-constexpr Duration kSoon = seconds(20);  // nothing that is due takes longer, even on a busy machine
-
 std::unexpected<Error> broken(std::string what) { return failure(Errc::wrong_state, std::move(what)); }
 
 // Every check is a list of statements that have to hold.
@@ -32,7 +30,7 @@ std::unexpected<Error> broken(std::string what) { return failure(Errc::wrong_sta
 // A token that is triggered after a while, so that no check hangs.
 class Deadline {
  public:
-  explicit Deadline(Duration after = kSoon) : after_(after) {}
+  explicit Deadline(Duration after) : after_(after) {}
   ~Deadline() { thread_.request_stop(); }
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
@@ -56,8 +54,8 @@ ModuleAssignment assignment(const std::string& module, std::vector<std::string> 
 WorkerRegistration worker(std::int32_t index, std::vector<std::string> capabilities = {},
                           std::string session = {}) {
   return {.index = index,
-          .session = session.empty() ? "session " + std::to_string(index) : session,
-          .name = "worker " + std::to_string(index),
+          .session = session.empty() ? "session-" + std::to_string(index) : session,
+          .name = "worker-" + std::to_string(index),
           .capabilities = std::move(capabilities),
           .slots = 2,
           .fingerprint = 7};
@@ -87,7 +85,7 @@ Result<Dequeued> take(DistributedCoordinator& party, const WorkerRegistration& s
   }
 }
 Result<Assigned> take_assignment(DistributedCoordinator& party, const WorkerRegistration& self,
-                                 Duration at_most = kSoon) {
+                                 Duration at_most) {
   const Deadline deadline(at_most);
   auto answer = take(party, self, deadline.token());
   if (!answer) return std::unexpected(answer.error());
@@ -119,7 +117,8 @@ Result<Cast> cast(Subject& subject) {
 
 Status wakes_whoever_waits(Subject& subject) {
   CAST(all);
-  auto taken = std::async(std::launch::async, [&] { return take_assignment(*all.first, all.one); });
+  auto taken = std::async(std::launch::async,
+                          [&] { return take_assignment(*all.first, all.one, subject.patience()); });
   DONE(all.master->enqueue_module(assignment("build"), {}));
   const auto assigned = taken.get();
   HOLDS(assigned, "a worker that waited did not get what was enqueued");
@@ -142,7 +141,7 @@ Status carries_all_of_an_assignment(Subject& subject) {
                          .failure = ModuleFailure{FailureKind::exit_code, "no", "detail", 2}}};
   whole.artifacts = {{"build", "bin", {"00ff", 12}}};
   DONE(all.master->enqueue_module(whole, {}));
-  const auto assigned = take_assignment(*all.first, worker(1, {"linux"}));
+  const auto assigned = take_assignment(*all.first, worker(1, {"linux"}), subject.patience());
   HOLDS(assigned && assigned->assignment == whole, "the assignment did not arrive as it was enqueued");
   return {};
 }
@@ -154,7 +153,7 @@ Status hands_each_to_one(Subject& subject) {
   for (int i = 0; i < kCount; ++i) assignments.push_back(assignment("m" + std::to_string(i)));
   std::mutex mutex;
   std::map<std::string, int> times;
-  const Deadline deadline;
+  const Deadline deadline(subject.patience());
   const auto labour = [&](DistributedCoordinator& party, const WorkerRegistration& self) {
     for (;;) {
       auto answer = take(party, self, deadline.token());
@@ -188,7 +187,7 @@ Status keeps_their_order(Subject& subject) {
   CAST(all);
   for (const char* module : {"a", "b", "c"}) DONE(all.master->enqueue_module(assignment(module), {}));
   for (const char* module : {"a", "b", "c"}) {
-    const auto assigned = take_assignment(*all.first, all.one);
+    const auto assigned = take_assignment(*all.first, all.one, subject.patience());
     HOLDS(assigned && assigned->assignment.module == module,
           "they were not handed out in the order in which they were enqueued");
   }
@@ -201,7 +200,7 @@ Status hands_out_the_urgent_first(Subject& subject) {
   ModuleAssignment urgent = assignment("urgent");
   urgent.priority = 9;
   DONE(all.master->enqueue_module(urgent, {}));
-  const auto assigned = take_assignment(*all.first, all.one);
+  const auto assigned = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(assigned && assigned->assignment.module == "urgent",
         "one of higher priority was not handed out first");
   return {};
@@ -213,10 +212,10 @@ Status heeds_capabilities(Subject& subject) {
   HOLDS(gets_nothing(subject, *all.first, worker(1, {"docker"})),
         "it was handed to a worker that lacks a capability");
   DONE(all.master->enqueue_module(assignment("plain"), {}));
-  const auto plain = take_assignment(*all.first, worker(1, {"docker"}));
+  const auto plain = take_assignment(*all.first, worker(1, {"docker"}), subject.patience());
   HOLDS(plain && plain->assignment.module == "plain",
         "one that nobody can take stands in the way of another");
-  const auto image = take_assignment(*all.second, worker(2, {"docker", "gpu", "linux"}));
+  const auto image = take_assignment(*all.second, worker(2, {"docker", "gpu", "linux"}), subject.patience());
   HOLDS(image && image->assignment.module == "image",
         "a worker with more than the capabilities did not get it");
   return {};
@@ -229,7 +228,7 @@ Status tells_nothing_from_closed(Subject& subject) {
   HOLDS(!none ? none.error().code == Errc::closed : std::holds_alternative<Empty>(*none),
         "without work, dequeue_module should say Empty, or wait until it is stopped and return CLOSED");
   auto pending = std::async(std::launch::async, [&] {
-    const Deadline long_one;
+    const Deadline long_one(subject.patience());
     return take(*all.second, all.two, long_one.token());
   });
   DONE(all.master->close_run("all done", {}));
@@ -244,11 +243,11 @@ Status tells_nothing_from_closed(Subject& subject) {
 
 Status returns_results(Subject& subject) {
   CAST(all);
-  const Deadline deadline;
+  const Deadline deadline(subject.patience());
   DONE(all.master->enqueue_module(assignment("early"), {}));
   DONE(all.master->enqueue_module(assignment("late"), {}));
-  const auto early = take_assignment(*all.first, all.one);
-  const auto late = take_assignment(*all.second, all.two);
+  const auto early = take_assignment(*all.first, all.one, subject.patience());
+  const auto late = take_assignment(*all.second, all.two, subject.patience());
   HOLDS(early && late, "no assignments");
   SerializedModuleResult result = result_of(*early, 1, "{\"text\":\"\\u0001 and more\"}");
   result.failure = ModuleFailure{FailureKind::exception, "m", "d", 3};
@@ -268,9 +267,9 @@ Status returns_results(Subject& subject) {
 Status lets_waiters_go(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("slow"), {}));
-  const auto assigned = take_assignment(*all.first, all.one);
+  const auto assigned = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(assigned, "no assignment");
-  const Deadline deadline;
+  const Deadline deadline(subject.patience());
   std::stop_source impatient;
   auto gives_up = std::async(std::launch::async,
                              [&] { return all.master->wait_for_result("slow", impatient.get_token()); });
@@ -287,7 +286,7 @@ Status lets_waiters_go(Subject& subject) {
 Status accepts_a_result_once(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("m"), {}));
-  const auto assigned = take_assignment(*all.first, all.one);
+  const auto assigned = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(assigned, "no assignment");
   HOLDS(all.first->publish_result(result_of(*assigned, 1), {}) == Accepted::first,
         "the first result was not accepted");
@@ -303,11 +302,11 @@ Status accepts_a_result_once(Subject& subject) {
 Status leases_again_what_was_lost(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("m"), {}));
-  const auto lost = take_assignment(*all.first, all.one);
+  const auto lost = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(lost && lost->attempt == 1, "no assignment");
   HOLDS(gets_nothing(subject, *all.second, all.two), "it was handed to another while its lease lasts");
   subject.let_pass(subject.lease() + milliseconds(1));
-  const auto again = take_assignment(*all.second, all.two);
+  const auto again = take_assignment(*all.second, all.two, subject.patience());
   HOLDS(again && again->attempt == 2, "when the lease has ended it should be handed out as attempt 2");
   HOLDS(all.first->publish_result(result_of(*lost, 1), {}) == Accepted::stale,
         "the result of a lease that has ended was accepted");
@@ -319,7 +318,7 @@ Status leases_again_what_was_lost(Subject& subject) {
 Status refuses_a_late_result(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("m"), {}));
-  const auto lost = take_assignment(*all.first, all.one);
+  const auto lost = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(lost, "no assignment");
   subject.let_pass(subject.lease() + milliseconds(1));
   HOLDS(all.first->publish_result(result_of(*lost, 1), {}) == Accepted::stale,
@@ -330,7 +329,7 @@ Status refuses_a_late_result(Subject& subject) {
 Status keeps_leases_alive(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("m"), {}));
-  const auto assigned = take_assignment(*all.first, all.one);
+  const auto assigned = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(assigned, "no assignment");
   for (int i = 0; i < 4; ++i) {
     subject.let_pass(Duration{subject.lease().ms / 2});
@@ -347,7 +346,7 @@ Status keeps_leases_alive(Subject& subject) {
 Status tells_of_lost_leases(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("m"), {}));
-  const auto assigned = take_assignment(*all.first, all.one);
+  const auto assigned = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(assigned, "no assignment");
   subject.let_pass(subject.lease() + milliseconds(1));
   const auto reply =
@@ -362,10 +361,10 @@ Status gives_up_after_the_last_attempt(Subject& subject) {
   ModuleAssignment once = assignment("m");
   once.attempts_max = 1;
   DONE(all.master->enqueue_module(once, {}));
-  HOLDS(take_assignment(*all.first, all.one), "no assignment");
+  HOLDS(take_assignment(*all.first, all.one, subject.patience()), "no assignment");
   subject.let_pass(subject.lease() + milliseconds(1));
   HOLDS(gets_nothing(subject, *all.second, all.two), "it was handed out once more than it may");
-  const Deadline deadline;
+  const Deadline deadline(subject.patience());
   const auto result = all.master->wait_for_result("m", deadline.token());
   HOLDS(result && result->failure && result->failure->kind == FailureKind::worker_lost,
         "when no attempt is left there should be a result: worker lost");
@@ -387,7 +386,11 @@ Status lists_workers(Subject& subject) {
   DONE(first->send_heartbeat({.index = 3, .session = self.session}, {}));
   seen = status();
   HOLDS(seen && seen->status == WorkerStatus::active, "after a heartbeat it should be active");
-  DONE(first->send_heartbeat({.index = 3, .session = self.session, .current_module = "build"}, {}));
+  DONE(master->enqueue_module(assignment("build"), {}));
+  const auto build = take_assignment(*first, self, subject.patience());
+  HOLDS(build, "no assignment");
+  DONE(first->send_heartbeat(
+      {.index = 3, .session = self.session, .leases = {build->lease}, .current_module = "build"}, {}));
   seen = status();
   HOLDS(seen && seen->status == WorkerStatus::executing && seen->current_module == "build",
         "its current module should be told");
@@ -403,12 +406,12 @@ Status lists_workers(Subject& subject) {
 Status refuses_a_second_worker_with_one_index(Subject& subject) {
   CAST(all);
   const Party other = subject.connect();
-  const auto refused = other->register_worker(worker(1, {}, "another process"), {});
+  const auto refused = other->register_worker(worker(1, {}, "another-process"), {});
   HOLDS(!refused && refused.error().code == Errc::conflict,
         "another process with the index of a worker that is there should be refused (CONFLICT)");
   DONE(all.first->register_worker(all.one, {}));
   subject.let_pass(subject.lease() + milliseconds(1));
-  DONE(other->register_worker(worker(1, {}, "another process"), {}));
+  DONE(other->register_worker(worker(1, {}, "another-process"), {}));
   const auto replaced = all.first->send_heartbeat({.index = 1, .session = all.one.session}, {});
   HOLDS(!replaced && replaced.error().code == Errc::conflict,
         "one that was replaced should hear so (CONFLICT)");
@@ -456,18 +459,18 @@ Status goes_on_after_a_restart_of_the_master(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("done"), {}));
   DONE(all.master->enqueue_module(assignment("open"), {}));
-  const auto done = take_assignment(*all.first, all.one);
+  const auto done = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(done && done->assignment.module == "done", "no assignment");
   DONE(all.first->publish_result(result_of(*done, 1), {}));
   subject.let_pass(subject.lease() + milliseconds(1));
   const Party again = subject.connect();
-  DONE(again->open_run(opening("a later process"), {}));
+  DONE(again->open_run(opening("later"), {}));
   DONE(again->enqueue_module(assignment("done"), {}));
   DONE(again->enqueue_module(assignment("open"), {}));
-  const Deadline deadline;
+  const Deadline deadline(subject.patience());
   HOLDS(again->wait_for_result("done", deadline.token()) == result_of(*done, 1),
         "a result from before the restart is gone");
-  const auto open = take_assignment(*all.second, all.two);
+  const auto open = take_assignment(*all.second, all.two, subject.patience());
   HOLDS(open && open->assignment.module == "open", "an assignment from before the restart is gone");
   HOLDS(gets_nothing(subject, *all.second, all.two),
         "an assignment that was enqueued again was handed out twice");
@@ -511,10 +514,10 @@ Status takes_the_masters_own_results(Subject& subject) {
 
 Status feeds_each_result_once(Subject& subject) {
   CAST(all);
-  const Deadline deadline;
+  const Deadline deadline(subject.patience());
   for (const char* module : {"a", "b", "c"}) DONE(all.master->enqueue_module(assignment(module), {}));
   for (int i = 0; i < 3; ++i) {
-    const auto assigned = take_assignment(*all.first, all.one);
+    const auto assigned = take_assignment(*all.first, all.one, subject.patience());
     HOLDS(assigned, "no assignment");
     DONE(all.first->publish_result(result_of(*assigned, 1), {}));
   }
@@ -537,7 +540,7 @@ double processor_seconds() {
 }
 Status waits_without_work(Subject& subject) {
   CAST(all);
-  DONE(all.master->enqueue_module(assignment("for another", {"gpu"}), {}));
+  DONE(all.master->enqueue_module(assignment("for-another", {"gpu"}), {}));
   const auto wait_for = [](Duration time, const auto& wait) {
     const double before = processor_seconds();
     const Deadline deadline(time);
@@ -548,7 +551,7 @@ Status waits_without_work(Subject& subject) {
       milliseconds(300), [&](const std::stop_token& stop) { (void)take(*all.first, all.one, stop); });
   HOLDS(waiting < 0.2, "a worker that waits, while there is something for others, keeps a processor busy");
   const double awaiting = wait_for(milliseconds(300), [&](const std::stop_token& stop) {
-    (void)all.master->wait_for_result("for another", stop);
+    (void)all.master->wait_for_result("for-another", stop);
   });
   HOLDS(awaiting < 0.2, "whoever waits for a result keeps a processor busy");
   return {};

@@ -26,6 +26,8 @@ class Subject {
   virtual std::unique_ptr<DistributedCoordinator> connect() = 0;
   // How long a lease lasts without a heartbeat, and how long whoever is silent counts as being there.
   virtual Duration lease() const = 0;
+  // How long whatever is due may take.
+  virtual Duration patience() const { return seconds(20); }
   // Time passes: a clock of the subject's own moves on, or it sleeps.
   virtual void let_pass(Duration time) = 0;
 };

@@ -134,11 +134,13 @@ class RedisCoordinator::Server {
         return line;
       }
     }
-    Line line(
-        ::redisConnectWithTimeout(options_.host.c_str(), options_.port, time_of(options_.connect_timeout)));
+    const timeval patience = time_of(options_.connect_timeout);
+    const bool is_path = options_.host.starts_with('/');
+    Line line(is_path ? ::redisConnectUnixWithTimeout(options_.host.c_str(), patience)
+                      : ::redisConnectWithTimeout(options_.host.c_str(), options_.port, patience));
     if (!line || line->err != 0) {
-      return failure(Errc::unavailable, "no connection to Redis at " + options_.host + ":" +
-                                            std::to_string(options_.port) +
+      return failure(Errc::unavailable, "no connection to Redis at " + options_.host +
+                                            (is_path ? "" : ":" + std::to_string(options_.port)) +
                                             (line ? std::string(": ") + line->errstr : ""));
     }
     ::redisSetTimeout(line.get(), time_of(seconds(10)));

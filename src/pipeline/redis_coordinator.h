@@ -13,7 +13,7 @@
 namespace baton::pipeline {
 
 struct RedisCoordinatorOptions {
-  std::string host = "127.0.0.1";
+  std::string host = "127.0.0.1";  // or the path of a socket
   int port = 6379;
   std::string password;
   std::string run;

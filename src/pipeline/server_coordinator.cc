@@ -20,6 +20,8 @@ constexpr Duration kWait = seconds(20);  // of one question that waits; then it 
 constexpr std::uint32_t kManyAttempts = 1'000'000;
 constexpr std::size_t kNameBytesMax = 128;
 constexpr std::size_t kRunBytesMax = 60;
+constexpr std::string_view kRegistered = "registered-";
+constexpr std::string_view kActive = "active-";
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped"); }
 
@@ -38,22 +40,13 @@ client::Held held_of(const std::string& name) {
   return {name.substr(0, space), name.substr(space + 1)};
 }
 
-// A question to the server, of which the one who asks may grow tired. The answer then finds nobody, and
-// `orphan` deals with it.
+// A question to the server, of which the one who asks may grow tired. The answer then finds nobody.
 template <class T>
 class Question {
  public:
-  explicit Question(std::function<void(Result<T>)> orphan = {}) : state_(std::make_shared<State>()) {
-    state_->orphan = std::move(orphan);
-  }
   client::Callback<T> answer() {
     return [state = state_](Result<T> result) {
-      std::unique_lock lock(state->mutex);
-      if (state->is_abandoned) {
-        lock.unlock();
-        if (state->orphan) state->orphan(std::move(result));
-        return;
-      }
+      const std::lock_guard lock(state->mutex);
       state->result = std::move(result);
       state->answered.notify_all();
     };
@@ -62,7 +55,6 @@ class Question {
     std::unique_lock lock(state_->mutex);
     state_->answered.wait(lock, stop, [this] { return state_->result.has_value(); });
     if (state_->result) return std::move(*state_->result);
-    state_->is_abandoned = true;
     return stopped();
   }
 
@@ -71,10 +63,8 @@ class Question {
     std::mutex mutex;
     std::condition_variable_any answered;
     std::optional<Result<T>> result;
-    bool is_abandoned = false;
-    std::function<void(Result<T>)> orphan;
   };
-  const std::shared_ptr<State> state_;
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
 }  // namespace
@@ -100,9 +90,9 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
   static std::string named(const std::string& key) { return "key:" + key; }
 
   template <class T, class Ask>
-  Result<T> ask(const std::stop_token& stop, Ask ask, std::function<void(Result<T>)> orphan = {}) {
+  Result<T> ask(const std::stop_token& stop, Ask ask) {
     if (stop.stop_requested()) return stopped();
-    Question<T> question(std::move(orphan));
+    Question<T> question;
     ask(question.answer());
     return question.wait(stop);
   }
@@ -112,16 +102,8 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
   Result<client::Task> get(const std::string& key, const std::stop_token& stop) {
     return ask<client::Task>(stop, [&](auto answer) { client_->get(named(key), std::move(answer)); });
   }
-  // Nobody waits for this any more, so it goes back at once.
-  void give_back(const std::vector<client::Leased>& tasks) {
-    for (const client::Leased& one : tasks) client_->release(one.held(), [](auto) {});
-  }
   Result<std::vector<client::Leased>> lease(const client::Lease& request, const std::stop_token& stop) {
-    return ask<std::vector<client::Leased>>(
-        stop, [&](auto answer) { client_->lease(request, std::move(answer)); },
-        [weak = weak_from_this()](const Result<std::vector<client::Leased>>& late) {
-          if (const auto self = weak.lock(); self && late) self->give_back(*late);
-        });
+    return client_->lease(request, stop);
   }
 
   const std::string run_;
@@ -138,7 +120,7 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
   // A worker's.
   std::optional<RunOpening> master_;
   client::Held presence_;
-  bool has_left_ = false;
+  bool is_active_ = false;
   std::map<std::string, SerializedModuleResult> published_;  // by lease
   std::optional<Clock::time_point> master_missed_at_;
   std::optional<Closed> closed_;
@@ -229,8 +211,9 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
 
   static WorkerStatus status_of(const client::TaskView& view, bool works) {
     if (view.has_ended()) return WorkerStatus::disconnected;
-    if (view.state == "leased") return works ? WorkerStatus::executing : WorkerStatus::active;
-    return view.attempt == 0 ? WorkerStatus::connected : WorkerStatus::timed_out;
+    if (view.state != "leased") return WorkerStatus::timed_out;
+    if (view.worker.starts_with(kRegistered)) return WorkerStatus::connected;
+    return works ? WorkerStatus::executing : WorkerStatus::active;
   }
 
   // Those that there are, with whoever has fallen silent or left and was not replaced.
@@ -256,6 +239,14 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
     std::vector<RegisteredWorker> all;
     for (auto& [index, worker] : newest) all.push_back(std::move(worker));
     return all;
+  }
+
+  // Under which name a worker holds its own task says whether it was heard of since it registered.
+  client::Lease presence_of(const std::string& session, std::string_view as) const {
+    return {.worker = std::string(as) + session,
+            .queues = {workers()},
+            .ttl = lease_,
+            .capabilities = {"session:" + session}};
   }
 
   // Being there is holding the lease of one's own task.
@@ -431,7 +422,7 @@ Status ServerCoordinator::register_worker(const WorkerRegistration& registration
        .options = {.capabilities = {"session:" + registration.session}, .max_attempts = kManyAttempts}},
       stop);
   if (!submitted) return std::unexpected(submitted.error());
-  return {};
+  return shared.hold(shared.presence_, shared.presence_of(registration.session, kRegistered), stop);
 }
 
 Result<Dequeued> ServerCoordinator::dequeue_module(const WorkerRegistration& worker, std::stop_token stop) {
@@ -505,10 +496,12 @@ Result<Accepted> ServerCoordinator::publish_result(const SerializedModuleResult&
 Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& heartbeat,
                                                          std::stop_token stop) {
   Shared& shared = *shared_;
-  const client::Lease mine{.worker = "presence-" + heartbeat.session,
-                           .queues = {shared.workers()},
-                           .ttl = shared.lease_,
-                           .capabilities = {"session:" + heartbeat.session}};
+  if (!std::exchange(shared.is_active_, true)) {  // from now on it is seen to be
+    (void)shared.ask<client::Verdict>(
+        stop, [&](auto answer) { shared.client_->release(shared.presence_, std::move(answer)); });
+    shared.presence_ = {};
+  }
+  const client::Lease mine = shared.presence_of(heartbeat.session, kActive);
   if (auto held = shared.hold(shared.presence_, mine, stop); !held) {
     if (held.error().code != Errc::conflict) return std::unexpected(held.error());
     return failure(Errc::not_found,

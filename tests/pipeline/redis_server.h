@@ -1,0 +1,29 @@
+// A Redis server of the test's own, at a socket in a folder of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tests/crash/child.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::pipeline {
+
+class RedisServer {
+ public:
+  RedisServer();
+  ~RedisServer();
+  RedisServer(const RedisServer&) = delete;
+  RedisServer& operator=(const RedisServer&) = delete;
+
+  std::string path() const { return directory_.path() + "/redis.sock"; }
+  void restart();  // it keeps what it held
+
+ private:
+  void start();
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<crash::Child> child_;
+};
+
+}  // namespace baton::pipeline
