@@ -103,6 +103,13 @@ std::string Context::matrix(const std::string& axis) const {
   return found == node_.target->axes.end() ? std::string() : found->second;
 }
 
+const std::map<std::string, std::string>& Context::matrix_axes() const {
+  static const std::map<std::string, std::string> kNone;
+  return node_.target ? node_.target->axes : kNone;
+}
+
+const std::map<std::string, std::string>& Context::parameters() const { return site_.parameters; }
+
 std::optional<std::string> Context::parameter(const std::string& name) const {
   const auto found = site_.parameters.find(name);
   return found == site_.parameters.end() ? std::nullopt : std::optional(found->second);

@@ -65,9 +65,11 @@ class Context {
   const std::string& worker() const;  // that it runs on
   std::optional<std::string> matrix_target() const;
   std::string matrix(const std::string& axis) const;  // value on one axis of a matrix; empty: there is none
+  const std::map<std::string, std::string>& matrix_axes() const;
   const std::string& run_id() const;
 
   std::optional<std::string> parameter(const std::string& name) const;
+  const std::map<std::string, std::string>& parameters() const;
   // One that the module declared; throws if this machine does not have it.
   const std::string& secret(const std::string& name) const;
 
@@ -89,13 +91,10 @@ class Context {
   const std::string& last_words() const { return last_words_; }
 
  private:
-  void say(bool is_error, std::string_view text);
-
   const Site& site_;
   const GraphNode& node_;
   const std::uint32_t attempt_;
   const std::stop_token stop_;
-  std::string step_;
   std::string last_words_;  // of the last command
   std::string temporary_;
 };

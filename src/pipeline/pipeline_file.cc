@@ -1,0 +1,486 @@
+#include "pipeline/pipeline_file.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "pipeline/builder.h"
+#include "pipeline/file_module.h"
+#include "pipeline/similar.h"
+#include "pipeline/yaml_reader.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::uint32_t kVersion = 1;
+
+// Reads a whole file. Each part that makes no sense is told and left out, so that the rest is looked at too.
+class FileReader {
+ public:
+  FileReader(const std::string& path, const std::map<std::string, std::string>& given)
+      : complaints_(path), given_(given) {}
+
+  std::expected<PipelineFile, std::vector<Problem>> read(const std::string& text) {
+    auto root = parse_yaml(text);
+    if (!root) {
+      for (const YamlError& error : root.error()) complaints_.add(error.place, {}, error.message);
+      return std::unexpected(std::move(complaints_.all));
+    }
+    root_ = std::move(*root);
+    read_top();
+    if (!complaints_.all.empty()) return std::unexpected(std::move(complaints_.all));
+    return std::move(file_);
+  }
+
+ private:
+  void read_top() {
+    YamlMap top(root_, complaints_);
+    Definition& definition = file_.definition;
+    if (const auto version = top.number("version", kVersion, kVersion);
+        !version && root_.find("version") == nullptr) {
+      top.complain(root_, "`version: 1` is missing");
+    }
+    definition.name = top.text("name").value_or("pipeline");
+    read_parameters(top);
+    file_.secrets = top.texts("secrets");
+    environment_ = top.texts_by_name("env");
+    variables_ = top.texts_by_name("vars");
+    if (const auto what = top.choice("on_failure", {"stop", "continue"}))
+      definition.on_failure = *what == 0 ? OnFailure::stop : OnFailure::finish;
+    definition.timeout = top.duration("timeout").value_or(Duration{});
+    read_pools(top);
+    read_workers(top);
+    defaults_ = top.take("defaults");
+    if (defaults_ != nullptr && defaults_->kind != Yaml::Kind::map)
+      top.complain(*defaults_, "defaults has to be a map");
+    const Yaml* modules = top.take("modules");
+    top.finish();
+    if (modules == nullptr || modules->kind != Yaml::Kind::map) {
+      return top.complain(modules != nullptr ? *modules : root_,
+                          "`modules` is missing: a map of modules by their ids");
+    }
+    for (const auto& [id, node] : modules->fields) ids_.push_back(id.text);
+    for (const auto& [id, node] : modules->fields) read_module(id, node);
+    check_secrets();
+  }
+
+  void read_parameters(YamlMap& top) {
+    const Yaml* node = top.take("params");
+    if (node != nullptr) {
+      for (const auto& [name, value] : node->fields) {
+        FileParameter parameter{.name = name.text};
+        if (value.kind == Yaml::Kind::scalar) {
+          parameter.otherwise = value.text;
+        } else {
+          YamlMap about(value, complaints_);
+          parameter.otherwise = about.text("default");
+          parameter.choices = about.texts("choices");
+          parameter.help = about.text("help").value_or("");
+          const bool is_required = about.boolean("required").value_or(!parameter.otherwise);
+          about.finish();
+          if (!is_required && !parameter.otherwise) parameter.otherwise = "";
+        }
+        set_parameter(name, parameter);
+        file_.parameters.push_back(std::move(parameter));
+      }
+    }
+    for (const auto& [name, value] : given_) {
+      std::vector<std::string> known;
+      for (const FileParameter& parameter : file_.parameters) known.push_back(parameter.name);
+      if (std::ranges::find(known, name) == known.end())
+        top.complain(root_, "there is no parameter '" + name + "'" + suggestion(name, known));
+    }
+  }
+  void set_parameter(const Yaml& at, const FileParameter& parameter) {
+    const auto given = given_.find(parameter.name);
+    const std::optional<std::string> value =
+        given != given_.end() ? std::optional(given->second) : parameter.otherwise;
+    if (!value)
+      return complaints_.add(
+          at.place, {},
+          "parameter '" + parameter.name + "' has to be given: --param " + parameter.name + "=…");
+    const auto& choices = parameter.choices;
+    if (!choices.empty() && std::ranges::find(choices, *value) == choices.end()) {
+      return complaints_.add(
+          at.place, {},
+          "parameter '" + parameter.name + "' cannot be '" + *value + "'" + suggestion(*value, choices));
+    }
+    file_.values[parameter.name] = *value;
+  }
+
+  void read_pools(YamlMap& top) {
+    const Yaml* node = top.take("pools");
+    if (node == nullptr) return;
+    YamlMap pools(*node, complaints_);
+    for (const auto& [name, value] : node->fields) {
+      if (const auto places = pools.number(name.text.c_str(), 1, 1'000'000))
+        file_.definition.pools[name.text] = *places;
+    }
+  }
+
+  // A list of what workers can do, for a check before the run: each a list of capabilities.
+  void read_workers(YamlMap& top) {
+    const Yaml* node = top.take("workers");
+    if (node == nullptr) return;
+    if (node->kind != Yaml::Kind::list)
+      return top.complain(*node, "workers has to be a list of lists of capabilities");
+    for (const Yaml& worker : node->items)
+      file_.workers.push_back(canonical(top.texts_of(worker, "a worker")));
+  }
+
+  void read_module(const Yaml& id, const Yaml& node) {
+    YamlMap map(node, complaints_, id.text, defaults_);
+    ModuleSpec spec;
+    spec.id = id.text;
+    spec.where = complaints_.where(id.place);
+    auto module = std::make_shared<FileModule>();
+    module->id = id.text;
+    module->variables = variables_;
+    spec.description = map.text("desc").value_or("");
+    read_commands(map, node, *module);
+    read_needs(map, spec, *module);
+    read_place(map, spec);
+    read_patience(map, spec);
+    read_sharing(map, spec);
+    read_files(map, spec);
+    module->directory = map.text("dir").value_or("");
+    module->environment = environment_;
+    for (auto& [name, value] : map.texts_by_name("env")) module->environment[name] = value;
+    module->run_if = map.text("if");
+    module->skip_if = map.text("skip_if");
+    module->secrets = map.texts("secrets");
+    spec.secrets = module->secrets;
+    if (const Yaml* outputs = map.take("outputs")) {
+      if (outputs->kind == Yaml::Kind::map) {
+        for (const auto& [name, type] : outputs->fields) module->outputs.push_back(name.text);
+      } else {
+        module->outputs = map.texts_of(*outputs, "outputs");
+      }
+    }
+    map.finish();
+    check_references(map, node, spec, *module);
+    spec.result = result_type<CommandOutputs>();
+    spec.body = body_of(std::move(module));
+    file_.definition.modules.push_back(std::move(spec));
+  }
+
+  void read_commands(YamlMap& map, const Yaml& node, FileModule& module) {
+    const Yaml* run = map.take("run");
+    const Yaml* command = map.take("cmd");
+    const Yaml* steps = map.take("steps");
+    if ((run != nullptr) + (command != nullptr) + (steps != nullptr) != 1) {
+      map.complain(node, "it needs one of `run` (a script), `cmd` (a list of words) and `steps`");
+    }
+    if (run != nullptr) {
+      for (std::string& script : map.texts_of(*run, "run")) module.steps.push_back({{}, std::move(script)});
+    }
+    if (command != nullptr) {
+      module.words = map.texts_of(*command, "cmd");
+      if (command->kind != Yaml::Kind::list || module.words.empty())
+        map.complain(*command, "cmd has to be a list: the program and its arguments");
+    }
+    if (steps != nullptr) {
+      for (const Yaml& step : steps->items) {
+        YamlMap one(step, complaints_, module.id);
+        module.steps.push_back({one.text("name").value_or("step " + std::to_string(module.steps.size() + 1)),
+                                one.text("run").value_or("")});
+        if (module.steps.back().script.empty()) one.complain(step, "a step needs `run`");
+        one.finish();
+      }
+    }
+    if (const auto shell = map.texts("shell"); !shell.empty()) module.shell = shell;
+  }
+
+  void read_needs(YamlMap& map, ModuleSpec& spec, FileModule& module) {
+    const Yaml* needs = map.take("needs");
+    if (needs == nullptr) return;
+    const auto add = [&](const Yaml& node) {
+      Need need;
+      if (node.kind == Yaml::Kind::scalar) {
+        need.on = node.text;
+      } else {
+        YamlMap one(node, complaints_, spec.id);
+        need.on = one.text("id").value_or("");
+        if (one.boolean("optional").value_or(false)) need.kind = NeedKind::optional;
+        if (const auto when = one.choice("when", {"success", "settled", "failed"})) {
+          static constexpr NeedKind kKinds[] = {NeedKind::required, NeedKind::settled, NeedKind::failed};
+          need.kind = kKinds[*when];
+        }
+        one.finish();
+      }
+      if (std::ranges::find(ids_, need.on) == ids_.end() && need.kind != NeedKind::optional) {
+        return map.complain(node,
+                            "it needs '" + need.on + "', which does not exist" + suggestion(need.on, ids_));
+      }
+      module.needs.push_back(need.on);
+      spec.needs.push_back(std::move(need));
+    };
+    if (needs->kind == Yaml::Kind::scalar) add(*needs);
+    for (const Yaml& node : needs->items) add(node);
+  }
+
+  void read_place(YamlMap& map, ModuleSpec& spec) {
+    spec.capabilities = map.texts("caps");
+    spec.preferred = map.texts("prefer");
+    spec.pinned = map.choice("pin", {"master"}).has_value();
+    const Yaml* matrix = map.take("matrix");
+    if (matrix == nullptr) return;
+    if (matrix->kind == Yaml::Kind::list) {
+      for (const std::string& name : map.texts_of(*matrix, "matrix"))
+        spec.targets.push_back({name, {name}, {{"target", name}}});
+    } else {
+      read_axes(map, *matrix, spec);
+    }
+    if (spec.targets.empty()) map.complain(*matrix, "a matrix without targets");
+  }
+
+  // Every combination of the axes, less what is excluded, and what is included besides.
+  void read_axes(YamlMap& map, const Yaml& matrix, ModuleSpec& spec) {
+    using Axes = std::map<std::string, std::string>;
+    std::vector<std::string> order;
+    std::vector<Axes> all = {{}};
+    std::vector<std::string> capabilities;
+    const auto combinations = [&](const Yaml& list) {
+      std::vector<Axes> some;
+      for (const Yaml& item : list.items) {
+        Axes& axes = some.emplace_back();
+        for (const auto& [name, value] : item.fields) axes[name.text] = value.text;
+      }
+      return some;
+    };
+    std::vector<Axes> excluded, included;
+    for (const auto& [name, values] : matrix.fields) {
+      if (name.text == "caps") {
+        capabilities = map.texts_of(values, "caps");
+      } else if (name.text == "exclude") {
+        excluded = combinations(values);
+      } else if (name.text == "include") {
+        included = combinations(values);
+      } else {
+        order.push_back(name.text);
+        std::vector<Axes> more;
+        for (const Axes& axes : all) {
+          for (const std::string& value : map.texts_of(values, name.text)) {
+            more.push_back(axes);
+            more.back()[name.text] = value;
+          }
+        }
+        all = std::move(more);
+        if (all.size() > kTargetsMax)
+          return map.complain(matrix, "a matrix of more than " + std::to_string(kTargetsMax) + " targets");
+      }
+    }
+    std::erase_if(all, [&](const Axes& axes) {
+      return std::ranges::any_of(excluded, [&](const Axes& out) { return std::ranges::includes(axes, out); });
+    });
+    all.insert(all.end(), included.begin(), included.end());
+    for (const Axes& axes : all) {
+      Target target{.axes = axes};
+      for (const std::string& axis : order) {
+        if (const auto value = axes.find(axis); value != axes.end())
+          target.name += (target.name.empty() ? "" : ",") + value->second;
+      }
+      for (std::string capability : capabilities) {
+        for (const auto& [axis, value] : axes) {
+          const std::string place = "{" + axis + "}";
+          if (const std::size_t at = capability.find(place); at != std::string::npos)
+            capability.replace(at, place.size(), value);
+        }
+        target.capabilities.push_back(std::move(capability));
+      }
+      spec.targets.push_back(std::move(target));
+    }
+  }
+
+  void read_patience(YamlMap& map, ModuleSpec& spec) {
+    spec.timeout = map.duration("timeout").value_or(kModuleTimeout);
+    spec.queue_timeout = map.duration("queue_timeout").value_or(Duration{});
+    spec.stop_grace = map.duration("stop_grace").value_or(kStopGrace);
+    spec.estimate = map.duration("estimate").value_or(Duration{});
+    spec.idempotent = map.boolean("idempotent").value_or(true);
+    spec.always_run = map.boolean("always").value_or(false);
+    read_retry(map, spec);
+    const Yaml* allowed = map.take("allow_failure");
+    if (allowed == nullptr) return;
+    if (allowed->kind == Yaml::Kind::scalar && allowed->text == "true") {
+      spec.allow_failure = [](const ModuleFailure&) { return true; };
+    } else if (allowed->kind == Yaml::Kind::list) {
+      std::set<std::string> codes;
+      for (const std::string& code : map.texts_of(*allowed, "allow_failure")) codes.insert(code);
+      spec.allow_failure = [codes](const ModuleFailure& failure) {
+        return codes.contains(std::to_string(failure.exit_code));
+      };
+    } else if (allowed->text != "false") {
+      map.complain(*allowed, "allow_failure has to be true, false or a list of exit codes");
+    }
+  }
+
+  void read_retry(YamlMap& map, ModuleSpec& spec) {
+    const Yaml* retry = map.take("retry");
+    if (retry == nullptr) return;
+    if (retry->kind == Yaml::Kind::scalar) {
+      spec.retry.max = map.number("retry", 0, 1000).value_or(0);
+      return;
+    }
+    YamlMap one(*retry, complaints_, spec.id);
+    const std::uint32_t times = one.number("max", 0, 1000).value_or(1);
+    spec.retry.delay = one.duration("delay").value_or(milliseconds(100));
+    const Yaml* reasons = one.take("on");
+    std::set<std::string> on;
+    if (reasons != nullptr) {
+      for (const std::string& reason : one.texts_of(*reasons, "on")) {
+        const bool is_known =
+            reason == "any" || reason == "timeout" || reason == "lost" || reason.starts_with("exit:");
+        if (!is_known)
+          one.complain(*reasons, "retries are on any, timeout, lost or exit:CODE, and '" + reason +
+                                     "' is none of these");
+        on.insert(reason);
+      }
+    }
+    one.finish();
+    if (on.contains("lost")) spec.lost_retries = times;
+    const bool only_lost = on.size() == 1 && on.contains("lost");
+    if (only_lost) return;
+    spec.retry.max = times;
+    if (on.empty() || on.contains("any")) return;
+    spec.retry.when = [on](const ModuleFailure& failure) {
+      if (failure.kind == FailureKind::timeout) return on.contains("timeout");
+      return on.contains("exit:" + std::to_string(failure.exit_code));
+    };
+  }
+
+  void read_sharing(YamlMap& map, ModuleSpec& spec) {
+    spec.locks = map.texts("lock");
+    spec.alone = map.boolean("alone").value_or(false);
+    spec.pool = map.text("pool").value_or("");
+    spec.weight = map.number("weight", 1, 1'000'000).value_or(1);
+    if (const auto priority = map.choice("priority", {"low", "normal", "high", "critical"}))
+      spec.priority = static_cast<Priority>(*priority);
+    if (const auto hint = map.choice("hint", {"cpu", "io"})) spec.hint = *hint == 0 ? Hint::cpu : Hint::io;
+    spec.category = map.text("category").value_or("");
+    spec.tags = map.texts("tags");
+  }
+
+  void read_files(YamlMap& map, ModuleSpec& spec) {
+    spec.cache.files = map.texts("inputs");
+    if (const Yaml* produces = map.take("produces")) {
+      for (const auto& [name, paths] : produces->fields)
+        spec.produces.push_back({name.text, map.texts_of(paths, "produces")});
+    }
+    if (const Yaml* consumes = map.take("consumes")) {
+      for (const auto& [what, into] : consumes->fields) {
+        const std::size_t slash = what.text.rfind('/');
+        if (slash == std::string::npos) {
+          map.complain(what, "consumes names MODULE/ARTIFACT, and '" + what.text + "' is not of that form");
+          continue;
+        }
+        spec.consumes.push_back({what.text.substr(0, slash), what.text.substr(slash + 1),
+                                 into.kind == Yaml::Kind::scalar ? into.text : ""});
+      }
+    }
+  }
+
+  // Whatever is referred to has to be there.
+  void check_references(YamlMap& map, const Yaml& node, const ModuleSpec& spec, const FileModule& module) {
+    const auto check = [&](const std::string& text) {
+      auto references = references_in(text);
+      if (!references) return map.complain(node, references.error().message);
+      for (const Reference& reference : *references) check_reference(map, node, spec, reference);
+    };
+    for (const FileStep& step : module.steps) check(step.script);
+    for (const std::string& word : module.words) check(word);
+    for (const auto& [name, value] : module.environment) check(value);
+    check(module.directory);
+    for (const auto& condition : {module.run_if, module.skip_if}) {
+      if (!condition) continue;
+      auto parts = parts_of_condition(*condition);
+      if (!parts) {
+        map.complain(node, "'" + *condition + "': " + parts.error().message);
+        continue;
+      }
+      for (const Reference& reference : parts->references) check_reference(map, node, spec, reference);
+      for (const Asked& asked : parts->asked) {
+        if (asked.function != "exists")
+          check_need(map, node, module, asked.argument, asked.function + "(" + asked.argument + ")");
+      }
+    }
+  }
+  void check_reference(YamlMap& map, const Yaml& node, const ModuleSpec& spec, const Reference& reference) {
+    const std::string name = "${" + reference.root + "." + reference.rest + "}";
+    const auto check_among = [&](const std::vector<std::string>& known) {
+      if (std::ranges::find(known, reference.rest) == known.end())
+        map.complain(node, name + " is not known" + suggestion(reference.rest, known));
+    };
+    std::vector<std::string> known;
+    if (reference.root == "params") {
+      for (const FileParameter& parameter : file_.parameters) known.push_back(parameter.name);
+      check_among(known);
+    } else if (reference.root == "vars") {
+      for (const auto& [one, value] : variables_) known.push_back(one);
+      check_among(known);
+    } else if (reference.root == "run") {
+      check_among({"id"});
+    } else if (reference.root == "matrix") {
+      for (const Target& target : spec.targets) {
+        for (const auto& [axis, value] : target.axes) known.push_back(axis);
+      }
+      check_among(known);
+    } else if (reference.root == "needs") {
+      const std::string id = reference.rest.substr(
+          0, std::min(reference.rest.find(".outputs."), reference.rest.rfind(".status")));
+      std::vector<std::string> needs;
+      for (const Need& need : spec.needs) needs.push_back(need.on);
+      const std::string plain = id.substr(0, id.find('['));
+      if (std::ranges::find(needs, plain) == needs.end())
+        map.complain(node, name + ": the module does not need '" + plain + "'" + suggestion(plain, needs));
+    }
+  }
+  void check_need(YamlMap& map, const Yaml& node, const FileModule& module, const std::string& id,
+                  const std::string& name) {
+    const std::string plain = id.substr(0, id.find('['));
+    if (std::ranges::find(module.needs, plain) == module.needs.end())
+      map.complain(node,
+                   name + ": the module does not need '" + plain + "'" + suggestion(plain, module.needs));
+  }
+
+  void check_secrets() {
+    std::set<std::string> used;
+    for (const ModuleSpec& spec : file_.definition.modules) {
+      for (const std::string& name : spec.secrets) {
+        used.insert(name);
+        if (std::ranges::find(file_.secrets, name) == file_.secrets.end()) {
+          complaints_.all.push_back(
+              {spec.id, spec.where,
+               "secret '" + name + "' is not among `secrets` at the top" + suggestion(name, file_.secrets)});
+        }
+      }
+    }
+    for (const std::string& name : file_.secrets) {
+      if (!used.contains(name))
+        complaints_.add(
+            root_.place, {},
+            "secret '" + name + "' is used by no module: list it under `secrets` of those that need it");
+    }
+  }
+
+  Complaints complaints_;
+  const std::map<std::string, std::string>& given_;
+  PipelineFile file_;
+  Yaml root_;
+  const Yaml* defaults_ = nullptr;
+  std::map<std::string, std::string> environment_;
+  std::map<std::string, std::string> variables_;
+  std::vector<std::string> ids_;
+};
+
+}  // namespace
+
+std::expected<PipelineFile, std::vector<Problem>> PipelineFile::parse(
+    const std::string& text, const std::string& path, const std::map<std::string, std::string>& given) {
+  auto file = FileReader(path, given).read(text);
+  if (!file) return file;
+  if (auto graph = Graph::of(file->definition); !graph) return std::unexpected(graph.error());
+  return file;
+}
+
+}  // namespace baton::pipeline

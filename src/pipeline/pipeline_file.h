@@ -1,0 +1,39 @@
+// A pipeline as a file, for people who write no C++; docs/pipeline-file.md tells all of it.
+//
+//   version: 1
+//   name: release
+//   modules:
+//     build: { run: make }
+//     test: { needs: [build], caps: [linux], run: make test }
+#pragma once
+
+#include <expected>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipeline/graph.h"
+#include "pipeline/pipeline.h"
+
+namespace baton::pipeline {
+
+struct FileParameter {
+  std::string name;
+  std::optional<std::string> otherwise;
+  std::vector<std::string> choices;
+  std::string help;
+};
+
+struct PipelineFile {
+  Definition definition;
+  std::vector<FileParameter> parameters;
+  std::map<std::string, std::string> values;  // of the parameters
+  std::vector<std::string> secrets;           // names; each machine finds the values in its own environment
+  std::vector<std::vector<std::string>> workers;  // capabilities of those that are said to be there
+
+  // `path` is for complaints. `given` are parameters by name. Everything that is wrong is told.
+  static std::expected<PipelineFile, std::vector<Problem>> parse(
+      const std::string& text, const std::string& path, const std::map<std::string, std::string>& given = {});
+};
+
+}  // namespace baton::pipeline

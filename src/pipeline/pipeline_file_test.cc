@@ -1,0 +1,207 @@
+#include "pipeline/pipeline_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "pipeline/expression.h"
+#include "pipeline/run.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAre;
+
+std::vector<std::string> problems(const std::string& text,
+                                  const std::map<std::string, std::string>& given = {}) {
+  std::vector<std::string> all;
+  const auto file = PipelineFile::parse(text, "ci.yaml", given);
+  if (file) return all;
+  for (const Problem& problem : file.error()) all.push_back(describe(problem));
+  return all;
+}
+
+struct Ran {
+  RunReport report;
+  std::vector<std::string> said;
+};
+class Listener : public RunObserver {
+ public:
+  explicit Listener(std::vector<std::string>& said) : said_(said) {}
+  void said(const LogLine& line) override { said_.push_back(line.module + ": " + line.text); }
+
+ private:
+  std::vector<std::string>& said_;
+};
+Ran run_file(const std::string& text, RunOptions options = {}) {
+  auto file = PipelineFile::parse(text, "ci.yaml");
+  if (!file) throw std::logic_error(describe(file.error().front()));
+  Ran ran;
+  Listener listener(ran.said);
+  options.observer = &listener;
+  options.site.parameters = file->values;
+  options.site.capabilities = {"linux"};
+  ran.report = run(*Graph::of(file->definition), std::move(options));
+  return ran;
+}
+
+TEST(APipelineFile, RunsItsCommandsAndHandsOnTheirOutputs) {  // P14
+  const Ran ran = run_file(R"(
+version: 1
+name: release
+params: { config: { default: Release, choices: [Debug, Release] } }
+vars: { greeting: hello }
+env: { WHO: world }
+modules:
+  build:
+    run: |
+      echo "config ${params.config} for $WHO in $BATON_MODULE"
+      echo "version=1.4" >> "$BATON_OUTPUT"
+    outputs: { version: string }
+  test:
+    needs: [build]
+    matrix: { os: [linux], cc: [gcc, clang], exclude: [{ cc: clang, os: linux }], include: [{ os: linux, cc: tcc }], caps: ["{os}"] }
+    run: echo "${vars.greeting} ${matrix.cc} ${needs.build.outputs.version} $BATON_NEEDS_BUILD_VERSION $BATON_MATRIX_OS ${HOME:+home}"
+  words: { needs: build, cmd: [printf, "%s|", "a b", "${params.config}"] }
+  never: { needs: [build], if: '${params.config} == "Debug"', run: exit 1 }
+  after: { needs: [{ id: never, optional: true }], skip_if: success(never), steps: [{ name: one, run: echo 1 }, { run: echo 2 }] }
+)",
+                           {.jobs = 1});
+  EXPECT_EQ(ran.report.outcome, RunOutcome::succeeded);
+  EXPECT_THAT(ran.said, Contains("build: config Release for world in build"));
+  EXPECT_THAT(ran.said, Contains("test[linux,gcc]: hello gcc 1.4 1.4 linux home"));
+  EXPECT_THAT(ran.said, Contains("test[linux,tcc]: hello tcc 1.4 1.4 linux home"));
+  EXPECT_THAT(ran.said, Contains("words: a b|Release|"));
+  EXPECT_THAT(ran.said, Contains("after: -- one"));
+  EXPECT_THAT(ran.said, Contains("after: 2"));
+  for (const ModuleReport& module : ran.report.modules) {
+    if (module.id == "never") {
+      EXPECT_THAT(module.reason, HasSubstr("does not hold"));
+    }
+  }
+}
+
+TEST(APipelineFile, TellsEverythingThatIsWrongWithItsPlace) {  // P14
+  EXPECT_THAT(
+      problems(R"(version: 1
+naem: release
+params: { config: { choices: [Debug, Release] } }
+secrets: [TOKEN]
+modules:
+  build:
+    run: make ${parms.config} ${params.confg} ${SHELL_KNOWS} ${needs.test.outputs.x}
+    timeout: 30
+    retry: { max: 2, on: [sometimes] }
+  test:
+    needs: [biuld]
+    runs: make test
+    always: yes
+    priority: urgent
+  deploy:
+    cmd: make
+    secrets: [TOKEM]
+    if: '${params.config} == '
+)"),
+      UnorderedElementsAre(
+          "ci.yaml:3:11: parameter 'config' has to be given: --param config=…",
+          "ci.yaml:2:1: there is no key 'naem' here (did you mean 'name'?)",
+          "ci.yaml:7:5: build: ${parms.config}: there is no 'parms' (did you mean 'params'?)",
+          "ci.yaml:8:14: build: timeout has to be a time with its unit, as 30s, 5m or 1h30m",
+          "ci.yaml:9:26: build: retries are on any, timeout, lost or exit:CODE, and 'sometimes' is none of "
+          "these",
+          "ci.yaml:11:13: test: it needs 'biuld', which does not exist (did you mean 'build'?)",
+          "ci.yaml:12:5: test: there is no key 'runs' here (did you mean 'run'?)",
+          "ci.yaml:11:5: test: it needs one of `run` (a script), `cmd` (a list of words) and `steps`",
+          "ci.yaml:13:13: test: always has to be true or false",
+          "ci.yaml:14:15: test: priority has to be one of low, normal, high, critical",
+          "ci.yaml:16:10: deploy: cmd has to be a list: the program and its arguments",
+          "ci.yaml:16:5: deploy: '${params.config} == ': something is missing at the end",
+          "ci.yaml:15:3: deploy: secret 'TOKEM' is not among `secrets` at the top (did you mean 'TOKEN'?)",
+          "ci.yaml:1:1: secret 'TOKEN' is used by no module: list it under `secrets` of those that need it"));
+}
+
+TEST(APipelineFile, RefusesWhatSurprises) {  // P14
+  EXPECT_THAT(problems("version: 1\nmodules:\n  a: &x { run: ls }\n  b: *x\n"),
+              Contains(HasSubstr("an anchor")));
+  EXPECT_THAT(problems("version: 1\nversion: 1\nmodules: { a: { run: ls } }\n"),
+              ElementsAre("ci.yaml:2:1: 'version' is there twice"));
+  EXPECT_THAT(problems("version: 1\nmodules: { a: { run: !!str ls } }\n"), ElementsAre(HasSubstr("a tag")));
+  EXPECT_THAT(problems("version: 2\nmodules: { a: { run: ls } }\n"),
+              ElementsAre("ci.yaml:1:10: version has to be a number from 1 to 1"));
+  EXPECT_THAT(problems("modules: { a: { run: ls } }\n"), ElementsAre(HasSubstr("`version: 1` is missing")));
+  EXPECT_THAT(problems("version: 1\nmodules:\n\ta: 1\n"), ElementsAre(HasSubstr("ci.yaml:3:")));
+  EXPECT_THAT(problems("version: 1\n---\nversion: 1\n"), Contains(HasSubstr("a second document")));
+  EXPECT_THAT(problems("version: 1\nmodules: {}\n"), ElementsAre("there are no modules"));
+  EXPECT_THAT(problems("version: 1\nmodules: { a: { run: ls } }", {{"x", "1"}}),
+              ElementsAre("ci.yaml:1:1: there is no parameter 'x'"));
+  EXPECT_THAT(
+      problems("version: 1\nparams: { x: { default: a, choices: [a, b] } }\nmodules: { a: { run: ls } }",
+               {{"x", "c"}}),
+      ElementsAre("ci.yaml:2:11: parameter 'x' cannot be 'c' (did you mean 'a'?)"));
+}
+
+TEST(APipelineFile, TakesWhatModulesHaveInCommonFromDefaults) {  // P14
+  const auto file = PipelineFile::parse(
+      "version: 1\ndefaults: { timeout: 5m, caps: [linux] }\nmodules:\n  a: { run: ls }\n  b: { run: ls, "
+      "timeout: 1h }\n",
+      "ci.yaml");
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->definition.modules[0].timeout, minutes(5));
+  EXPECT_EQ(file->definition.modules[1].timeout, hours(1));
+  EXPECT_THAT(file->definition.modules[1].capabilities, ElementsAre("linux"));
+}
+
+TEST(AnOutput, HasToBeDeclaredAndWritten) {  // P14
+  const Ran ran = run_file(R"(
+version: 1
+on_failure: continue
+modules:
+  forgets: { run: "true", outputs: [version] }
+  invents: { run: 'echo other=1 >> "$BATON_OUTPUT"' }
+)");
+  EXPECT_EQ(ran.report.modules[0].failure.message,
+            "output 'version' is declared, and was not written to $BATON_OUTPUT");
+  EXPECT_EQ(ran.report.modules[1].failure.message,
+            "output 'other' was written and is not declared under `outputs`");
+}
+
+TEST(AnExitCode, MayBeAllowedOrTriedAgain) {  // P14
+  const Ran ran = run_file(R"(
+version: 1
+on_failure: continue
+modules:
+  soft: { run: exit 75, allow_failure: [75] }
+  hard: { run: exit 76, allow_failure: [75] }
+  again: { run: exit 3, retry: { max: 2, delay: 1ms, on: ["exit:3"] } }
+  once: { run: exit 4, retry: { max: 2, delay: 1ms, on: ["exit:3"] } }
+)");
+  EXPECT_EQ(ran.report.modules[0].status, ModuleStatus::ignored_failure);
+  EXPECT_EQ(ran.report.modules[1].status, ModuleStatus::failed);
+  EXPECT_EQ(ran.report.modules[2].tries, 3U);
+  EXPECT_EQ(ran.report.modules[3].tries, 1U);
+}
+
+Result<bool> holds(const std::string& condition) {
+  return evaluate(
+      condition, [](const Reference& reference) -> Result<std::string> { return reference.rest; },
+      [](const Asked& asked) -> Result<bool> { return asked.argument == "yes"; });
+}
+TEST(ACondition, IsReadAsItLooks) {  // P14
+  EXPECT_TRUE(*holds("${params.a} == a && !(${params.b} == 'a') || false"));
+  EXPECT_TRUE(*holds("success(yes) && !failed(no)"));
+  EXPECT_TRUE(*holds("${env.x} != \"y\""));
+  EXPECT_FALSE(*holds("false || 0"));
+  EXPECT_FALSE(*holds("!${env.x}"));
+  EXPECT_EQ(holds("a ==").error().message, "something is missing at the end");
+  EXPECT_EQ(holds("(a").error().message, "a ) is missing");
+  EXPECT_EQ(holds("a b").error().message, "'b' is too much");
+  EXPECT_EQ(holds("succes(a)").error().message, "there is no succes() (did you mean 'success'?)");
+  EXPECT_EQ(holds("'a").error().message, "a quotation mark is missing");
+  EXPECT_EQ(holds("a ; b").error().message, "'; b' is too much");
+  EXPECT_EQ(holds(std::string(100, '!') + "a").error().message, "too deep");
+}
+
+}  // namespace
+}  // namespace baton::pipeline

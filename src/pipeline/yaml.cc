@@ -1,0 +1,130 @@
+#include "pipeline/yaml.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <yaml-cpp/eventhandler.h>
+
+#include <algorithm>
+#include <sstream>
+
+namespace baton::pipeline {
+namespace {
+
+YamlPlace place_of(const YAML::Mark& mark) { return {mark.line + 1, mark.column + 1}; }
+
+// Builds the tree from what the parser comes across. A map gets its keys and values in turn.
+class Builder : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1) complain(mark, "a second document; a file has one");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    check_anchor(mark, anchor);
+    add({.kind = Yaml::Kind::null, .place = place_of(mark)});
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
+    complain(mark, "an alias (*name); use `defaults` for what modules have in common");
+    add({.place = place_of(mark)});
+  }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    check_anchor(mark, anchor);
+    check_tag(mark, tag);
+    add({.kind = Yaml::Kind::scalar, .place = place_of(mark), .text = value, .is_quoted = tag == "!"});
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, Yaml::Kind::list);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    open(mark, tag, anchor, Yaml::Kind::map);
+  }
+  void OnMapEnd() override { close(); }
+
+  Yaml root;
+  std::vector<YamlError> errors;
+
+ private:
+  struct Open {
+    Yaml node;
+    std::vector<Yaml> key;  // of a map: one that waits for its value
+  };
+
+  void complain(const YAML::Mark& mark, std::string message) {
+    errors.push_back({place_of(mark), std::move(message)});
+  }
+  void check_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (anchor != YAML::NullAnchor)
+      complain(mark, "an anchor (&name); use `defaults` for what modules have in common");
+  }
+  void check_tag(const YAML::Mark& mark, const std::string& tag) {
+    if (!tag.empty() && tag != "?" && tag != "!")
+      complain(mark, "a tag (" + tag + "); write the value plainly");
+  }
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Yaml::Kind kind) {
+    check_anchor(mark, anchor);
+    check_tag(mark, tag);
+    if (open_.size() == kYamlDepthMax) throw YAML::ParserException(mark, "more than 32 levels deep");
+    open_.push_back({{.kind = kind, .place = place_of(mark)}, {}});
+  }
+  void close() {
+    Yaml done = std::move(open_.back().node);
+    open_.pop_back();
+    add(std::move(done));
+  }
+  void add(Yaml node) {
+    if (open_.empty()) {
+      if (documents_ == 1) root = std::move(node);
+      return;
+    }
+    Open& in = open_.back();
+    if (in.node.kind == Yaml::Kind::list) {
+      in.node.items.push_back(std::move(node));
+    } else if (in.key.empty()) {
+      in.key.push_back(std::move(node));
+    } else {
+      add_field(in, std::move(node));
+    }
+  }
+  void add_field(Open& in, Yaml value) {
+    Yaml key = std::move(in.key.front());
+    in.key.clear();
+    if (key.kind != Yaml::Kind::scalar) {
+      errors.push_back({key.place, "a key has to be plain text"});
+    } else if (in.node.find(key.text) != nullptr) {
+      errors.push_back({key.place, "'" + key.text + "' is there twice"});
+    } else {
+      in.node.fields.emplace_back(std::move(key), std::move(value));
+    }
+  }
+
+  int documents_ = 0;
+  std::vector<Open> open_;
+};
+
+}  // namespace
+
+const Yaml* Yaml::find(std::string_view key) const {
+  const auto found = std::ranges::find_if(fields, [&](const auto& field) { return field.first.text == key; });
+  return found == fields.end() ? nullptr : &found->second;
+}
+
+std::expected<Yaml, std::vector<YamlError>> parse_yaml(const std::string& text) {
+  if (text.size() > kYamlBytesMax) return std::unexpected(std::vector{YamlError{{}, "more than a megabyte"}});
+  Builder builder;
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& trouble) {
+    builder.errors.push_back({place_of(trouble.mark), trouble.msg});
+  }
+  if (!builder.errors.empty()) return std::unexpected(std::move(builder.errors));
+  return std::move(builder.root);
+}
+
+}  // namespace baton::pipeline

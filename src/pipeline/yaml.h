@@ -1,0 +1,41 @@
+// YAML as pipeline files use it: maps, lists and scalars, each with the place where it stands. What often
+// surprises is refused: anchors, tags, duplicate keys, several documents.
+#pragma once
+
+#include <cstddef>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace baton::pipeline {
+
+struct YamlPlace {
+  int line = 1;
+  int column = 1;
+};
+
+struct Yaml {
+  enum class Kind : unsigned char { null, scalar, list, map } kind = Kind::null;
+  YamlPlace place;
+  std::string text;  // of a scalar
+  bool is_quoted = false;
+  std::vector<Yaml> items;
+  std::vector<std::pair<Yaml, Yaml>> fields;  // keys are scalars, each once
+
+  const Yaml* find(std::string_view key) const;
+};
+
+struct YamlError {
+  YamlPlace place;
+  std::string message;
+};
+
+inline constexpr std::size_t kYamlBytesMax = 1 << 20;
+inline constexpr std::size_t kYamlDepthMax = 32;
+
+// All that is wrong, or the first thing that cannot be read at all.
+std::expected<Yaml, std::vector<YamlError>> parse_yaml(const std::string& text);
+
+}  // namespace baton::pipeline
