@@ -188,7 +188,14 @@ Command CommandLine::command(const std::string& name, const char* description) {
   CLI::App* parent = parent_of(name, last_word);
   commands_.push_back(std::make_unique<Command::Entry>());
   Command::Entry& entry = *commands_.back();
-  entry.app = parent->add_subcommand(last_word, description);
+  // A group may be a command too, for who says no more than its name.
+  entry.app = parent->get_subcommand_no_throw(last_word);
+  if (entry.app == nullptr) {
+    entry.app = parent->add_subcommand(last_word, description);
+  } else {
+    entry.app->description(description);
+    entry.app->require_subcommand(0, 1);
+  }
   return Command(entry);
 }
 

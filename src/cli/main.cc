@@ -13,7 +13,10 @@
 #include "cli/demo.h"
 #include "cli/log_commands.h"
 #include "cli/man_page.h"
+#include "cli/pipeline_commands.h"
+#include "cli/pipeline_worker.h"
 #include "cli/queue_commands.h"
+#include "cli/run_command.h"
 #include "cli/serve.h"
 #include "cli/stats.h"
 #include "cli/stream_commands.h"
@@ -56,6 +59,9 @@ int run(int argc, char** argv) {
   add_bench_command(line);
   add_log_commands(line);
   add_stream_commands(line);
+  add_run_command(line);
+  add_pipeline_commands(line);
+  add_worker_command(line);
   add_demo_command(line);
   add_document_commands(line);
   return line.run();

@@ -407,8 +407,8 @@ Status refuses_a_second_worker_with_one_index(Subject& subject) {
   CAST(all);
   const Party other = subject.connect();
   const auto refused = other->register_worker(worker(1, {}, "another-process"), {});
-  HOLDS(!refused && refused.error().code == Errc::conflict,
-        "another process with the index of a worker that is there should be refused (CONFLICT)");
+  HOLDS(!refused && refused.error().code == Errc::locked,
+        "another process with the index of a worker that is there should be refused (LOCKED)");
   DONE(all.first->register_worker(all.one, {}));
   subject.let_pass(subject.lease() + milliseconds(1));
   DONE(other->register_worker(worker(1, {}, "another-process"), {}));
@@ -428,6 +428,9 @@ Status refuses_another_pipeline(Subject& subject) {
         "a worker with another graph should be refused (CONFLICT)");
   DONE(all.master->enqueue_module(assignment("m"), {}));
   const auto nothing = stranger->dequeue_module(other, {});
+  const auto told = all.first->run_opening({});
+  HOLDS(told ? told->name == "contract" && told->fingerprint == 7 : told.error().code == Errc::not_found,
+        "a worker should hear of the run, if anything is told at all");
   HOLDS(!nothing && nothing.error().code == Errc::conflict,
         "a worker with another graph should get no work (CONFLICT)");
   return {};

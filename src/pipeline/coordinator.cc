@@ -16,6 +16,10 @@ Status DistributedCoordinator::enqueue_modules(const std::vector<ModuleAssignmen
   return {};
 }
 
+Result<RunOpening> DistributedCoordinator::run_opening(std::stop_token) {
+  return failure(Errc::not_found, "this coordinator tells nothing of its run");
+}
+
 Result<std::vector<SerializedModuleResult>> DistributedCoordinator::next_results(std::stop_token) {
   return failure(Errc::not_found, "this coordinator has no feed of results");
 }

@@ -155,9 +155,10 @@ struct RunOpening {
   std::string session;  // of this process: another master is refused while it lives
   std::string name;     // of the pipeline
   std::uint64_t fingerprint = 0;
+  std::string definition;  // of a pipeline from a file: workers need nothing else
   friend bool operator==(const RunOpening&, const RunOpening&) = default;
 };
-BATON_FIELDS(RunOpening, session, name, fingerprint)
+BATON_FIELDS(RunOpening, session, name, fingerprint, definition)
 
 struct HeartbeatReply {
   std::optional<CancellationSignal> cancelled;
@@ -193,6 +194,9 @@ class DistributedCoordinator {
   virtual Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) = 0;
   virtual Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) = 0;
   virtual Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) = 0;
+
+  // For workers that know no pipeline of their own. NOT_FOUND: there is no such run, or nothing is told of it.
+  virtual Result<RunOpening> run_opening(std::stop_token stop);
 
   // What an implementation may do better than one by one.
   virtual Status enqueue_modules(const std::vector<ModuleAssignment>& assignments, std::stop_token stop);

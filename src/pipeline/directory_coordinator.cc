@@ -222,6 +222,13 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
   return {};
 }
 
+Result<RunOpening> DirectoryCoordinator::run_opening(std::stop_token stop) {
+  if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
+  const auto text = folder_->files_.read("run");
+  if (!text) return std::unexpected(text.error());
+  return from_text<RunOpening>(*text);
+}
+
 Status DirectoryCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return ready;
   const SharedFiles& files = folder_->files_;
@@ -325,7 +332,7 @@ Status DirectoryCoordinator::register_worker(const WorkerRegistration& registrat
   if (*known && (*known)->registration.session != registration.session && !(*known)->has_left &&
       *silence <= folder_->options_.lease) {
     return failure(
-        Errc::conflict,
+        Errc::locked,
         "worker " + std::to_string(registration.index) +
             " is registered already, by another process that is still there: give each its own index");
   }

@@ -110,7 +110,7 @@ RunReport Master::run() {
 Status Master::open() {
   if (!coordinator_) return {};
   const RunOpening opening{
-      .session = random_name(), .name = report_.pipeline, .fingerprint = graph_.fingerprint()};
+      .session = random_name(), .name = report_.pipeline, .fingerprint = graph_.fingerprint(), .definition = options_.definition};
   if (auto opened = coordinator_->open_run(opening, closing_.get_token()); !opened) return opened;
   if (auto workers = coordinator_->get_registered_workers(closing_.get_token()))
     saw_workers(std::move(*workers));

@@ -202,6 +202,13 @@ Status MemoryCoordinator::open_run(const RunOpening& opening, std::stop_token st
   return {};
 }
 
+Result<RunOpening> MemoryCoordinator::run_opening(std::stop_token stop) {
+  if (stop.stop_requested()) return stopped();
+  const std::lock_guard lock(state_.mutex);
+  if (!state_.master) return failure(Errc::not_found, "the run has no master yet");
+  return *state_.master;
+}
+
 Status MemoryCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   return enqueue_modules({assignment}, std::move(stop));
 }
@@ -291,7 +298,7 @@ Status MemoryCoordinator::register_worker(const WorkerRegistration& registration
   if (known != state_.workers.end() && state_.is_alive(known->second) &&
       known->second.registration.session != registration.session) {
     return failure(
-        Errc::conflict,
+        Errc::locked,
         "worker " + std::to_string(registration.index) +
             " is registered already, by another process that is still there: give each its own index");
   }

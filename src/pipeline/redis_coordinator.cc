@@ -162,7 +162,7 @@ RedisCoordinator::~RedisCoordinator() = default;
 
 Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
   const auto answer =
-      server_->call(redis_scripts::kOpen, {opening.session, std::to_string(opening.fingerprint)}, stop);
+      server_->call(redis_scripts::kOpen, {opening.session, std::to_string(opening.fingerprint), to_text(opening)}, stop);
   if (!answer) return std::unexpected(answer.error());
   if (answer->front() == "over")
     return failure(Errc::conflict, "run " + server_->options_.run + " is over: give each run its own id");
@@ -170,6 +170,13 @@ Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token sto
     return failure(Errc::conflict, "run " + server_->options_.run +
                                        " has a master that is still there: give each run its own id");
   return {};
+}
+
+Result<RunOpening> RedisCoordinator::run_opening(std::stop_token stop) {
+  const auto answer = server_->call(redis_scripts::kOpening, {}, stop);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->front() == "none") return failure(Errc::not_found, "there is no run " + server_->options_.run);
+  return from_text<RunOpening>((*answer)[1]);
 }
 
 Status RedisCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
@@ -256,7 +263,7 @@ Status RedisCoordinator::register_worker(const WorkerRegistration& registration,
   if (answer->front() == "another pipeline") return failure(Errc::conflict, another_pipeline(registration));
   if (answer->front() == "conflict") {
     return failure(
-        Errc::conflict,
+        Errc::locked,
         "worker " + std::to_string(registration.index) +
             " is registered already, by another process that is still there: give each its own index");
   }

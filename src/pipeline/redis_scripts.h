@@ -43,14 +43,20 @@ end
 local function is_there(worker) return not worker.left and now - worker.heard_of <= lease_ms end
 )lua";
 
-// session, fingerprint
+// session, fingerprint, opening
 inline constexpr char kOpen[] = R"lua(
 local session = redis.call('HGET', run, 'session')
 local heard_of = tonumber(redis.call('HGET', run, 'heard_of') or 0)
 if redis.call('HEXISTS', run, 'closed') == 1 then return {'over'} end
 if session and session ~= ARGV[2] and now - heard_of <= lease_ms then return {'conflict'} end
-redis.call('HSET', run, 'session', ARGV[2], 'fingerprint', ARGV[3], 'heard_of', now)
+redis.call('HSET', run, 'session', ARGV[2], 'fingerprint', ARGV[3], 'opening', ARGV[4], 'heard_of', now)
 return {'ok'}
+)lua";
+
+inline constexpr char kOpening[] = R"lua(
+local opening = redis.call('HGET', run, 'opening')
+if opening then return {'opening', opening} end
+return {'none'}
 )lua";
 
 // module, assignment, priority, attempts_max, result if it is lost, capabilities…

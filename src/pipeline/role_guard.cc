@@ -17,6 +17,9 @@ Status RoleGuard::open_run(const RunOpening& opening, std::stop_token stop) {
   if (role_ != Role::master) return not_for(role_, "open_run");
   return behind_.open_run(opening, std::move(stop));
 }
+Result<RunOpening> RoleGuard::run_opening(std::stop_token stop) {
+  return behind_.run_opening(std::move(stop));
+}
 Status RoleGuard::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   if (role_ != Role::master) return not_for(role_, "enqueue_module");
   return behind_.enqueue_module(assignment, std::move(stop));

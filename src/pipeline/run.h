@@ -39,6 +39,7 @@ struct RunOptions {
 
   // Distributed.
   DistributedCoordinator* coordinator = nullptr;  // outlives the run
+  std::string definition;                         // for workers that need one
   std::size_t workers_expected = 0;               // once so many are there, nobody else will come; 0: unknown
   Duration capability_timeout = seconds(300);
   Duration worker_poll = milliseconds(500);

@@ -307,6 +307,12 @@ Status ServerCoordinator::open_run(const RunOpening& opening, std::stop_token st
   return held;
 }
 
+Result<RunOpening> ServerCoordinator::run_opening(std::stop_token stop) {
+  auto task = shared_->get(shared_->run_, stop);
+  if (!task) return std::unexpected(task.error());
+  return from_text<RunOpening>(task->payload);
+}
+
 Status ServerCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   return enqueue_modules({assignment}, std::move(stop));
 }
@@ -409,7 +415,7 @@ Status ServerCoordinator::register_worker(const WorkerRegistration& registration
     if (other.registration.index == registration.index &&
         other.registration.session != registration.session && is_alive) {
       return failure(
-          Errc::conflict,
+          Errc::locked,
           "worker " + std::to_string(registration.index) +
               " is registered already, by another process that is still there: give each its own index");
     }

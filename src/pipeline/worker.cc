@@ -106,13 +106,20 @@ class WorkerShift {
   }
 
   bool report_for_duty() {
-    const auto done =
-        persistently([this] { return coordinator_.register_worker(self_, ending_.get_token()); },
-                     options_.unreachable_max, ending_.get_token());
-    if (!done)
+    constexpr std::int32_t kIndexMax = 10'000;
+    const bool may_choose = options_.index == 0;
+    if (may_choose) self_.index = 1;
+    for (;;) {
+      const auto done =
+          persistently([this] { return coordinator_.register_worker(self_, ending_.get_token()); },
+                       options_.unreachable_max, ending_.get_token());
+      if (done) return true;
+      const bool is_taken = done.error().code == Errc::locked;
+      if (is_taken && may_choose && ++self_.index <= kIndexMax) continue;
       end(is_transient(done.error().code) ? WorkerEnd::coordination_lost : WorkerEnd::refused,
           done.error().message);
-    return done.has_value();
+      return false;
+    }
   }
 
   void hire() {
@@ -318,7 +325,7 @@ class WorkerShift {
   const Graph& graph_;
   RoleGuard coordinator_;
   const WorkerOptions options_;
-  const WorkerRegistration self_;
+  WorkerRegistration self_;  // does not change once it is registered
   std::mutex mutex_;
   std::condition_variable changed_;
   WorkerReport report_;

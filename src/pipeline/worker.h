@@ -17,7 +17,7 @@
 namespace baton::pipeline {
 
 struct WorkerOptions {
-  std::int32_t index = 1;
+  std::int32_t index = 0;   // 0: the first that is free
   std::uint32_t slots = 1;  // modules at a time
   Site site;
   Duration heartbeat = kHeartbeat;

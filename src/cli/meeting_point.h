@@ -1,0 +1,24 @@
+// Where the master and the workers of a pipeline meet, as people name it: HOST:PORT of a baton server, dir:FOLDER, or
+// redis://HOST:PORT.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "cli/connection.h"
+#include "pipeline/coordinator.h"
+
+namespace baton::cli {
+
+struct MeetingPoint {
+  std::string where;
+  Connection connection;  // how to speak to a baton server
+
+  bool is_server() const { return !where.starts_with("dir:") && !where.starts_with("redis://"); }
+};
+
+Result<std::unique_ptr<pipeline::DistributedCoordinator>> meet(const MeetingPoint& point, const std::string& run);
+client::ClientOptions client_options(const MeetingPoint& point);
+
+}  // namespace baton::cli

@@ -1,0 +1,184 @@
+#include "cli/run_view.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "cli/quantities.h"
+#include "cli/table.h"
+#include "client/call.h"
+
+namespace baton::cli {
+namespace {
+
+using pipeline::ModuleReport;
+using pipeline::ModuleStatus;
+
+constexpr std::size_t kLinesKept = 1000;      // of what a module said, before it is shown
+constexpr std::size_t kLinesOfAFailure = 40;  // on a terminal
+constexpr std::size_t kRunningShown = 12;
+
+const char* mark(ModuleStatus status) {
+  switch (status) {
+    case ModuleStatus::succeeded:
+    case ModuleStatus::cached:
+    case ModuleStatus::restored: return "ok";
+    case ModuleStatus::ignored_failure: return "failed, as it may";
+    case ModuleStatus::failed: return "FAILED";
+    case ModuleStatus::timed_out: return "TIMED OUT";
+    case ModuleStatus::skipped: return "skipped";
+    case ModuleStatus::cancelled: return "cancelled";
+    case ModuleStatus::dependency_failed: return "not run";
+    default: return "";
+  }
+}
+const char* colour(ModuleStatus status) {
+  if (pipeline::has_value(status)) return "\x1b[32m";
+  if (status == ModuleStatus::failed || status == ModuleStatus::timed_out) return "\x1b[31;1m";
+  return "\x1b[33m";
+}
+
+std::string why(const ModuleReport& report) {
+  if (report.failure.kind != pipeline::FailureKind::none) return report.failure.message;
+  return report.reason;
+}
+
+std::size_t columns() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 100;
+}
+
+std::string bar(double part, std::size_t width) {
+  const auto full = static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(width));
+  return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";
+}
+
+}  // namespace
+
+void RunView::began(const pipeline::Graph& graph, const std::string& run) {
+  graph_ = &graph;
+  line(fmt::format("{}: {}, run {}", graph.definition().name, counted(graph.size(), "module"), run));
+}
+
+void RunView::line(const std::string& text) {
+  erase();
+  fmt::print("{}\n", text);
+}
+
+void RunView::erase() {
+  if (drawn_ > 0) fmt::print("\x1b[{}A\r\x1b[J", drawn_);
+  drawn_ = 0;
+}
+
+std::string RunView::running_line(const Running& one, double part) const {
+  const Duration took{client::now_ms() - one.since};
+  std::string text = fmt::format("  {:<30} {:>8}", one.id, rough_text(took));
+  const auto known = options_.history.find(one.id);
+  if (part <= 0 && known != options_.history.end() && known->second > Duration{}) {
+    part = static_cast<double>(took.ms) / static_cast<double>(known->second.ms);
+  }
+  if (part > 0) text += " " + bar(std::min(part, 0.99), 20);
+  if (known != options_.history.end() && known->second > took) text += " about " + rough_text(known->second - took) + " left";
+  if (!one.worker.empty() && one.worker != "master") text += "  on " + one.worker;
+  return text.substr(0, columns() - 1);
+}
+
+void RunView::draw() {
+  if (!options_.on_terminal) return;
+  erase();
+  std::size_t shown = 0;
+  for (const auto& [node, one] : running_) {
+    if (++shown > kRunningShown) break;
+    fmt::print("{}\n", running_line(one, progress_[node]));
+  }
+  drawn_ = std::min(running_.size(), kRunningShown);
+  const double part = graph_->size() == 0 ? 1 : static_cast<double>(over_) / static_cast<double>(graph_->size());
+  fmt::print("{} {} of {}, {} at work\n", bar(part, 30), over_, graph_->size(), running_.size());
+  ++drawn_;
+  std::fflush(stdout);
+}
+
+void RunView::time_passed() { draw(); }
+
+void RunView::changed(const ModuleReport& report, const std::shared_ptr<const void>&) {
+  if (report.status == ModuleStatus::running) running_[report.node] = {report.id, report.worker, client::now_ms()};
+  if (pipeline::is_final(report.status)) {
+    running_.erase(report.node);
+    ++over_;
+    const std::string state = options_.on_terminal ? fmt::format("{}{}\x1b[0m", colour(report.status), mark(report.status)) : mark(report.status);
+    std::string text = fmt::format("{} {}", report.id, state);
+    if (report.took > Duration{} || report.tries > 0) text += " in " + rough_text(report.took);
+    if (!report.worker.empty() && report.worker != "master") text += " on " + report.worker;
+    if (report.tries > 1) text += fmt::format(", {} tries", report.tries);
+    if (const std::string reason = why(report); !reason.empty()) text += ": " + printable(reason, 400);
+    line(text);
+    const bool failed = report.failure.kind != pipeline::FailureKind::none;
+    if (!options_.on_terminal || options_.verbose) show_group(report.id, SIZE_MAX);
+    else if (failed) show_group(report.id, kLinesOfAFailure);
+    if (failed && !said_.contains(report.id) && !report.failure.detail.empty()) line("    | " + printable(report.failure.detail, 2000));
+    said_.erase(report.id);
+    left_out_.erase(report.id);
+  }
+  draw();
+}
+
+void RunView::show_group(const std::string& module, std::size_t lines_max) {
+  const auto said = said_.find(module);
+  if (said == said_.end()) return;
+  const std::vector<std::string>& lines = said->second;
+  const std::size_t first = lines.size() > lines_max ? lines.size() - lines_max : 0;
+  if (first + left_out_[module] > 0) line(fmt::format("    … {} before", counted(first + left_out_[module], "line")));
+  for (std::size_t i = first; i < lines.size(); ++i) line("    | " + printable(lines[i], 1000));
+}
+
+void RunView::said(const pipeline::LogLine& said) {
+  std::vector<std::string>& lines = said_[said.module];
+  lines.push_back(said.text);
+  if (lines.size() < kLinesKept) return;
+  if (options_.on_terminal && !options_.verbose) {
+    left_out_[said.module] += lines.size() / 2;
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(lines.size() / 2));
+    return;
+  }
+  // One that says much is shown before it is over, so that nothing is lost if the run is killed.
+  line(said.module + " says:");
+  show_group(said.module, SIZE_MAX);
+  lines.clear();
+  draw();
+}
+
+void RunView::noticed(const std::string& text) {
+  line("! " + printable(text, 1000));
+  draw();
+}
+
+void RunView::ended(const pipeline::RunReport& report) {
+  erase();
+  Table table({{"module"}, {"status"}, {"took", Align::right}, {"where"}, {"why"}});
+  std::vector<const ModuleReport*> all;
+  for (const ModuleReport& one : report.modules) all.push_back(&one);
+  // What failed comes first; what did not run because of it, after that.
+  const auto rank = [](const ModuleReport* one) {
+    if (one->status == ModuleStatus::failed || one->status == ModuleStatus::timed_out) return 0;
+    return pipeline::spoils_run(one->status) ? 1 : 2;
+  };
+  std::ranges::stable_sort(all, {}, rank);
+  constexpr std::size_t kRowsMax = 60;
+  for (std::size_t i = 0; i < all.size() && i < kRowsMax; ++i) {
+    const ModuleReport& one = *all[i];
+    table.row({one.id, std::string(pipeline::word(one.status)), one.tries > 0 ? rough_text(one.took) : "", one.worker, printable(why(one), 60)});
+  }
+  fmt::print("\n");
+  table.print();
+  if (all.size() > kRowsMax) fmt::print("… and {} more\n", all.size() - kRowsMax);
+  std::map<std::string_view, std::size_t> counts;
+  for (const ModuleReport& one : report.modules) ++counts[pipeline::word(one.status)];
+  std::string summary;
+  for (const auto& [status, count] : counts) summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", count, status);
+  fmt::print("\n{} {} after {}: {}\n", report.pipeline, pipeline::word(report.outcome), rough_text(report.took), summary);
+  std::fflush(stdout);
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,185 @@
+#include "pipeline/records.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "pipeline/shared_files.h"
+#include "pipeline/wire_text.h"
+
+namespace baton::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kRunsKept = 20;
+constexpr std::size_t kLogsOpen = 64;
+
+std::string base(const std::string& folder) { return (folder.empty() ? "." : folder) + "/.baton"; }
+std::string run_folder(const std::string& folder, const std::string& run) { return base(folder) + "/runs/" + as_file_name(run); }
+
+Result<std::string> contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return failure(Errc::not_found, "there is no " + path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool write(const std::string& path, const std::string& text) {
+  std::ofstream file(path + ".tmp", std::ios::binary);
+  file << text;
+  file.close();
+  std::error_code trouble;
+  if (file) fs::rename(path + ".tmp", path, trouble);
+  return file && !trouble;
+}
+
+// Runs in the order in which they began.
+std::vector<fs::directory_entry> run_folders(const std::string& folder) {
+  std::vector<fs::directory_entry> all;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(base(folder) + "/runs", absent)) {
+    if (fs::exists(entry.path() / "pipeline.json", absent)) all.push_back(entry);
+  }
+  const auto began = [](const fs::directory_entry& entry) {
+    std::error_code gone;
+    return fs::last_write_time(entry.path() / "pipeline.json", gone);
+  };
+  std::ranges::sort(all, {}, began);
+  return all;
+}
+
+Value text(std::string_view from) { return {std::string(from)}; }
+
+}  // namespace
+
+Records::Records(std::string folder, FileDefinition file)
+    : folder_(std::move(folder)), file_(std::move(file)), history_(history(folder_)) {}
+Records::~Records() = default;
+
+void Records::began(const Graph& graph, const std::string& run) {
+  graph_ = &graph;
+  directory_ = run_folder(folder_, run);
+  std::error_code trouble;
+  fs::create_directories(directory_ + "/logs", trouble);
+  const KeptRun kept{run, file_, graph.fingerprint()};
+  if (trouble || !write(directory_ + "/pipeline.json", to_text(kept))) {
+    trouble_ = "nothing is kept of this run: " + directory_ + " cannot be written";
+    directory_.clear();
+    return;
+  }
+  // Nobody wants this in a repository.
+  if (!fs::exists(base(folder_) + "/.gitignore", trouble)) write(base(folder_) + "/.gitignore", "*\n");
+  const auto folders = run_folders(folder_);
+  for (std::size_t i = 0; i + kRunsKept < folders.size(); ++i) fs::remove_all(folders[i].path(), trouble);
+}
+
+void Records::append(File& file, const std::string& path, const std::string& line) {
+  if (!file) file.reset(std::fopen(path.c_str(), "ae"));
+  if (!file) return;
+  std::fputs((line + "\n").c_str(), file.get());
+  std::fflush(file.get());
+}
+
+void Records::changed(const ModuleReport& report, const std::shared_ptr<const void>& value) {
+  if (directory_.empty() || !is_final(report.status)) return;
+  JournalLine line{report.id, std::string(word(report.status)), {}, report.reason.empty() ? report.failure.message : report.reason, report.worker, report.took};
+  const ResultType& type = (*graph_)[report.node].spec->result;
+  if (value && type.travels()) line.value = type.encode(value.get());
+  append(journal_, directory_ + "/journal", to_text(line));
+  logs_.erase(report.id);
+  if (report.status == ModuleStatus::succeeded) {
+    Duration& known = history_[report.id];
+    known = known > Duration{} ? Duration{(known.ms * 2 + report.took.ms) / 3} : report.took;
+  }
+}
+
+void Records::said(const LogLine& line) {
+  if (directory_.empty()) return;
+  if (logs_.size() > kLogsOpen) logs_.clear();
+  append(logs_[line.module], directory_ + "/logs/" + as_file_name(line.module) + ".log", line.text);
+}
+
+void Records::ended(const RunReport& report) {
+  if (directory_.empty()) return;
+  write(directory_ + "/report.json", to_json(report));
+  Value::Fields fields;
+  for (const auto& [module, took] : history_) fields.emplace_back(module, Value{took.ms});
+  write(base(folder_) + "/history.json", pipeline::to_json(Value{std::move(fields)}));
+}
+
+History Records::history(const std::string& folder) {
+  History history;
+  const auto text = contents(base(folder) + "/history.json");
+  const auto value = text ? from_text<std::map<std::string, Duration>>(*text) : Result<History>(History());
+  return value ? *value : history;
+}
+
+std::vector<std::string> Records::runs(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : run_folders(folder)) {
+    if (const auto text = contents(entry.path() / "pipeline.json")) {
+      if (const auto kept = from_text<KeptRun>(*text)) names.push_back(kept->run);
+    }
+  }
+  return names;
+}
+
+Result<KeptRun> Records::kept(const std::string& folder, const std::string& run) {
+  const auto text = contents(run_folder(folder, run) + "/pipeline.json");
+  if (!text) return failure(Errc::not_found, "there is no run '" + run + "' in " + base(folder));
+  return from_text<KeptRun>(*text);
+}
+
+std::vector<JournalLine> Records::journal(const std::string& folder, const std::string& run) {
+  std::vector<JournalLine> lines;
+  std::ifstream file(run_folder(folder, run) + "/journal");
+  for (std::string line; std::getline(file, line);) {
+    if (auto read = from_text<JournalLine>(line)) lines.push_back(std::move(*read));  // the last may be torn
+  }
+  return lines;
+}
+
+Result<std::string> Records::log(const std::string& folder, const std::string& run, const std::string& module) {
+  return contents(run_folder(folder, run) + "/logs/" + as_file_name(module) + ".log");
+}
+
+Result<std::string> Records::report(const std::string& folder, const std::string& run) {
+  return contents(run_folder(folder, run) + "/report.json");
+}
+
+std::string to_json(const RunReport& report) {
+  Value::List modules;
+  for (const ModuleReport& one : report.modules) {
+    Value::Fields fields = {{"id", text(one.id)},         {"status", text(word(one.status))}, {"reason", text(one.reason)},
+                            {"worker", text(one.worker)}, {"attempt", Value{std::int64_t{one.attempt}}},
+                            {"tries", Value{std::int64_t{one.tries}}}, {"began_ms", Value{one.began_at.ms}}, {"took_ms", Value{one.took.ms}}};
+    if (one.failure.kind != FailureKind::none) {
+      fields.emplace_back("failure", Value{Value::Fields{{"kind", text(word(one.failure.kind))},
+                                                         {"message", text(one.failure.message)},
+                                                         {"detail", text(one.failure.detail)},
+                                                         {"exit_code", Value{std::int64_t{one.failure.exit_code}}}}});
+    }
+    modules.push_back({std::move(fields)});
+  }
+  Value::List workers;
+  for (const RegisteredWorker& one : report.workers) {
+    workers.push_back({Value::Fields{{"index", Value{std::int64_t{one.registration.index}}},
+                                     {"name", text(one.registration.name)},
+                                     {"capabilities", Codec<std::vector<std::string>>::encode(one.registration.capabilities)},
+                                     {"slots", Value{std::int64_t{one.registration.slots}}},
+                                     {"status", text(word(one.status))}}});
+  }
+  return to_json(Value{Value::Fields{{"run", text(report.run)},
+                                     {"pipeline", text(report.pipeline)},
+                                     {"outcome", text(word(report.outcome))},
+                                     {"reason", text(report.reason)},
+                                     {"began_at_ms", Value{report.began_at.ms}},
+                                     {"took_ms", Value{report.took.ms}},
+                                     {"modules", Value{std::move(modules)}},
+                                     {"workers", Value{std::move(workers)}}}});
+}
+
+}  // namespace baton::pipeline

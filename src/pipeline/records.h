@@ -1,0 +1,89 @@
+// What is kept of runs, in a folder beside the pipeline: for `logs`, `why`, `list` and `rerun`, and for estimates.
+//
+//   .baton/history.json                      how long modules took
+//   .baton/runs/RUN/pipeline.json            the file's text and parameters, and the fingerprint of the graph
+//   .baton/runs/RUN/journal                  a line of JSON for each module that is over, as soon as it is
+//   .baton/runs/RUN/report.json              at the end
+//   .baton/runs/RUN/logs/MODULE.log
+#pragma once
+
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/report.h"
+#include "pipeline/run.h"
+
+namespace baton::pipeline {
+
+// A pipeline file as it was run: all that another machine, or a later run, needs.
+struct FileDefinition {
+  std::string path;
+  std::string text;
+  std::map<std::string, std::string> parameters;
+};
+BATON_FIELDS(FileDefinition, path, text, parameters)
+
+struct KeptRun {
+  std::string run;
+  FileDefinition file;
+  std::uint64_t fingerprint = 0;
+};
+BATON_FIELDS(KeptRun, run, file, fingerprint)
+
+struct JournalLine {
+  std::string module;
+  std::string status;  // as a word
+  std::string value;   // encoded, if it has one
+  std::string reason;
+  std::string worker;
+  Duration took;
+};
+BATON_FIELDS(JournalLine, module, status, value, reason, worker, took)
+
+class Records : public RunObserver {
+ public:
+  // Kept under `folder`/.baton, unless it cannot be written: then nothing is kept, and trouble() says why.
+  Records(std::string folder, FileDefinition file);
+  ~Records() override;
+  Records(const Records&) = delete;
+  Records& operator=(const Records&) = delete;
+
+  void began(const Graph& graph, const std::string& run) override;
+  void changed(const ModuleReport& report, const std::shared_ptr<const void>& value) override;
+  void said(const LogLine& line) override;
+  void ended(const RunReport& report) override;
+
+  const std::string& trouble() const { return trouble_; }
+
+  static History history(const std::string& folder);
+  static std::vector<std::string> runs(const std::string& folder);  // newest last
+  static Result<KeptRun> kept(const std::string& folder, const std::string& run);
+  static std::vector<JournalLine> journal(const std::string& folder, const std::string& run);
+  static Result<std::string> log(const std::string& folder, const std::string& run, const std::string& module);
+  static Result<std::string> report(const std::string& folder, const std::string& run);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  using File = std::unique_ptr<std::FILE, Close>;
+
+  void append(File& file, const std::string& path, const std::string& line);
+
+  const std::string folder_;
+  const FileDefinition file_;
+  const Graph* graph_ = nullptr;
+  std::string directory_;  // of the run
+  std::string trouble_;
+  File journal_;
+  std::map<std::string, File> logs_;
+  History history_;
+};
+
+// The report as JSON, for programs.
+std::string to_json(const RunReport& report);
+
+}  // namespace baton::pipeline
