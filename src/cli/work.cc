@@ -15,12 +15,12 @@
 #include <thread>
 #include <utility>
 
-#include "cli/child_process.h"
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
 #include "cli/quantities.h"
 #include "client/worker.h"
+#include "process/child_process.h"
 
 namespace baton::cli {
 namespace {
@@ -59,8 +59,9 @@ std::string filled_in(std::string word, const std::string& payload) {
   return word;
 }
 
-ChildCommand command_for(const WorkOptions& options, const client::Job& job) {
-  ChildCommand command{.words = options.command, .output_bytes_max = kResultBytesMax, .grace = options.grace};
+process::ChildCommand command_for(const WorkOptions& options, const client::Job& job) {
+  process::ChildCommand command{
+      .words = options.command, .output_bytes_max = kResultBytesMax, .grace = options.grace};
   if (has_place(command.words)) {
     for (std::string& word : command.words) word = filled_in(std::move(word), job.payload);
   } else {
@@ -71,7 +72,7 @@ ChildCommand command_for(const WorkOptions& options, const client::Job& job) {
   return command;
 }
 
-std::string how_it_ended(const ChildEnd& end) {
+std::string how_it_ended(const process::ChildEnd& end) {
   std::string text = end.signal != 0
                          ? fmt::format("ended by signal {} ({})", end.signal, ::strsignal(end.signal))
                          : fmt::format("exit code {}", end.exit_code);
@@ -94,7 +95,7 @@ class Work {
       return failure(Errc::invalid_request,
                      "an argument cannot hold a zero byte; leave out {} for standard input");
     const std::stop_token stops[] = {lost, gives_up_.get_token()};
-    auto end = run_child(command_for(options_, job), stops);
+    auto end = process::run_child(command_for(options_, job), stops);
     if (!end) return std::unexpected(end.error());
     if (end->was_stopped) return failure(Errc::closed, "ended, for nobody wants it or there is no time");
     if (end->said_too_much) return failure(Errc::too_large, "the output is over 1 000 000 bytes");

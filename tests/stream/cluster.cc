@@ -26,13 +26,15 @@ namespace fs = std::filesystem;
 const passwd* unprivileged() { return ::geteuid() == 0 ? ::getpwnam("nobody") : nullptr; }
 
 // It ends with the test, whatever becomes of that. Where only root may enter the root folder, as in a chroot
-// made by mktemp, nobody has to be allowed to look into folders all the same.
+// made by mktemp, nobody has to be allowed to look into folders all the same; and access(), by which
+// PostgreSQL looks for its own programs, heeds that only without the fix-up of user ids.
 std::vector<std::string> as_somebody_else(const std::vector<std::string>& command) {
   std::vector<std::string> words = {"/usr/bin/setpriv", "--pdeathsig=QUIT"};
   if (const passwd* user = unprivileged()) {
     words.insert(words.end(),
                  {"--reuid=" + std::to_string(user->pw_uid), "--regid=" + std::to_string(user->pw_gid),
-                  "--clear-groups", "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"});
+                  "--clear-groups", "--securebits=+no_setuid_fixup", "--inh-caps=+dac_read_search",
+                  "--ambient-caps=+dac_read_search"});
   }
   words.insert(words.end(), command.begin(), command.end());
   return words;

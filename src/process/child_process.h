@@ -6,22 +6,29 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
 #include "base/time.h"
 
-namespace baton::cli {
+namespace baton::process {
+
+enum class Output : bool { standard, errors };
 
 struct ChildCommand {
   std::vector<std::string> words;        // the first one is looked for on the PATH
   std::vector<std::string> environment;  // NAME=value, besides our own
+  std::string directory;                 // to run in; empty: ours
   std::string input;
   std::size_t output_bytes_max = 0;
   Duration grace;
+  // Gets all that it says, as it says it, and nothing is kept or shown. Empty: what is said to ChildEnd.
+  std::function<void(Output, std::string_view)> said;
 };
 
 struct ChildEnd {
@@ -36,4 +43,4 @@ struct ChildEnd {
 // An error means that it could not be started.
 Result<ChildEnd> run_child(const ChildCommand& command, std::span<const std::stop_token> stops);
 
-}  // namespace baton::cli
+}  // namespace baton::process

@@ -1,4 +1,4 @@
-#include "cli/child_process.h"
+#include "process/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,20 +13,25 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <list>
 #include <optional>
 #include <utility>
 
-#include "client/call.h"
-
 extern char** environ;
 
-namespace baton::cli {
+namespace baton::process {
 namespace {
 
 constexpr std::size_t kErrorsKept = 2048;
 constexpr Duration kKillAgain = seconds(1);
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+
+std::int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
 
 class Descriptor {
  public:
@@ -134,7 +139,8 @@ void Child::become(char* const* arguments, char* const* variables) {
   ::dup2(input_.read.get(), STDIN_FILENO);
   ::dup2(output_.write.get(), STDOUT_FILENO);
   ::dup2(errors_.write.get(), STDERR_FILENO);
-  ::execvpe(arguments[0], arguments, variables);
+  const bool is_there = command_.directory.empty() || ::chdir(command_.directory.c_str()) == 0;
+  if (is_there) ::execvpe(arguments[0], arguments, variables);
   const int error = errno;
   (void)!::write(trouble_.write.get(), &error, sizeof error);
   ::_exit(127);
@@ -179,7 +185,9 @@ void Child::feed() {
 }
 
 void Child::keep(const Descriptor& from, std::string_view text) {
-  if (&from == &output_.read) {
+  if (command_.said) {
+    command_.said(&from == &output_.read ? Output::standard : Output::errors, text);
+  } else if (&from == &output_.read) {
     end_.output += text;
     if (end_.output.size() <= command_.output_bytes_max) return;
     end_.said_too_much = true;
@@ -211,12 +219,12 @@ void Child::listen(Descriptor& from) {
 void Child::begin_ending() {
   if (kill_at_) return;
   signal_group(SIGTERM);
-  kill_at_ = client::now_ms() + command_.grace.ms;
+  kill_at_ = now_ms() + command_.grace.ms;
 }
 
 int Child::patience() const {
   if (!kill_at_) return -1;
-  return static_cast<int>(std::clamp<std::int64_t>(*kill_at_ - client::now_ms(), 0, 60'000));
+  return static_cast<int>(std::clamp<std::int64_t>(*kill_at_ - now_ms(), 0, 60'000));
 }
 
 ChildEnd Child::attend(std::span<const std::stop_token> stops) {
@@ -235,9 +243,9 @@ ChildEnd Child::attend(std::span<const std::stop_token> stops) {
                        wants(output_.read, POLLIN), wants(errors_.read, POLLIN)};
     const int ready = ::poll(polled, std::size(polled), patience());
     if (ready < 0 && errno != EINTR) break;
-    if (kill_at_ && client::now_ms() >= *kill_at_) {
+    if (kill_at_ && now_ms() >= *kill_at_) {
       signal_group(SIGKILL);
-      kill_at_ = client::now_ms() + kKillAgain.ms;
+      kill_at_ = now_ms() + kKillAgain.ms;
     }
     if (ready <= 0) continue;
     if (polled[1].revents != 0) {
@@ -268,4 +276,4 @@ Result<ChildEnd> run_child(const ChildCommand& command, std::span<const std::sto
   return child.attend(stops);
 }
 
-}  // namespace baton::cli
+}  // namespace baton::process

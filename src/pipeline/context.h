@@ -1,0 +1,103 @@
+// What the body of a module finds around it. May be used from several threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "pipeline/codec.h"
+
+namespace baton::pipeline {
+
+struct CommandOptions {
+  std::map<std::string, std::string> environment;  // besides ours
+  std::string directory;                           // empty: that of the run
+  std::string input;
+  bool may_fail = false;  // another exit code than 0 is a result too
+  bool quiet = false;     // what it says is kept and not logged
+};
+struct CommandResult {
+  int exit_code = 0;
+  std::string output;  // the beginning and the end, if it was more than a megabyte
+  std::string errors;
+  Duration took;
+};
+BATON_FIELDS(CommandResult, exit_code, output, errors, took)
+
+// A command ended with another code than 0, or by a signal.
+struct CommandFailed : std::runtime_error {
+  CommandFailed(const std::string& message, int code, std::string last_words)
+      : std::runtime_error(message), exit_code(code), detail(std::move(last_words)) {}
+  int exit_code;
+  std::string detail;
+};
+// The module was asked to stop.
+struct Stopped : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// Thrown by Context::skip().
+struct Skipped {
+  std::string reason;
+};
+
+struct Site;
+struct GraphNode;
+
+class Context {
+ public:
+  // Made by whoever runs the module; site and node outlive it.
+  Context(const Site& site, const GraphNode& node, std::uint32_t attempt, std::stop_token stop);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  std::stop_token stop() const { return stop_; }
+  std::uint32_t attempt() const { return attempt_; }  // 1, and one more for each worker that was lost with it
+  const std::string& module() const;
+  const std::string& worker() const;  // that it runs on
+  std::optional<std::string> matrix_target() const;
+  std::string matrix(const std::string& axis) const;  // value on one axis of a matrix; empty: there is none
+  const std::string& run_id() const;
+
+  std::optional<std::string> parameter(const std::string& name) const;
+  // One that the module declared; throws if this machine does not have it.
+  const std::string& secret(const std::string& name) const;
+
+  void log(std::string_view text);
+  void progress(double part);  // 0 to 1
+  // A part of the body that has a name: it is told when it begins and how long it took, and an error bears
+  // it.
+  void step(const std::string& name, const std::function<void()>& body);
+  [[noreturn]] void skip(std::string reason);
+
+  // Runs a command in a process group of its own, which ends when the module is asked to stop. Throws
+  // CommandFailed, or Stopped.
+  CommandResult exec(const std::vector<std::string>& words, const CommandOptions& options = {});
+  CommandResult shell(const std::string& script, const CommandOptions& options = {});  // sh -eu -c
+
+  const std::string& directory() const;
+  std::string temporary_directory();  // is removed when the module is over
+
+  const std::string& last_words() const { return last_words_; }
+
+ private:
+  void say(bool is_error, std::string_view text);
+
+  const Site& site_;
+  const GraphNode& node_;
+  const std::uint32_t attempt_;
+  const std::stop_token stop_;
+  std::string step_;
+  std::string last_words_;  // of the last command
+  std::string temporary_;
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,211 @@
+// What the instances of a pipeline need of each other, as an interface: whoever has another way to carry it
+// than those that come with baton implements this. pipeline/contract.h checks an implementation.
+//
+//   master:  open_run, enqueue_module, wait_for_result, get_registered_workers, broadcast_cancellation,
+//   close_run worker:  register_worker, dequeue_module, publish_result, send_heartbeat,
+//   is_cancellation_requested
+//
+//        enqueue            dequeue              publish
+//   (none) ----> waiting ------------> leased ------------> done, with the first result that was accepted
+//                   ^                    |
+//                   '--------------------'  its lease ends without a heartbeat: attempt + 1, while there is
+//                   one left;
+//                                           then done, with a failure: worker lost
+//
+// An implementation is safe to be called from many threads. Every operation takes a stop token; one that is
+// stopped returns CLOSED soon, and leaves nothing half done. Whoever waits for something uses no processor.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "pipeline/status.h"
+
+namespace baton::pipeline {
+
+inline constexpr Duration kHeartbeat = seconds(10);
+inline constexpr Duration kLostAfter = seconds(30);
+inline constexpr std::size_t kInlineBytesMax = 16 << 10;  // larger values go where artifacts go
+
+// Bytes that are too many to be carried along, named by what they are.
+struct BlobRef {
+  std::string hash;
+  std::uint64_t bytes = 0;
+  friend bool operator==(const BlobRef&, const BlobRef&) = default;
+};
+BATON_FIELDS(BlobRef, hash, bytes)
+
+struct ArtifactRef {
+  std::string module;
+  std::string name;
+  BlobRef blob;
+  friend bool operator==(const ArtifactRef&, const ArtifactRef&) = default;
+};
+BATON_FIELDS(ArtifactRef, module, name, blob)
+
+// What a module came to, for those who need it.
+struct DependencyResult {
+  std::string module;
+  ModuleStatus status = ModuleStatus::succeeded;
+  std::string value;            // encoded
+  std::optional<BlobRef> blob;  // where the value is, if it is large
+  std::optional<ModuleFailure> failure;
+  std::string skipped_because;
+  friend bool operator==(const DependencyResult&, const DependencyResult&) = default;
+};
+BATON_FIELDS(DependencyResult, module, status, value, blob, failure, skipped_because)
+
+struct ModuleAssignment {
+  std::string module;                              // test[linux]
+  std::string result_type;                         // schema of its result; told, never trusted
+  std::vector<std::string> required_capabilities;  // canonical
+  std::string matrix_target;
+  std::uint32_t priority = 0;      // 0 to 9, larger first
+  std::uint32_t attempts_max = 2;  // workers that may begin it
+  bool always_run = false;
+  std::vector<DependencyResult> dependencies;
+  std::vector<ArtifactRef> artifacts;  // that it consumes
+  friend bool operator==(const ModuleAssignment&, const ModuleAssignment&) = default;
+};
+BATON_FIELDS(ModuleAssignment, module, result_type, required_capabilities, matrix_target, priority,
+             attempts_max, always_run, dependencies, artifacts)
+
+// An assignment under a lease, which heartbeats keep alive.
+struct Assigned {
+  ModuleAssignment assignment;
+  std::uint32_t attempt = 1;
+  std::string lease;
+};
+struct Empty {};  // nothing for this worker now; ask again
+struct Closed {   // the run is over; there will be nothing more
+  std::string reason;
+};
+using Dequeued = std::variant<Empty, Assigned, Closed>;
+
+struct SerializedModuleResult {
+  std::string module;
+  std::uint32_t attempt = 1;
+  std::string lease;  // under which it was made; empty: by the master itself
+  std::int32_t worker_index = 0;
+  ModuleStatus status = ModuleStatus::succeeded;
+  std::string value;  // encoded
+  std::optional<BlobRef> blob;
+  std::optional<ModuleFailure> failure;
+  std::string skipped_because;
+  std::uint32_t tries = 0;
+  Duration took;
+  std::vector<ArtifactRef> artifacts;
+  friend bool operator==(const SerializedModuleResult&, const SerializedModuleResult&) = default;
+};
+BATON_FIELDS(SerializedModuleResult, module, attempt, lease, worker_index, status, value, blob, failure,
+             skipped_because, tries, took, artifacts)
+
+enum class Accepted : std::uint8_t {
+  first,      // it stands from now on
+  duplicate,  // it was accepted before, and changed nothing
+  stale,      // another attempt has begun, its lease has ended, or another result stands: nothing was changed
+};
+
+struct WorkerRegistration {
+  std::int32_t index = 0;  // 1 and up; 0 is the master
+  std::string session;     // of this process: another one with the same index is refused while it lives
+  std::string name;
+  std::vector<std::string> capabilities;  // canonical
+  std::uint32_t slots = 1;
+  std::uint64_t fingerprint = 0;  // of its graph
+  friend bool operator==(const WorkerRegistration&, const WorkerRegistration&) = default;
+};
+BATON_FIELDS(WorkerRegistration, index, session, name, capabilities, slots, fingerprint)
+
+enum class WorkerStatus : std::uint8_t {
+  connected,     // registered, and has not been heard of since
+  active,        // has nothing to do
+  executing,     // works on current_module
+  disconnected,  // left
+  timed_out,     // fell silent
+};
+std::string_view word(WorkerStatus status);
+
+struct WorkerHeartbeat {
+  std::int32_t index = 0;
+  std::string session;
+  std::vector<std::string> leases;  // to be kept
+  std::string current_module;
+  bool leaving = false;  // the last one
+};
+struct RegisteredWorker {
+  WorkerRegistration registration;
+  WorkerStatus status = WorkerStatus::connected;
+  std::string current_module;
+  Duration silent_for;
+};
+struct CancellationSignal {
+  std::string reason;
+  friend bool operator==(const CancellationSignal&, const CancellationSignal&) = default;
+};
+// Who is the master of the run. Its asking for the workers, again and again, is the sign that it is there.
+struct RunOpening {
+  std::string session;  // of this process: another master is refused while it lives
+  std::string name;     // of the pipeline
+  std::uint64_t fingerprint = 0;
+  friend bool operator==(const RunOpening&, const RunOpening&) = default;
+};
+BATON_FIELDS(RunOpening, session, name, fingerprint)
+
+struct HeartbeatReply {
+  std::optional<CancellationSignal> cancelled;
+  std::optional<Closed> closed;
+  std::vector<std::string> lost;  // leases that are no longer held
+  Duration master_silent_for;     // zero too if there was none yet
+};
+
+class DistributedCoordinator {
+ public:
+  virtual ~DistributedCoordinator() = default;
+
+  // The master's. A run that an earlier process opened is gone on with, with all that was enqueued and
+  // published, unless that process is still there (CONFLICT).
+  virtual Status open_run(const RunOpening& opening, std::stop_token stop) = 0;
+  // An assignment is made once for a module of a run; the same again changes nothing.
+  virtual Status enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) = 0;
+  // Until there is a result, or it was stopped. One that was published before is there at once.
+  virtual Result<SerializedModuleResult> wait_for_result(const std::string& module, std::stop_token stop) = 0;
+  virtual Result<std::vector<RegisteredWorker>> get_registered_workers(std::stop_token stop) = 0;
+  // For good, and for workers that come later too. The first reason stands.
+  virtual Status broadcast_cancellation(const std::string& reason, std::stop_token stop) = 0;
+  // The run is over: whoever waits for work hears it.
+  virtual Status close_run(const std::string& reason, std::stop_token stop) = 0;
+
+  // The workers'. One whose graph is not the master's is refused here, and when it asks for work (CONFLICT);
+  // so is one with the index of another that is still there.
+  virtual Status register_worker(const WorkerRegistration& registration, std::stop_token stop) = 0;
+  // At most one taker, in the order of priority and then of enqueueing among what the capabilities suffice
+  // for. May wait for a while before it answers Empty, or answer so at once.
+  virtual Result<Dequeued> dequeue_module(const WorkerRegistration& worker, std::stop_token stop) = 0;
+  // The master publishes what it ran itself.
+  virtual Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) = 0;
+  virtual Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) = 0;
+  virtual Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) = 0;
+
+  // What an implementation may do better than one by one.
+  virtual Status enqueue_modules(const std::vector<ModuleAssignment>& assignments, std::stop_token stop);
+  // The next results of whatever was enqueued, each once; waits until there is one. NOT_FOUND: this way is
+  // not offered, and the master waits for each module in a thread of its own.
+  virtual Result<std::vector<SerializedModuleResult>> next_results(std::stop_token stop);
+};
+
+// Makes one when the run begins: connecting may take a while, or fail.
+class DistributedCoordinatorFactory {
+ public:
+  virtual ~DistributedCoordinatorFactory() = default;
+  virtual Result<std::unique_ptr<DistributedCoordinator>> create(std::stop_token stop) = 0;
+};
+
+}  // namespace baton::pipeline

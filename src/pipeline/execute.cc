@@ -1,0 +1,172 @@
+#include "pipeline/execute.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <random>
+
+#include "pipeline/context.h"
+
+namespace baton::pipeline {
+namespace {
+
+// Until it is over, or we are asked to stop.
+void pause(Duration duration, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, stop, std::chrono::milliseconds(duration.ms), [] { return false; });
+}
+
+// Doubled with each try, and shortened by up to a half, so that those who failed together do not come back
+// together.
+Duration delay_before(std::uint32_t next_try, const RetryPolicy& retry) {
+  thread_local std::minstd_rand dice{std::random_device{}()};
+  const double doubled =
+      static_cast<double>(retry.delay.ms) * static_cast<double>(1ULL << std::min(next_try - 2, 30U));
+  const double whole = std::min(doubled, static_cast<double>(retry.delay_max.ms));
+  return Duration{static_cast<std::int64_t>(whole * std::uniform_real_distribution(0.5, 1.0)(dice))};
+}
+
+class Execution {
+ public:
+  Execution(const Site& site, const ModuleOrder& order, std::stop_token stop,
+            const std::function<bool()>& is_late)
+      : spec_(*order.node->spec),
+        order_(order),
+        stop_(stop),
+        is_late_(is_late),
+        context_(site, *order.node, order.attempt, stop) {}
+
+  ModuleResult run() {
+    if (std::optional<std::string> reason = reason_to_skip()) return skipped(std::move(*reason));
+    if (has_failed_) return failed_without_body();
+    if (spec_.hooks.before && !guarded([&] { spec_.hooks.before(context_); })) return failed_without_body();
+    do {
+      ++result_.tries;
+      has_failed_ = false;
+      guarded([&] { result_.value = spec_.body(context_, order_.inputs); });
+      if (was_skipped_) return skipped(std::move(result_.skipped_because));
+    } while (has_failed_ && try_again());
+    if (!has_failed_) result_.status = ModuleStatus::succeeded, result_.failure = {};
+    if (has_failed_) call_hook("failed", spec_.hooks.failed);
+    call_hook("after", spec_.hooks.after);
+    return std::move(result_);
+  }
+
+ private:
+  // False: it threw, and the result says what.
+  bool guarded(const std::function<void()>& part) {
+    try {
+      part();
+      return true;
+    } catch (const Skipped& skipped) {
+      was_skipped_ = true;
+      result_.skipped_because = skipped.reason;
+    } catch (const CommandFailed& failed) {
+      settle({FailureKind::exit_code, failed.what(), failed.detail, failed.exit_code});
+    } catch (const Stopped& stopped) {
+      settle({FailureKind::cancelled, stopped.what(), context_.last_words()});
+    } catch (const std::exception& failed) {
+      settle({FailureKind::exception, failed.what(), context_.last_words()});
+    } catch (...) {
+      settle({FailureKind::exception, "it threw something that is no std::exception", context_.last_words()});
+    }
+    return false;
+  }
+
+  void settle(ModuleFailure failure) {
+    has_failed_ = true;
+    if (stop_.stop_requested()) {
+      if (is_late_()) {
+        failure = {FailureKind::timeout,
+                   "it took longer than " + std::to_string(spec_.timeout.ms) + " ms and was stopped",
+                   failure.detail};
+      } else {
+        failure.kind = FailureKind::cancelled;
+      }
+    }
+    result_.status = failure.kind == FailureKind::cancelled ? ModuleStatus::cancelled
+                                                            : status_of_failure(*order_.node, failure);
+    result_.failure = std::move(failure);
+  }
+
+  std::optional<std::string> reason_to_skip() {
+    std::optional<std::string> reason;
+    for (const SkipCondition& condition : spec_.skip) {
+      if (!guarded([&] { reason = condition(context_); }) || reason) break;
+    }
+    if (was_skipped_) reason = result_.skipped_because;
+    return reason;
+  }
+
+  ModuleResult skipped(std::string reason) {
+    result_.status = ModuleStatus::skipped;
+    result_.skipped_because = std::move(reason);
+    call_hook("skipped", spec_.hooks.skipped);
+    return std::move(result_);
+  }
+
+  ModuleResult failed_without_body() {
+    call_hook("failed", spec_.hooks.failed);
+    return std::move(result_);
+  }
+
+  bool try_again() {
+    const RetryPolicy& retry = spec_.retry;
+    if (stop_.stop_requested() || result_.tries > retry.max) return false;
+    if (retry.when && !retry.when(result_.failure)) return false;
+    context_.log("try " + std::to_string(result_.tries) + " failed: " + result_.failure.message);
+    pause(delay_before(result_.tries + 1, retry), stop_);
+    return !stop_.stop_requested();
+  }
+
+  // A hook that comes afterwards changes nothing any more; that it threw is told.
+  void call_hook(const char* which, const std::function<void(Context&, const Settlement&)>& hook) {
+    if (!hook) return;
+    try {
+      hook(context_, settlement_of(*order_.node, result_));
+    } catch (const std::exception& failed) {
+      context_.log(std::string("its hook '") + which + "' failed: " + failed.what());
+    } catch (...) {
+      context_.log(std::string("its hook '") + which + "' failed");
+    }
+  }
+
+  const ModuleSpec& spec_;
+  const ModuleOrder& order_;
+  const std::stop_token stop_;
+  const std::function<bool()>& is_late_;
+  Context context_;
+  ModuleResult result_;
+  bool has_failed_ = false;
+  bool was_skipped_ = false;
+};
+
+}  // namespace
+
+ModuleStatus status_of_failure(const GraphNode& node, const ModuleFailure& failure) {
+  const ModuleSpec& spec = *node.spec;
+  const bool on_target = node.target && std::ranges::find(spec.allow_failure_on, node.target->name) !=
+                                            spec.allow_failure_on.end();
+  if (on_target || (spec.allow_failure && spec.allow_failure(failure))) return ModuleStatus::ignored_failure;
+  return failure.kind == FailureKind::timeout ? ModuleStatus::timed_out : ModuleStatus::failed;
+}
+
+Settlement settlement_of(const GraphNode& node, const ModuleResult& result) {
+  return {.module = node.id,
+          .target = node.target ? node.target->name : std::string(),
+          .status = result.status,
+          .value = result.value,
+          .failure = result.failure,
+          .skipped_because = result.skipped_because};
+}
+
+ModuleResult execute(const Site& site, const ModuleOrder& order, std::stop_token stop,
+                     const std::function<bool()>& is_late) {
+  return Execution(site, order, std::move(stop), is_late).run();
+}
+
+}  // namespace baton::pipeline

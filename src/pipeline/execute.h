@@ -1,0 +1,41 @@
+// One module, from its skip conditions to its last hook, on the thread that calls.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "pipeline/graph.h"
+#include "pipeline/site.h"
+
+namespace baton::pipeline {
+
+// What a module came to.
+struct ModuleResult {
+  ModuleStatus status = ModuleStatus::failed;
+  std::shared_ptr<const void> value;
+  ModuleFailure failure;
+  std::string skipped_because;
+  std::uint32_t tries = 0;  // on this machine
+};
+
+struct ModuleOrder {
+  const GraphNode* node = nullptr;
+  std::vector<Input> inputs;  // one for each need
+  std::uint32_t attempt = 1;  // the how manieth machine it is given to
+};
+
+// Nothing is thrown, whatever the body does. `is_late` says, once the token was triggered, that time was up.
+ModuleResult execute(const Site& site, const ModuleOrder& order, std::stop_token stop,
+                     const std::function<bool()>& is_late);
+
+// As the one that needs it sees it.
+Settlement settlement_of(const GraphNode& node, const ModuleResult& result);
+// A failure becomes one that is ignored, if the module is allowed to fail so.
+ModuleStatus status_of_failure(const GraphNode& node, const ModuleFailure& failure);
+
+}  // namespace baton::pipeline

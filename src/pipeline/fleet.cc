@@ -1,0 +1,92 @@
+#include "pipeline/fleet.h"
+
+#include <algorithm>
+
+namespace baton::pipeline {
+namespace {
+
+bool is_alive(const RegisteredWorker& worker) {
+  return worker.status != WorkerStatus::disconnected && worker.status != WorkerStatus::timed_out;
+}
+
+std::string name_of(const RegisteredWorker& worker) {
+  return "worker " + std::to_string(worker.registration.index);
+}
+
+std::string arrival(const RegisteredWorker& worker) {
+  const WorkerRegistration& registration = worker.registration;
+  return name_of(worker) + " is there: " +
+         (registration.capabilities.empty() ? "no capabilities" : joined(registration.capabilities)) + "; " +
+         std::to_string(registration.slots) + (registration.slots == 1 ? " place" : " places");
+}
+
+std::string departure(const RegisteredWorker& worker) {
+  if (worker.status == WorkerStatus::disconnected) return name_of(worker) + " has left";
+  return name_of(worker) + " was lost: it has not been heard of for " +
+         std::to_string(worker.silent_for.ms / 1000) + " s" +
+         (worker.current_module.empty() ? "" : ", and had " + worker.current_module);
+}
+
+}  // namespace
+
+std::vector<std::string> Fleet::update(std::vector<RegisteredWorker> workers) {
+  std::vector<std::string> news;
+  for (const RegisteredWorker& now : workers) {
+    const auto before = std::ranges::find_if(workers_, [&](const RegisteredWorker& one) {
+      return one.registration.session == now.registration.session;
+    });
+    const bool was_alive = before != workers_.end() && is_alive(*before);
+    if (is_alive(now) && !was_alive) news.push_back(arrival(now));
+    if (!is_alive(now) && was_alive) news.push_back(departure(now));
+  }
+  workers_ = std::move(workers);
+  places_by_lane_.clear();
+  places_ = 0;
+  for (const RegisteredWorker& worker : workers_) {
+    if (is_alive(worker)) places_ += worker.registration.slots;
+  }
+  return news;
+}
+
+std::size_t Fleet::alive() const {
+  return static_cast<std::size_t>(std::ranges::count_if(workers_, is_alive));
+}
+
+std::size_t Fleet::places_for(const Lane& lane) const {
+  const auto [known, is_new] = places_by_lane_.try_emplace(lane, 0);
+  if (!is_new) return known->second;
+  for (const RegisteredWorker& worker : workers_) {
+    if (is_alive(worker) && pipeline::covers(worker.registration.capabilities, lane.capabilities))
+      known->second += worker.registration.slots;
+  }
+  return known->second;
+}
+
+bool Fleet::has_room(const Lane& lane, std::size_t per_place) const {
+  if (out_ >= places_ * per_place) return false;
+  const auto out = out_by_lane_.find(lane);
+  return (out == out_by_lane_.end() ? 0 : out->second) < places_for(lane) * per_place;
+}
+
+std::string Fleet::closest(const Lane& lane) const {
+  std::string text;
+  std::size_t fewest = lane.capabilities.size() + 1;
+  for (const RegisteredWorker& worker : workers_) {
+    if (!is_alive(worker)) continue;
+    std::vector<std::string> missing;
+    std::ranges::set_difference(lane.capabilities, worker.registration.capabilities,
+                                std::back_inserter(missing));
+    if (missing.size() >= fewest) continue;
+    fewest = missing.size();
+    text = name_of(worker) + " lacks " + joined(missing);
+  }
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,42 @@
+// The workers of a run, as the master knows them.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipeline/coordinator.h"
+#include "pipeline/schedule.h"
+
+namespace baton::pipeline {
+
+class Fleet {
+ public:
+  // What changed, in words: "worker 2 is there: linux, docker; 4 places".
+  std::vector<std::string> update(std::vector<RegisteredWorker> workers);
+
+  const std::vector<RegisteredWorker>& workers() const { return workers_; }
+  std::size_t alive() const;
+  bool covers(const Lane& lane) const { return places_for(lane) > 0; }
+  // Whether one more may be handed out, where every place may have so many.
+  bool has_room(const Lane& lane, std::size_t per_place) const;
+  void handed_out(const Lane& lane) { ++out_, ++out_by_lane_[lane]; }
+  void came_back(const Lane& lane) { --out_, --out_by_lane_[lane]; }
+  // Who comes closest: "worker 2 lacks gpu". Nothing if there is nobody.
+  std::string closest(const Lane& lane) const;
+
+ private:
+  std::size_t places_for(const Lane& lane) const;
+
+  std::vector<RegisteredWorker> workers_;
+  std::size_t places_ = 0;
+  std::size_t out_ = 0;
+  std::map<Lane, std::size_t> out_by_lane_;
+  mutable std::map<Lane, std::size_t> places_by_lane_;  // as far as it was asked for
+};
+
+// "gpu, linux"
+std::string joined(const std::vector<std::string>& names);
+
+}  // namespace baton::pipeline

@@ -1,0 +1,118 @@
+// One run, from the side of whoever decides. See run.h.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/crew.h"
+#include "pipeline/fleet.h"
+#include "pipeline/role_guard.h"
+#include "pipeline/run.h"
+#include "pipeline/schedule.h"
+
+namespace baton::pipeline {
+
+class Master {
+ public:
+  Master(const Graph& graph, RunOptions options);
+  ~Master();
+  Master(const Master&) = delete;
+  Master& operator=(const Master&) = delete;
+
+  RunReport run();
+
+ private:
+  // The value of a module that is over; as an object, as text, or where it lies.
+  struct Held {
+    std::shared_ptr<const void> value;
+    std::optional<std::string> encoded;
+    std::optional<BlobRef> blob;
+    std::vector<ArtifactRef> artifacts;
+  };
+
+  // From any thread: to be done by the one that decides.
+  void post(std::function<void()> what);
+  void take_in();
+  bool wait();
+
+  Status open();
+  void restore();
+  void skip_what_cannot_run_here();
+  void dispatch();
+  void dispatch_here();
+  std::vector<ModuleAssignment> assign(std::size_t per_place);
+  bool fits_here(const Lane& lane) const;
+  void begin_here(NodeIndex node);
+  std::vector<Input> inputs_of(NodeIndex node);
+  Result<ModuleAssignment> assignment_of(NodeIndex node);
+  Result<std::shared_ptr<const void>> value_of(NodeIndex node);
+  Status encode(NodeIndex node);
+
+  void ended_here(NodeIndex node, ModuleResult result, Duration took);
+  void ended_there(const SerializedModuleResult& result);
+  void finish(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failure);
+  void tell_what_ended();
+  void tell(NodeIndex node);
+  void stop(const std::string& reason, bool by_user);
+  void watch_capabilities();
+  void watch_clock();
+  void lose_coordination(const Error& error);
+  void saw_workers(std::vector<RegisteredWorker> workers);
+  void receive(const std::stop_token& end);
+  void wait_for(const std::string& module);
+  void poll_workers(const std::stop_token& end);
+  RunReport close();
+
+  Duration now() const;
+  NodeIndex index_of(const GraphNode& node) const {
+    return static_cast<NodeIndex>(&node - graph_.nodes().data());
+  }
+
+  const Graph& graph_;
+  RunOptions options_;
+  RunObserver nobody_;
+  RunObserver& observer_;
+  std::optional<RoleGuard> coordinator_;
+  const std::int64_t began_;
+  RunReport report_;
+
+  Schedule schedule_;
+  std::vector<Held> held_;
+  Fleet fleet_;
+  std::size_t here_ = 0;      // modules that run here
+  std::size_t here_cpu_ = 0;  // of them, those that keep a processor busy
+  std::map<NodeIndex, Lane> there_;
+  std::set<NodeIndex> lacking_;  // ready, and nobody can run them
+  bool by_user_ = false;
+  bool told_workers_to_stop_ = false;
+  std::optional<Duration> give_up_at_;  // on workers that do not end what they have after a stop
+  std::optional<Error> lost_;
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<std::function<void()>> inbox_;
+
+  std::unique_ptr<Crew> crew_;
+  std::stop_source closing_;
+  std::vector<std::jthread> threads_;
+  // Where there is no feed of results: one thread for each module that is out.
+  struct Waiting {
+    std::atomic<bool> is_over = false;
+    std::jthread thread;
+  };
+  bool has_feed_ = true;
+  std::list<Waiting> waiting_;
+};
+
+}  // namespace baton::pipeline

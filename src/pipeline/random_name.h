@@ -1,0 +1,9 @@
+#pragma once
+
+#include <string>
+
+namespace baton::pipeline {
+
+std::string random_name();  // 16 hex digits that nobody else has
+
+}  // namespace baton::pipeline

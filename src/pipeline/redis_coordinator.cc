@@ -1,0 +1,327 @@
+#include "pipeline/redis_coordinator.h"
+
+#include <hiredis/hiredis.h>
+#include <sys/time.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "pipeline/random_name.h"
+#include "pipeline/redis_scripts.h"
+#include "pipeline/wire_text.h"
+
+namespace baton::pipeline {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped"); }
+
+struct Hangup {
+  void operator()(redisContext* context) const { ::redisFree(context); }
+};
+using Line = std::unique_ptr<redisContext, Hangup>;
+
+struct Discard {
+  void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
+};
+using Reply = std::unique_ptr<redisReply, Discard>;
+
+timeval time_of(Duration duration) {
+  return {.tv_sec = duration.ms / 1000, .tv_usec = static_cast<suseconds_t>(duration.ms % 1000 * 1000)};
+}
+
+// A lease as a worker names it: the module's name is needed to find it again.
+std::string lease_name(const std::string& module, const std::string& nonce) { return nonce + " " + module; }
+std::string module_of(const std::string& lease) {
+  return lease.substr(std::min(lease.size(), lease.find(' ') + 1));
+}
+
+std::int64_t number(const std::string& text) {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+std::string another_pipeline(const WorkerRegistration& worker) {
+  return "worker " + std::to_string(worker.index) +
+         " has another pipeline than the master: run the same program, with the same options, on all "
+         "machines";
+}
+
+}  // namespace
+
+class RedisCoordinator::Server {
+ public:
+  explicit Server(const RedisCoordinatorOptions& options) : options_(options) {
+    for (const char* part :
+         {"run", "modules", "waiting", "leases", "feed", "wake", "workers", "assignments", "results"}) {
+      keys_.push_back("baton:{" + options.run + "}:" + part);
+    }
+  }
+
+  // Runs a script. The first word of the answer says what it came to.
+  Result<Words> call(const char* script, const Words& arguments, const std::stop_token& stop) {
+    if (stop.stop_requested()) return stopped();
+    Words command = {"EVAL", std::string(redis_scripts::kCommon) + script, std::to_string(keys_.size())};
+    command.insert(command.end(), keys_.begin(), keys_.end());
+    command.push_back(std::to_string(options_.lease.ms));
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return say(command);
+  }
+
+  // Until somebody puts something into the list, or a while is over; and then it is worth looking again.
+  Status wait_at(std::size_t key) {
+    auto answer = say({"BLPOP", keys_[key], "0.2"});
+    return answer ? Status{} : Status(std::unexpected(answer.error()));
+  }
+  static constexpr std::size_t kWake = 5;
+
+  const RedisCoordinatorOptions options_;
+
+ private:
+  Result<Words> say(const Words& command) {
+    auto line = take_line();
+    if (!line) return std::unexpected(line.error());
+    auto answer = say_on(**line, command);
+    if (answer || answer.error().code != Errc::unavailable) {
+      const std::lock_guard lock(mutex_);
+      idle_.push_back(std::move(*line));
+    }
+    return answer;
+  }
+
+  static Result<Words> say_on(redisContext& line, const Words& command) {
+    std::vector<const char*> texts;
+    std::vector<std::size_t> lengths;
+    for (const std::string& word : command) {
+      texts.push_back(word.data());
+      lengths.push_back(word.size());
+    }
+    const Reply reply(static_cast<redisReply*>(
+        ::redisCommandArgv(&line, static_cast<int>(texts.size()), texts.data(), lengths.data())));
+    if (!reply)
+      return failure(Errc::unavailable, std::string("the connection to Redis broke: ") + line.errstr);
+    if (reply->type == REDIS_REPLY_ERROR) return refusal({reply->str, reply->len});
+    Words words;
+    if (reply->type == REDIS_REPLY_STATUS) words.emplace_back(reply->str, reply->len);
+    for (std::size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; ++i) {
+      words.emplace_back(reply->element[i]->str, reply->element[i]->len);
+    }
+    return words;
+  }
+
+  static std::unexpected<Error> refusal(const std::string& text) {
+    if (text.starts_with("LOADING") || text.starts_with("BUSY"))
+      return failure(Errc::unavailable, "Redis: " + text);
+    if (text.starts_with("OOM")) return failure(Errc::exhausted, "Redis: " + text);
+    if (text.starts_with("NOAUTH") || text.starts_with("WRONGPASS") || text.starts_with("NOPERM"))
+      return failure(Errc::permission_denied, "Redis: " + text);
+    return failure(Errc::io_failed, "Redis: " + text);
+  }
+
+  Result<Line> take_line() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        Line line = std::move(idle_.back());
+        idle_.pop_back();
+        return line;
+      }
+    }
+    Line line(
+        ::redisConnectWithTimeout(options_.host.c_str(), options_.port, time_of(options_.connect_timeout)));
+    if (!line || line->err != 0) {
+      return failure(Errc::unavailable, "no connection to Redis at " + options_.host + ":" +
+                                            std::to_string(options_.port) +
+                                            (line ? std::string(": ") + line->errstr : ""));
+    }
+    ::redisSetTimeout(line.get(), time_of(seconds(10)));
+    if (!options_.password.empty()) {
+      if (auto let_in = say_on(*line, {"AUTH", options_.password}); !let_in)
+        return std::unexpected(let_in.error());
+    }
+    return line;
+  }
+
+  Words keys_;
+  std::mutex mutex_;
+  std::vector<Line> idle_;
+};
+
+RedisCoordinator::RedisCoordinator(const RedisCoordinatorOptions& options)
+    : server_(std::make_unique<Server>(options)) {}
+RedisCoordinator::~RedisCoordinator() = default;
+
+Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
+  const auto answer =
+      server_->call(redis_scripts::kOpen, {opening.session, std::to_string(opening.fingerprint)}, stop);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->front() == "over")
+    return failure(Errc::conflict, "run " + server_->options_.run + " is over: give each run its own id");
+  if (answer->front() == "conflict")
+    return failure(Errc::conflict, "run " + server_->options_.run +
+                                       " has a master that is still there: give each run its own id");
+  return {};
+}
+
+Status RedisCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
+  SerializedModuleResult lost{
+      .module = assignment.module, .attempt = assignment.attempts_max, .status = ModuleStatus::failed};
+  lost.failure = ModuleFailure{.kind = FailureKind::worker_lost,
+                               .message = "its worker fell silent during attempt " +
+                                          std::to_string(assignment.attempts_max) + ", the last one it had"};
+  Words arguments = {assignment.module, to_text(assignment),
+                     std::to_string(std::min(assignment.priority, 9U)),
+                     std::to_string(assignment.attempts_max), to_text(lost)};
+  arguments.insert(arguments.end(), assignment.required_capabilities.begin(),
+                   assignment.required_capabilities.end());
+  const auto answer = server_->call(redis_scripts::kEnqueue, arguments, stop);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->front() == "conflict")
+    return failure(Errc::conflict, assignment.module + " was enqueued before, as something else");
+  return {};
+}
+
+Result<SerializedModuleResult> RedisCoordinator::wait_for_result(const std::string& module,
+                                                                 std::stop_token stop) {
+  for (;;) {
+    const auto answer = server_->call(redis_scripts::kResult, {module}, stop);
+    if (!answer) return std::unexpected(answer.error());
+    if (answer->front() == "done") return from_text<SerializedModuleResult>((*answer)[1]);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+Result<std::vector<SerializedModuleResult>> RedisCoordinator::next_results(std::stop_token stop) {
+  for (;;) {
+    const auto answer = server_->call(redis_scripts::kFeed, {}, stop);
+    if (!answer) return std::unexpected(answer.error());
+    std::vector<SerializedModuleResult> results;
+    for (std::size_t i = 1; i < answer->size(); ++i) {
+      auto result = from_text<SerializedModuleResult>((*answer)[i]);
+      if (!result) return std::unexpected(result.error());
+      results.push_back(std::move(*result));
+    }
+    if (!results.empty()) return results;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+Result<std::vector<RegisteredWorker>> RedisCoordinator::get_registered_workers(std::stop_token stop) {
+  const auto answer = server_->call(redis_scripts::kWorkers, {}, stop);
+  if (!answer) return std::unexpected(answer.error());
+  std::vector<RegisteredWorker> all;
+  for (std::size_t i = 1; i + 2 < answer->size(); i += 3) {
+    auto registration = from_text<WorkerRegistration>((*answer)[i]);
+    if (!registration) return std::unexpected(registration.error());
+    const std::string& about = (*answer)[i + 1];
+    const std::size_t colon = about.find(':');
+    RegisteredWorker worker{std::move(*registration),
+                            WorkerStatus::connected,
+                            (*answer)[i + 2],
+                            {number(about.substr(colon + 1))}};
+    for (const WorkerStatus status : {WorkerStatus::active, WorkerStatus::executing,
+                                      WorkerStatus::disconnected, WorkerStatus::timed_out}) {
+      if (about.substr(0, colon) == word(status)) worker.status = status;
+    }
+    all.push_back(std::move(worker));
+  }
+  return all;
+}
+
+Status RedisCoordinator::broadcast_cancellation(const std::string& reason, std::stop_token stop) {
+  const auto answer = server_->call(redis_scripts::kSignal, {"cancelled", reason}, stop);
+  return answer ? Status{} : Status(std::unexpected(answer.error()));
+}
+
+Status RedisCoordinator::close_run(const std::string& reason, std::stop_token stop) {
+  const auto answer = server_->call(redis_scripts::kSignal, {"closed", reason}, stop);
+  return answer ? Status{} : Status(std::unexpected(answer.error()));
+}
+
+Status RedisCoordinator::register_worker(const WorkerRegistration& registration, std::stop_token stop) {
+  const auto answer = server_->call(redis_scripts::kRegister,
+                                    {std::to_string(registration.index), registration.session,
+                                     to_text(registration), std::to_string(registration.fingerprint)},
+                                    stop);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->front() == "another pipeline") return failure(Errc::conflict, another_pipeline(registration));
+  if (answer->front() == "conflict") {
+    return failure(
+        Errc::conflict,
+        "worker " + std::to_string(registration.index) +
+            " is registered already, by another process that is still there: give each its own index");
+  }
+  return {};
+}
+
+Result<Dequeued> RedisCoordinator::dequeue_module(const WorkerRegistration& worker, std::stop_token stop) {
+  for (;;) {
+    const std::string nonce = random_name();
+    Words arguments = {std::to_string(worker.fingerprint), nonce};
+    arguments.insert(arguments.end(), worker.capabilities.begin(), worker.capabilities.end());
+    const auto answer = server_->call(redis_scripts::kDequeue, arguments, stop);
+    if (!answer) return std::unexpected(answer.error());
+    if (answer->front() == "conflict") return failure(Errc::conflict, another_pipeline(worker));
+    if (answer->front() == "closed") return Closed{(*answer)[1]};
+    if (answer->front() == "assigned") {
+      auto assignment = from_text<ModuleAssignment>((*answer)[1]);
+      if (!assignment) return std::unexpected(assignment.error());
+      const std::string lease = lease_name(assignment->module, nonce);
+      return Assigned{std::move(*assignment), static_cast<std::uint32_t>(number((*answer)[2])), lease};
+    }
+    if (auto waited = server_->wait_at(Server::kWake); !waited) return std::unexpected(waited.error());
+  }
+}
+
+Result<Accepted> RedisCoordinator::publish_result(const SerializedModuleResult& result,
+                                                  std::stop_token stop) {
+  const std::string nonce = result.lease.substr(0, result.lease.find(' '));
+  const auto answer = server_->call(redis_scripts::kPublish, {result.module, nonce, to_text(result)}, stop);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->front() == "not yours")
+    return failure(Errc::lease_unknown, result.module + " was given to the workers");
+  return answer->front() == "first"       ? Accepted::first
+         : answer->front() == "duplicate" ? Accepted::duplicate
+                                          : Accepted::stale;
+}
+
+Result<HeartbeatReply> RedisCoordinator::send_heartbeat(const WorkerHeartbeat& heartbeat,
+                                                        std::stop_token stop) {
+  Words arguments = {std::to_string(heartbeat.index), heartbeat.session, heartbeat.current_module,
+                     heartbeat.leaving ? "1" : "0"};
+  for (const std::string& lease : heartbeat.leases) {
+    arguments.push_back(module_of(lease));
+    arguments.push_back(lease.substr(0, lease.find(' ')));
+  }
+  const auto answer = server_->call(redis_scripts::kHeartbeat, arguments, stop);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->front() == "unknown")
+    return failure(Errc::not_found, "worker " + std::to_string(heartbeat.index) + " is not registered");
+  if (answer->front() == "conflict")
+    return failure(Errc::conflict, "another process is worker " + std::to_string(heartbeat.index) + " now");
+  HeartbeatReply reply;
+  if (!(*answer)[1].empty()) reply.cancelled = CancellationSignal{(*answer)[1]};
+  if (!(*answer)[2].empty()) reply.closed = Closed{(*answer)[2]};
+  reply.master_silent_for = {number((*answer)[3])};
+  for (const std::string& lease : heartbeat.leases) {
+    const std::string nonce = lease.substr(0, lease.find(' '));
+    if (std::find(answer->begin() + 4, answer->end(), nonce) != answer->end()) reply.lost.push_back(lease);
+  }
+  return reply;
+}
+
+Result<std::optional<CancellationSignal>> RedisCoordinator::is_cancellation_requested(std::stop_token stop) {
+  const auto answer = server_->call(redis_scripts::kCancelled, {}, stop);
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->front() == "cancelled") return CancellationSignal{(*answer)[1]};
+  return std::optional<CancellationSignal>();
+}
+
+}  // namespace baton::pipeline

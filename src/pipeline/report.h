@@ -1,0 +1,62 @@
+// What became of a run, and who wants to watch it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pipeline/coordinator.h"
+#include "pipeline/graph.h"
+#include "pipeline/site.h"
+
+namespace baton::pipeline {
+
+enum class RunOutcome : std::uint8_t { succeeded, failed, cancelled, coordination_lost };
+std::string_view word(RunOutcome outcome);
+
+// For main(). 2 is for a pipeline or a command line that makes no sense, 5 for a fault of baton's own.
+inline constexpr int kExitInvalid = 2;
+int exit_code(RunOutcome outcome);  // 0, 1, 3, 4
+
+struct ModuleReport {
+  NodeIndex node = 0;
+  std::string id;
+  ModuleStatus status = ModuleStatus::waiting;
+  std::string reason;  // why it was skipped or cancelled, what it waits for
+  ModuleFailure failure;
+  std::string worker;
+  std::uint32_t attempt = 0;
+  std::uint32_t tries = 0;
+  Duration ready_at;  // since the beginning of the run
+  Duration began_at;  // for a module that ran elsewhere: when its result came, less how long it took
+  Duration took;
+};
+
+struct RunReport {
+  std::string run;
+  std::string pipeline;
+  RunOutcome outcome = RunOutcome::succeeded;
+  std::string reason;
+  Instant began_at;  // by the wall clock
+  Duration took;
+  std::vector<ModuleReport> modules;  // as in the graph
+  std::vector<RegisteredWorker> workers;
+};
+
+// Told of all that happens, one thing after the other, on one thread.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  virtual void began(const Graph&, const std::string& /*run*/) {}
+  // Its status changed. `value` is there once it has one.
+  virtual void changed(const ModuleReport&, const std::shared_ptr<const void>& /*value*/) {}
+  virtual void said(const LogLine&) {}
+  virtual void progressed(NodeIndex, double /*part*/) {}
+  virtual void noticed(const std::string& /*text*/) {}  // a worker was lost, nobody can run a module, …
+  virtual void time_passed() {}                         // a few times a second, if `wants_time`
+  virtual bool wants_time() const { return false; }
+  virtual void ended(const RunReport&) {}
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,24 @@
+#include "pipeline/run.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "pipeline/master.h"
+#include "pipeline/random_name.h"
+
+namespace baton::pipeline {
+
+RunReport run(const Graph& graph, RunOptions options) {
+  if (options.run.empty()) options.run = make_run_id();
+  if (options.jobs == 0 && !options.is_only_master)
+    options.jobs = std::max(1U, std::thread::hardware_concurrency());
+  options.site.run = options.run;
+  options.site.capabilities = canonical(std::move(options.site.capabilities));
+  return Master(graph, std::move(options)).run();
+}
+
+std::vector<std::string> detected_capabilities() { return {"linux"}; }
+
+std::string make_run_id() { return "run-" + random_name(); }
+
+}  // namespace baton::pipeline

@@ -1,0 +1,54 @@
+// Runs a pipeline: as the only process, or as the master of several.
+//
+// The caller's thread is the one that decides. It keeps the schedule, hands modules to the threads of this
+// machine and, through a coordinator, to workers on others, and takes in what became of them. Modules are
+// handed out as late as possible, so that what matters most is always next: a worker has at most as many
+// again waiting as it has places.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "pipeline/report.h"
+#include "pipeline/schedule.h"
+#include "pipeline/site.h"
+
+namespace baton::pipeline {
+
+// A result that is known from before.
+struct Restored {
+  std::string value;  // encoded
+  std::vector<ArtifactRef> artifacts;
+};
+
+struct RunOptions {
+  std::string run;       // its id; empty: one is made
+  std::size_t jobs = 0;  // modules at a time on this machine; 0: as many as it has processors. The master of
+                         // others may have none: see `is_only_master`
+  bool is_only_master = false;
+  Site site;
+  std::stop_token stop;  // cancels the run
+  std::string stop_reason = "stopped by the user";
+  History history;
+  std::map<std::string, Restored> restored;  // by module
+  RunObserver* observer = nullptr;
+
+  // Distributed.
+  DistributedCoordinator* coordinator = nullptr;  // outlives the run
+  std::size_t workers_expected = 0;               // once so many are there, nobody else will come; 0: unknown
+  Duration capability_timeout = seconds(300);
+  Duration worker_poll = milliseconds(500);
+  Duration lost_after = kLostAfter;
+};
+
+RunReport run(const Graph& graph, RunOptions options);
+
+// What this machine is: "linux".
+std::vector<std::string> detected_capabilities();
+std::string make_run_id();
+
+}  // namespace baton::pipeline

@@ -1,0 +1,259 @@
+#include "pipeline/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <barrier>
+
+#include "pipeline/testing.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct BuildInfo {
+  std::string version;
+  std::vector<std::string> files;
+};
+BATON_FIELDS(BuildInfo, version, files)
+
+const ModuleReport& module(const RunReport& report, const std::string& id) {
+  for (const ModuleReport& one : report.modules) {
+    if (one.id == id) return one;
+  }
+  ADD_FAILURE() << "no module " << id;
+  return report.modules.front();
+}
+
+RunReport run(const Pipeline& pipeline, RunOptions options = {}) {
+  const auto graph = Graph::of(pipeline.definition());
+  if (!graph) throw std::logic_error(describe(graph.error().front()));
+  if (options.site.capabilities.empty()) options.site.capabilities = detected_capabilities();
+  return run(*graph, std::move(options));
+}
+
+TEST(ARun, HandsResultsToThoseWhoNeedThem) {  // P12
+  Pipeline pipeline("release");
+  std::string published;
+  auto build = pipeline.add("build").run([](Context&) -> BuildInfo { return {"1.4", {"a", "b"}}; });
+  auto count =
+      pipeline.add("count", build).run([](Context&, const BuildInfo& info) { return info.files.size(); });
+  pipeline.add("publish", count, build).run([&](Context&, std::size_t files, const BuildInfo& info) {
+    published = info.version + " with " + std::to_string(files);
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded);
+  EXPECT_EQ(published, "1.4 with 2");
+}
+
+TEST(ARun, HandsOnWhatMayBeMissingOrHaveFailed) {  // P12 P13
+  Pipeline pipeline("release");
+  pipeline.on_failure(OnFailure::finish);
+  auto fine = pipeline.add("fine").run([](Context&) { return 1; });
+  auto lint =
+      pipeline.add("lint").allow_failure().run([](Context&) -> int { throw std::runtime_error("untidy"); });
+  auto skipped = pipeline.add("skipped").run([](Context& context) -> int { context.skip("not today"); });
+  std::string seen;
+  pipeline.add("look", maybe(fine), maybe(lint), settled(lint), settled(skipped))
+      .run([&](Context&, const int* a, const int* b, const Outcome<int>& c, const Outcome<int>& d) {
+        seen = std::to_string(*a) + (b ? "value " : " none ") + c.failure.message + ", " + d.skipped_because;
+      });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(seen, "1 none untidy, not today");
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << "a failure that may be does not spoil the run";
+  EXPECT_EQ(module(report, "lint").status, ModuleStatus::ignored_failure);
+}
+
+struct Compile {
+  static constexpr std::string_view id = "compile";
+  static constexpr std::array required_capabilities = {"linux"};
+  BuildInfo operator()(Context&) const { return {"2.0", {}}; }
+};
+struct Check {
+  static constexpr std::string_view id = "check";
+  static constexpr std::array matrix_targets = {"linux", "windows"};
+  void configure(ModuleSpec& spec) const { spec.priority = Priority::high; }
+  std::string operator()(Context& context, const BuildInfo& info) const {
+    return *context.matrix_target() + " " + info.version;
+  }
+};
+
+TEST(AModule, MayBeAClass) {  // P9
+  Pipeline pipeline("classes");
+  auto compile = pipeline.add<Compile>();
+  auto check = pipeline.add<Check>(compile);
+  std::vector<std::string> seen;
+  pipeline.add("all", check).pin_to_master().run([&](Context&, const MatrixResults<std::string>& results) {
+    for (const Outcome<std::string>& one : results)
+      seen.push_back(one.target + ": " + (one.value ? *one.value : one.skipped_because));
+  });
+  EXPECT_EQ(run(pipeline).outcome, RunOutcome::succeeded);
+  EXPECT_THAT(seen,
+              ElementsAre("linux: linux 2.0",
+                          "windows: this machine lacks windows"));  // alone, a machine skips what it cannot
+}
+
+TEST(AModule, MayKeepAResultThatCannotTravel) {  // P10
+  Pipeline pipeline("local");
+  auto handle = pipeline.add("open").pin_to_master().run([](Context&) { return std::make_unique<int>(7); });
+  int seen = 0;
+  pipeline.add("use", handle).pin_to_master().run([&](Context&, const std::unique_ptr<int>& value) {
+    seen = *value;
+  });
+  EXPECT_EQ(run(pipeline).outcome, RunOutcome::succeeded);
+  EXPECT_EQ(seen, 7);
+}
+
+TEST(AModule, IsTriedAgainAsOftenAsItMay) {  // P13
+  Pipeline pipeline("retries");
+  std::atomic<int> calls = 0;
+  pipeline.add("flaky").retry(3, milliseconds(1)).run([&](Context&) {
+    if (++calls < 3) throw std::runtime_error("not yet");
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded);
+  EXPECT_EQ(module(report, "flaky").tries, 3U);
+}
+
+TEST(AModule, IsNotTriedAgainForWhatNoRetryMends) {  // P13
+  Pipeline pipeline("retries");
+  pipeline.add("hopeless")
+      .retry(3, milliseconds(1), [](const ModuleFailure& failure) { return failure.exit_code == 75; })
+      .run([](Context& context) { context.shell("echo wrong input >&2; exit 2"); });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(report.outcome, RunOutcome::failed);
+  const ModuleReport& hopeless = module(report, "hopeless");
+  EXPECT_EQ(hopeless.tries, 1U);
+  EXPECT_EQ(hopeless.failure,
+            (ModuleFailure{FailureKind::exit_code, "sh exited with code 2", "wrong input\n", 2}));
+}
+
+TEST(ACommand, IsKilledWithAllItStartedWhenTimeIsUp) {  // P13
+  Pipeline pipeline("timeouts");
+  pipeline.add("slow").timeout(milliseconds(50)).stop_grace(milliseconds(50)).run([](Context& context) {
+    context.shell("trap '' TERM; sleep 100 & sleep 100; sleep 100");
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(module(report, "slow").status, ModuleStatus::timed_out);
+  EXPECT_EQ(module(report, "slow").failure.message, "it took longer than 50 ms and was stopped");
+  EXPECT_LT(report.took, seconds(20));
+}
+
+TEST(AModule, ThatDoesNotListenIsNotWaitedForForEver) {  // P13
+  std::atomic<bool> go_on = false;
+  std::atomic<bool> is_over = false;
+  Pipeline pipeline("deaf");
+  pipeline.on_failure(OnFailure::finish);
+  pipeline.add("deaf").timeout(milliseconds(1)).stop_grace(Duration{}).run([&](Context&) {
+    go_on.wait(false);
+    is_over = true;
+    is_over.notify_all();
+  });
+  pipeline.add("other").run(do_nothing);
+  const RunReport report = run(pipeline, {.jobs = 1});
+  EXPECT_EQ(module(report, "deaf").failure.message,
+            "it took longer than 1 ms and did not react to being asked to stop");
+  EXPECT_EQ(module(report, "other").status, ModuleStatus::succeeded) << "its place is free again";
+  go_on = true;
+  go_on.notify_all();
+  is_over.wait(false);
+}
+
+TEST(ARun, ThatIsStoppedStillCleansUp) {  // P7
+  std::stop_source stop;
+  Pipeline pipeline("stopped");
+  bool cleaned = false;
+  auto slow = pipeline.add("slow").run([&](Context& context) {
+    stop.request_stop();
+    context.exec({"sleep", "100"});
+  });
+  auto later = pipeline.add("later", slow).run(do_nothing);
+  pipeline.add("cleanup", settled(later)).always_run().run([&](Context&, const Outcome<None>& outcome) {
+    cleaned = outcome.status == ModuleStatus::cancelled;
+  });
+  const RunReport report = run(pipeline, {.stop = stop.get_token()});
+  EXPECT_EQ(report.outcome, RunOutcome::cancelled);
+  EXPECT_EQ(module(report, "slow").status, ModuleStatus::cancelled);
+  EXPECT_EQ(module(report, "cleanup").status, ModuleStatus::succeeded);
+  EXPECT_TRUE(cleaned);
+}
+
+TEST(Hooks, AreCalledAroundTheBody) {  // P13
+  std::string calls;
+  Pipeline pipeline("hooks");
+  pipeline.on_failure(OnFailure::finish);
+  const Hooks hooks{
+      .before = [&](Context&) { calls += "before "; },
+      .after = [&](Context&,
+                   const Settlement& end) { calls += "after:" + std::string(word(end.status)) + " "; },
+      .failed = [&](Context&, const Settlement&) { calls += "failed "; },
+      .skipped = [&](Context&, const Settlement&) { calls += "skipped "; }};
+  auto fine = pipeline.add("fine").hooks(hooks).run([&](Context&) { calls += "body "; });
+  auto bad = pipeline.add("bad", fine).hooks(hooks).allow_failure().run([](Context&) {
+    throw std::runtime_error("x");
+  });
+  auto left = pipeline.add("left", bad)
+                  .hooks(hooks)
+                  .skip_when([](Context&) { return std::optional<std::string>("why not"); })
+                  .run(do_nothing);
+  (void)left;
+  const RunReport report = run(pipeline, {.jobs = 1});
+  EXPECT_EQ(calls, "before body after:succeeded before failed after:ignored failure skipped ");
+  EXPECT_EQ(module(report, "left").reason, "why not");
+}
+
+class Listener : public RunObserver {
+ public:
+  void said(const LogLine& line) override { lines.push_back(line.module + ": " + line.text); }
+  std::vector<std::string> lines;
+};
+TEST(WhatIsSaid, ReachesTheObserverInOrderAndWithoutSecrets) {  // P16
+  Pipeline pipeline("secrets");
+  pipeline.add("talk").needs_secret("TOKEN").run([](Context& context) {
+    context.log("the token is " + context.secret("TOKEN"));
+    context.shell("echo one; echo \"two $TOKEN\"; printf three",
+                  {.environment = {{"TOKEN", context.secret("TOKEN")}}});
+  });
+  Listener listener;
+  RunOptions options{.observer = &listener};
+  options.site.secrets.add("TOKEN", "hunter22");
+  EXPECT_EQ(run(pipeline, std::move(options)).outcome, RunOutcome::succeeded);
+  EXPECT_THAT(listener.lines,
+              ElementsAre("talk: the token is ***", "talk: one", "talk: two ***", "talk: three"));
+}
+
+TEST(ASecret, HasToBeDeclaredAndKnown) {  // P14
+  Pipeline pipeline("secrets");
+  pipeline.on_failure(OnFailure::finish);
+  pipeline.add("undeclared").run([](Context& context) { (void)context.secret("TOKEN"); });
+  pipeline.add("unknown").needs_secret("TOKEN").run([](Context& context) { (void)context.secret("TOKEN"); });
+  const RunReport report = run(pipeline);
+  EXPECT_THAT(module(report, "undeclared").failure.message, HasSubstr("not one that the module declares"));
+  EXPECT_THAT(module(report, "unknown").failure.message, HasSubstr("not known on master"));
+}
+
+TEST(Modules, RunAsManyAtATimeAsThereAreJobs) {
+  Pipeline pipeline("parallel");
+  std::barrier together(3);
+  for (int i = 0; i < 3; ++i)
+    pipeline.add("m" + std::to_string(i)).run([&](Context&) { together.arrive_and_wait(); });
+  EXPECT_EQ(run(pipeline, {.jobs = 3}).outcome, RunOutcome::succeeded);
+}
+
+TEST(ARun, TakesWhatIsKnownFromBefore) {  // P17
+  Pipeline pipeline("again");
+  int calls = 0;
+  auto build = pipeline.add("build").run([&](Context&) { return ++calls; });
+  int seen = 0;
+  pipeline.add("use", build).run([&](Context&, int value) { seen = value; });
+  const RunReport report = run(pipeline, {.restored = {{"build", {.value = "41", .artifacts = {}}}}});
+  EXPECT_EQ(module(report, "build").status, ModuleStatus::restored);
+  EXPECT_EQ(calls, 0);
+  EXPECT_EQ(seen, 41);
+}
+
+}  // namespace
+}  // namespace baton::pipeline

@@ -1,0 +1,283 @@
+#include "pipeline/schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr Duration kUnknownEstimate = seconds(1);
+
+bool has_begun(ModuleStatus status) {
+  return status == ModuleStatus::queued || status == ModuleStatus::running;
+}
+bool is_ready(ModuleStatus status) {
+  return status == ModuleStatus::ready || status == ModuleStatus::waiting_for_capability;
+}
+
+// What the needs of a module that are all over mean for it.
+struct Verdict {
+  enum Kind : std::uint8_t { run, skip, cancel, fail } kind = run;
+  std::string reason;
+};
+
+Verdict judge_required(const Graph& graph, const GraphNeed& need,
+                       const std::function<ModuleStatus(NodeIndex)>& status) {
+  bool any_ran = false;
+  std::string skipped;
+  for (const NodeIndex other : need.on) {
+    const ModuleStatus ended = status(other);
+    if (ended == ModuleStatus::cancelled) return {Verdict::cancel, graph[other].id + " was cancelled"};
+    if (spoils_run(ended)) return {Verdict::fail, graph[other].id + " " + std::string(word(ended))};
+    if (ended == ModuleStatus::skipped) {
+      skipped = graph[other].id + " was skipped";
+    } else if (need.takes_value && !has_value(ended)) {
+      return {Verdict::skip, graph[other].id + " failed, which it may, and so has no result"};
+    } else {
+      any_ran = true;
+    }
+  }
+  if (!any_ran && !skipped.empty()) return {Verdict::skip, skipped};
+  return {};
+}
+
+Verdict judge_failed(const GraphNeed& need, const std::function<ModuleStatus(NodeIndex)>& status) {
+  for (const NodeIndex other : need.on) {
+    const ModuleStatus ended = status(other);
+    if (ended == ModuleStatus::failed || ended == ModuleStatus::timed_out ||
+        ended == ModuleStatus::ignored_failure)
+      return {};
+  }
+  return {Verdict::skip, "nothing failed that it is there for"};
+}
+
+}  // namespace
+
+Schedule::Schedule(const Graph& graph, const History& history)
+    : graph_(graph), nodes_(graph.size()), free_places_(graph.definition().pools), open_(graph.size()) {
+  std::map<Lane, std::uint32_t> lanes;
+  for (NodeIndex index = 0; index < nodes_.size(); ++index) {
+    const GraphNode& node = graph[index];
+    const Lane lane{node.capabilities, node.spec->pinned, node.spec->hint};
+    const auto [known, is_new] = lanes.try_emplace(lane, static_cast<std::uint32_t>(lanes_.size()));
+    if (is_new) lanes_.push_back({lane, {}});
+    nodes_[index].lane = known->second;
+    for (const NodeIndex other : node.dependants) ++nodes_[other].open_needs;
+  }
+  for (auto index = graph.in_order().rbegin(); index != graph.in_order().rend(); ++index) {
+    const GraphNode& node = graph[*index];
+    const auto known = history.find(node.id);
+    Duration estimate = known != history.end() ? known->second : node.spec->estimate;
+    if (estimate <= Duration{}) estimate = kUnknownEstimate;
+    std::int64_t longest = 0;
+    for (const NodeIndex other : node.dependants) longest = std::max(longest, nodes_[other].path_ms);
+    nodes_[*index].path_ms = estimate.ms + longest;
+  }
+  for (const NodeIndex index : graph.in_order()) {
+    if (graph[index].left_out && !is_final(nodes_[index].status))
+      end(index, ModuleStatus::skipped, "left out of this run");
+    else if (nodes_[index].open_needs == 0 && nodes_[index].status == ModuleStatus::waiting)
+      make_ready(index);
+  }
+  settle();
+}
+
+void Schedule::make_ready(NodeIndex node) {
+  nodes_[node].status = ModuleStatus::ready;
+  lanes_[nodes_[node].lane].ready.insert(rank(node));
+}
+
+// Wherever it stands, it stands there no longer.
+void Schedule::unready(NodeIndex node) {
+  lanes_[nodes_[node].lane].ready.erase(rank(node));
+  if (std::string& key = nodes_[node].parked_for; !key.empty()) {
+    std::erase(parked_[key], node);
+    key.clear();
+  }
+}
+
+std::optional<NodeIndex> Schedule::begin_next(const std::function<bool(const Lane&)>& fits) {
+  if (alone_) return std::nullopt;
+  for (;;) {
+    LaneState* best = nullptr;
+    for (LaneState& lane : lanes_) {
+      if (lane.ready.empty() || !fits(lane.lane)) continue;
+      if (!best || *lane.ready.begin() < *best->ready.begin()) best = &lane;
+    }
+    if (!best) return std::nullopt;
+    const NodeIndex node = best->ready.begin()->node;
+    // Whoever wants to be alone would wait for ever if others could pass.
+    if (spec(node).alone && begun_ > 0) return std::nullopt;
+
+    best->ready.erase(best->ready.begin());
+    if (const std::string key = obstacle(node); !key.empty()) {
+      nodes_[node].parked_for = key;
+      parked_[key].push_back(node);
+      continue;
+    }
+    take_shared(node);
+    nodes_[node].status = ModuleStatus::queued;
+    ++begun_;
+    return node;
+  }
+}
+
+// The first lock or pool that is taken, as a key of parked_.
+std::string Schedule::obstacle(NodeIndex node) const {
+  for (const std::string& lock : spec(node).locks) {
+    if (locked_by_.contains(lock)) return "lock " + lock;
+  }
+  if (const std::string& pool = spec(node).pool; !pool.empty() && free_places_.at(pool) < spec(node).weight)
+    return "pool " + pool;
+  return {};
+}
+
+void Schedule::take_shared(NodeIndex node) {
+  for (const std::string& lock : spec(node).locks) locked_by_[lock] = node;
+  if (!spec(node).pool.empty()) free_places_[spec(node).pool] -= spec(node).weight;
+  if (spec(node).alone) alone_ = node;
+}
+
+void Schedule::give_back_shared(NodeIndex node) {
+  --begun_;
+  if (alone_ == node) alone_.reset();
+  for (const std::string& lock : spec(node).locks) {
+    locked_by_.erase(lock);
+    unpark("lock " + lock);
+  }
+  if (!spec(node).pool.empty()) {
+    free_places_[spec(node).pool] += spec(node).weight;
+    unpark("pool " + spec(node).pool);
+  }
+}
+
+void Schedule::unpark(const std::string& key) {
+  for (const NodeIndex node : std::exchange(parked_[key], {})) {
+    nodes_[node].parked_for.clear();
+    lanes_[nodes_[node].lane].ready.insert(rank(node));
+  }
+}
+
+void Schedule::put_back(NodeIndex node) {
+  BATON_CHECK(has_begun(nodes_[node].status));
+  give_back_shared(node);
+  if (stopping_ && !spec(node).always_run)
+    end(node, ModuleStatus::cancelled, stop_reason_);
+  else
+    make_ready(node);
+  settle();
+}
+
+void Schedule::note_status(NodeIndex node, ModuleStatus status) {
+  BATON_CHECK(!is_final(nodes_[node].status) && !is_final(status));
+  nodes_[node].status = status;
+}
+
+void Schedule::finish(NodeIndex node, ModuleStatus status, std::string reason) {
+  BATON_CHECK(is_final(status) && !is_final(nodes_[node].status));
+  if (has_begun(nodes_[node].status)) give_back_shared(node);
+  unready(node);
+  const bool stops = spoils_run(status) && graph_.definition().on_failure == OnFailure::stop && !stopping_;
+  const std::string why = graph_[node].id + " " + std::string(word(status));
+  end(node, status, std::move(reason));
+  if (stops) stop(why);
+  settle();
+}
+
+void Schedule::end(NodeIndex node, ModuleStatus status, std::string reason) {
+  nodes_[node].status = status;
+  nodes_[node].reason = reason;
+  --open_;
+  ended_.push_back({node, status, std::move(reason)});
+  unsettled_.push_back(node);
+}
+
+// One end brings about others, along chains of any length.
+void Schedule::settle() {
+  while (!unsettled_.empty()) {
+    const NodeIndex node = unsettled_.back();
+    unsettled_.pop_back();
+    for (const NodeIndex other : graph_[node].dependants) {
+      State& state = nodes_[other];
+      if (--state.open_needs == 0 && state.status == ModuleStatus::waiting) resolve(other);
+    }
+  }
+}
+
+void Schedule::resolve(NodeIndex node) {
+  const auto status_of = [this](NodeIndex other) { return status(other); };
+  Verdict verdict;
+  for (const GraphNeed& need : graph_[node].needs) {
+    if (need.kind == NeedKind::required) verdict = judge_required(graph_, need, status_of);
+    if (need.kind == NeedKind::failed) verdict = judge_failed(need, status_of);
+    // One that always runs does so whatever became of the others, unless it cannot be called without their
+    // result.
+    if (spec(node).always_run && verdict.kind != Verdict::run) {
+      const bool lacks_value = need.takes_value && !std::ranges::all_of(need.on, [&](NodeIndex on) {
+                                 return has_value(status(on));
+                               });
+      verdict = lacks_value ? Verdict{Verdict::skip, verdict.reason} : Verdict{};
+    }
+    if (verdict.kind != Verdict::run) break;
+  }
+  switch (verdict.kind) {
+    case Verdict::skip: return end(node, ModuleStatus::skipped, verdict.reason);
+    case Verdict::cancel:
+      return end(node, ModuleStatus::cancelled, stopping_ ? stop_reason_ : verdict.reason);
+    case Verdict::fail: return end(node, ModuleStatus::dependency_failed, verdict.reason);
+    case Verdict::run: break;
+  }
+  if (stopping_ && !spec(node).always_run) return end(node, ModuleStatus::cancelled, stop_reason_);
+  make_ready(node);
+}
+
+void Schedule::stop(const std::string& reason) {
+  if (stopping_) return;
+  stopping_ = true;
+  stop_reason_ = reason;
+  for (const NodeIndex node : graph_.in_order()) {
+    const ModuleStatus current = status(node);
+    if (is_final(current) || has_begun(current) || spec(node).always_run) continue;
+    unready(node);
+    std::string cause;
+    for (const GraphNeed& need : graph_[node].needs) {
+      if (need.kind != NeedKind::required) continue;
+      for (const NodeIndex other : need.on) {
+        const ModuleStatus ended = status(other);
+        if (ended != ModuleStatus::cancelled && spoils_run(ended))
+          cause = graph_[other].id + " " + std::string(word(ended));
+      }
+    }
+    if (cause.empty())
+      end(node, ModuleStatus::cancelled, reason);
+    else
+      end(node, ModuleStatus::dependency_failed, cause);
+  }
+  settle();
+}
+
+void Schedule::each_ready(const std::function<bool(const Lane&)>& of_interest,
+                          const std::function<void(NodeIndex)>& tell) const {
+  for (const LaneState& lane : lanes_) {
+    if (lane.ready.empty() || !of_interest(lane.lane)) continue;
+    for (const Rank& one : lane.ready) tell(one.node);
+  }
+}
+
+std::string Schedule::held_up_by(NodeIndex node) const {
+  if (!is_ready(status(node))) return {};
+  if (alone_) return graph_[*alone_].id + ", which has to be alone";
+  for (const std::string& lock : spec(node).locks) {
+    if (const auto holder = locked_by_.find(lock); holder != locked_by_.end()) {
+      return "lock '" + lock + "', which " + graph_[holder->second].id + " has";
+    }
+  }
+  if (!obstacle(node).empty()) return "a place in pool '" + spec(node).pool + "'";
+  if (spec(node).alone && begun_ > 0)
+    return "the " + std::to_string(begun_) + " modules that run: it has to be alone";
+  return {};
+}
+
+}  // namespace baton::pipeline

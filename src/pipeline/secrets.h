@@ -1,0 +1,23 @@
+// Values that must not be seen. Whatever is said by modules passes through mask().
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace baton::pipeline {
+
+class Secrets {
+ public:
+  void add(const std::string& name, std::string value) { values_[name] = std::move(value); }
+  const std::string* find(const std::string& name) const;
+  // The text with each secret as ***; lines of a secret of several lines too. One of fewer than four
+  // characters is not masked: it would be found everywhere.
+  std::string mask(std::string_view text) const;
+  bool empty() const { return values_.empty(); }
+
+ private:
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace baton::pipeline

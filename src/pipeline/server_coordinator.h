@@ -1,0 +1,53 @@
+// A run whose instances meet at a baton server. Nothing of it is special to the server: all is tasks.
+//
+//   queue pipeline-runs          key RUN               the run; its master holds the lease, and completing it
+//   closes the run queue pipeline:RUN           key RUN/MODULE        an assignment; its result is the
+//   module's queue pipeline:RUN:workers   key RUN@INDEX-SESSION a worker; it holds the lease while it lives
+//   queue pipeline:RUN:signals   key RUN!cancel        cancelled, with the reason as payload
+//   queue pipeline:RUN:own       key RUN/MODULE        a result of a module that the master ran itself
+//
+// So whatever happens to master, workers or server, leases, fences and the log do here what they do for every
+// task.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/client.h"
+#include "pipeline/coordinator.h"
+
+namespace baton::pipeline {
+
+struct ServerCoordinatorOptions {
+  client::ClientOptions client;
+  std::string run;
+  Duration lease = kLostAfter;
+};
+
+class ServerCoordinator : public DistributedCoordinator {
+ public:
+  explicit ServerCoordinator(const ServerCoordinatorOptions& options);
+  ~ServerCoordinator() override;
+  ServerCoordinator(const ServerCoordinator&) = delete;
+  ServerCoordinator& operator=(const ServerCoordinator&) = delete;
+
+  Status open_run(const RunOpening& opening, std::stop_token stop) override;
+  Status enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) override;
+  Status enqueue_modules(const std::vector<ModuleAssignment>& assignments, std::stop_token stop) override;
+  Result<SerializedModuleResult> wait_for_result(const std::string& module, std::stop_token stop) override;
+  Result<std::vector<SerializedModuleResult>> next_results(std::stop_token stop) override;
+  Result<std::vector<RegisteredWorker>> get_registered_workers(std::stop_token stop) override;
+  Status broadcast_cancellation(const std::string& reason, std::stop_token stop) override;
+  Status close_run(const std::string& reason, std::stop_token stop) override;
+  Status register_worker(const WorkerRegistration& registration, std::stop_token stop) override;
+  Result<Dequeued> dequeue_module(const WorkerRegistration& worker, std::stop_token stop) override;
+  Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) override;
+  Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) override;
+  Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) override;
+
+ private:
+  class Shared;
+  const std::shared_ptr<Shared> shared_;  // with calls whose caller no longer waits
+};
+
+}  // namespace baton::pipeline

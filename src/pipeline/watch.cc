@@ -1,0 +1,171 @@
+#include "pipeline/watch.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace baton::pipeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// Between the end of its grace, when a command is killed, and giving the module up.
+constexpr std::chrono::milliseconds kMargin{2000};
+
+Clock::duration as_clock(Duration duration) { return std::chrono::milliseconds(duration.ms); }
+
+}  // namespace
+
+struct Watch::Job {
+  ModuleOrder order;
+  std::function<void(ModuleResult)> abandoned;
+  std::stop_source stop;
+  bool is_late = false;
+  bool is_abandoned = false;
+  std::multimap<Clock::time_point, std::shared_ptr<Job>>::iterator alarm;
+  bool has_alarm = false;
+};
+
+struct Watch::State {
+  explicit State(std::shared_ptr<const Site> where) : site(std::move(where)) {}
+
+  const std::shared_ptr<const Site> site;
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::multimap<Clock::time_point, std::shared_ptr<Job>> alarms;
+  std::list<std::shared_ptr<Job>> running;
+  bool stops = false;
+  bool stops_all = false;
+  std::jthread clock;
+
+  void set_alarm(const std::shared_ptr<Job>& job, Clock::time_point at) {
+    clear_alarm(*job);
+    job->alarm = alarms.emplace(at, job);
+    job->has_alarm = true;
+    if (job->alarm == alarms.begin()) changed.notify_all();
+  }
+  void clear_alarm(Job& job) {
+    if (std::exchange(job.has_alarm, false)) alarms.erase(job.alarm);
+  }
+  void ask_to_stop(const std::shared_ptr<Job>& job, std::vector<std::stop_source>& sources) {
+    if (job->stop.stop_requested()) return;
+    set_alarm(job, Clock::now() + as_clock(job->order.node->spec->stop_grace) + kMargin);
+    sources.push_back(job->stop);
+  }
+  // Callbacks of tokens may do anything, so they are called without the lock.
+  static void trigger(std::vector<std::stop_source>& sources) {
+    for (std::stop_source& source : sources) source.request_stop();
+  }
+
+  void keep_time(const std::stop_token& end) {
+    std::unique_lock lock(mutex);
+    while (!end.stop_requested()) {
+      if (alarms.empty()) {
+        changed.wait(lock, end, [this] { return !alarms.empty(); });
+        continue;
+      }
+      const auto next = alarms.begin()->first;
+      if (Clock::now() < next) {
+        changed.wait_until(lock, end, next, [&] { return alarms.empty() || alarms.begin()->first < next; });
+        continue;
+      }
+      const std::shared_ptr<Job> job = alarms.begin()->second;
+      clear_alarm(*job);
+      ring(lock, job);
+    }
+  }
+
+  void ring(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Job>& job) {
+    if (!job->stop.stop_requested()) {
+      job->is_late = true;
+      std::vector<std::stop_source> sources;
+      ask_to_stop(job, sources);
+      lock.unlock();
+      trigger(sources);
+      lock.lock();
+      return;
+    }
+    job->is_abandoned = true;
+    running.remove(job);
+    const GraphNode& node = *job->order.node;
+    ModuleResult result;
+    result.failure = {
+        .kind = job->is_late ? FailureKind::timeout : FailureKind::cancelled,
+        .message = (job->is_late ? "it took longer than " + std::to_string(node.spec->timeout.ms) + " ms"
+                                 : std::string("the run was stopped")) +
+                   " and did not react to being asked to stop"};
+    result.status = job->is_late ? status_of_failure(node, result.failure) : ModuleStatus::cancelled;
+    lock.unlock();
+    job->abandoned(std::move(result));
+    lock.lock();
+  }
+};
+
+Watch::Watch(std::shared_ptr<const Site> site) : state_(std::make_shared<State>(std::move(site))) {
+  state_->clock = std::jthread([state = state_.get()](const std::stop_token& end) { state->keep_time(end); });
+}
+
+Watch::~Watch() {
+  state_->clock.request_stop();
+  state_->clock.join();
+}
+
+std::optional<ModuleResult> Watch::run(ModuleOrder order,
+                                       const std::function<void(ModuleResult)>& abandoned) {
+  const std::shared_ptr<State> state = state_;
+  const auto job = std::make_shared<Job>();
+  job->order = std::move(order);
+  job->abandoned = abandoned;
+  {
+    const std::lock_guard lock(state->mutex);
+    state->running.push_front(job);
+    const ModuleSpec& spec = *job->order.node->spec;
+    std::vector<std::stop_source> sources;
+    if (state->stops_all || (state->stops && !spec.always_run)) {
+      state->ask_to_stop(job, sources);
+      State::trigger(sources);  // nobody listens yet
+    } else if (spec.timeout > Duration{}) {
+      state->set_alarm(job, Clock::now() + as_clock(spec.timeout));
+    }
+  }
+  ModuleResult result = execute(*state->site, job->order, job->stop.get_token(), [&] {
+    const std::lock_guard lock(state->mutex);
+    return job->is_late;
+  });
+  const std::lock_guard lock(state->mutex);
+  if (job->is_abandoned) return std::nullopt;
+  state->clear_alarm(*job);
+  state->running.remove(job);
+  return result;
+}
+
+void Watch::stop(bool all) {
+  std::vector<std::stop_source> sources;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stops = true;
+    state_->stops_all |= all;
+    for (const auto& job : state_->running) {
+      if (all || !job->order.node->spec->always_run) state_->ask_to_stop(job, sources);
+    }
+  }
+  State::trigger(sources);
+}
+
+void Watch::stop(const std::string& module) {
+  std::vector<std::stop_source> sources;
+  {
+    const std::lock_guard lock(state_->mutex);
+    for (const auto& job : state_->running) {
+      if (job->order.node->id == module) state_->ask_to_stop(job, sources);
+    }
+  }
+  State::trigger(sources);
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,352 @@
+#include "pipeline/worker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "pipeline/random_name.h"
+#include "pipeline/role_guard.h"
+#include "pipeline/watch.h"
+
+namespace baton::pipeline {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Duration since(Clock::time_point then) {
+  return {std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count()};
+}
+
+bool is_transient(Errc code) {
+  return code == Errc::unavailable || code == Errc::deadline_exceeded || code == Errc::outcome_unknown ||
+         code == Errc::io_failed || code == Errc::exhausted;
+}
+
+// True: asked to stop.
+bool pause(Duration duration, const std::stop_token& stop) {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, stop, std::chrono::milliseconds(duration.ms), [] { return false; });
+  return stop.stop_requested();
+}
+
+class WorkerShift {
+ public:
+  WorkerShift(const Graph& graph, DistributedCoordinator& coordinator, WorkerOptions options)
+      : graph_(graph),
+        coordinator_(coordinator, Role::worker),
+        options_(std::move(options)),
+        self_{.index = options_.index,
+              .session = random_name(),
+              .name = options_.site.name,
+              .capabilities = canonical(options_.site.capabilities),
+              .slots = options_.slots,
+              .fingerprint = graph.fingerprint()},
+        watch_(std::make_shared<const Site>(options_.site)) {}
+
+  WorkerReport run(const std::stop_token& stop) {
+    const std::stop_callback on_stop(stop, [this] { end(WorkerEnd::stopped, "stopped"); });
+    if (!report_for_duty()) return report();
+    std::jthread heart([this] { beat(); });
+    for (std::uint32_t slot = 0; slot < options_.slots; ++slot) hire();
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return slots_ == 0; });
+    }
+    over_.request_stop();
+    heart.join();
+    (void)coordinator_.send_heartbeat({.index = self_.index, .session = self_.session, .leaving = true}, {});
+    return report();
+  }
+
+ private:
+  // The first reason stands.
+  void end(WorkerEnd how, const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (is_ending_) return;
+      is_ending_ = true;
+      report_.end = how;
+      report_.reason = why;
+    }
+    ending_.request_stop();
+    if (how != WorkerEnd::closed) watch_.stop(true);
+  }
+
+  WorkerReport report() {
+    const std::lock_guard lock(mutex_);
+    return report_;
+  }
+
+  void notice(const std::string& text) const {
+    if (options_.notice) options_.notice(text);
+  }
+
+  // Calls until the coordinator answers, ever more rarely, and not for ever.
+  template <class Call>
+  auto persistently(Call call, Duration at_most, const std::stop_token& stop) -> decltype(call()) {
+    const auto began = Clock::now();
+    Duration delay = milliseconds(100);
+    for (;;) {
+      auto answer = call();
+      if (answer || !is_transient(answer.error().code) || since(began) > at_most) return answer;
+      if (delay == milliseconds(100))
+        notice("the coordinator does not answer: " + answer.error().message + "; trying again");
+      if (pause(delay, stop)) return answer;
+      delay = std::min(delay + delay, seconds(5));
+    }
+  }
+
+  bool report_for_duty() {
+    const auto done =
+        persistently([this] { return coordinator_.register_worker(self_, ending_.get_token()); },
+                     options_.unreachable_max, ending_.get_token());
+    if (!done)
+      end(is_transient(done.error().code) ? WorkerEnd::coordination_lost : WorkerEnd::refused,
+          done.error().message);
+    return done.has_value();
+  }
+
+  void hire() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++slots_;
+    }
+    std::thread([this] {
+      if (work()) leave();
+    }).detach();
+  }
+
+  void leave() {
+    const std::lock_guard lock(mutex_);
+    --slots_;
+    changed_.notify_all();
+  }
+
+  // False: this thread was left alone with a module that did not end.
+  bool work() {
+    while (!ending_.stop_requested()) {
+      auto dequeued = persistently([this] { return coordinator_.dequeue_module(self_, ending_.get_token()); },
+                                   options_.unreachable_max, ending_.get_token());
+      if (!dequeued) {
+        if (!ending_.stop_requested())
+          end(is_transient(dequeued.error().code) ? WorkerEnd::coordination_lost : WorkerEnd::refused,
+              dequeued.error().message);
+        break;
+      }
+      if (const auto* closed = std::get_if<Closed>(&*dequeued)) end(WorkerEnd::closed, closed->reason);
+      if (auto* assigned = std::get_if<Assigned>(&*dequeued)) {
+        if (!take_on(std::move(*assigned))) return false;
+      } else if (std::holds_alternative<Empty>(*dequeued)) {
+        pause(milliseconds(50), ending_.get_token());
+      }
+    }
+    return true;
+  }
+
+  bool take_on(Assigned assigned) {
+    const std::string module = assigned.assignment.module;
+    {
+      const std::lock_guard lock(mutex_);
+      leases_[module] = assigned.lease;
+      if (is_cancelled_ && !assigned.assignment.always_run) watch_.stop();
+    }
+    const auto began = Clock::now();
+    SerializedModuleResult result{
+        .module = module, .attempt = assigned.attempt, .lease = assigned.lease, .worker_index = self_.index};
+    const NodeIndex* node = graph_.find(module);
+    ModuleOrder order{.node = node ? &graph_[*node] : nullptr, .attempt = assigned.attempt};
+    std::optional<ModuleFailure> trouble;
+    if (!node)
+      trouble =
+          ModuleFailure{.kind = FailureKind::unknown_module,
+                        .message = "worker " + std::to_string(self_.index) + " does not know " + module};
+    else
+      trouble = unpack(assigned.assignment, order);
+    if (trouble) {
+      result.status = ModuleStatus::failed;
+      result.failure = std::move(trouble);
+      publish(std::move(result));
+      return true;
+    }
+    const GraphNode& graph_node = *order.node;
+    auto ended = watch_.run(std::move(order), [&, this](ModuleResult instead) {
+      hire();
+      publish(pack(graph_node, result, instead, since(began)));
+      leave();
+    });
+    if (!ended) return false;
+    publish(pack(graph_node, std::move(result), *ended, since(began)));
+    return true;
+  }
+
+  // The results of what the module needs, as its body gets them.
+  std::optional<ModuleFailure> unpack(const ModuleAssignment& assignment, ModuleOrder& order) const {
+    std::size_t next = 0;
+    for (const GraphNeed& need : order.node->needs) {
+      Input& input = order.inputs.emplace_back();
+      for (const NodeIndex other : need.on) {
+        if (next == assignment.dependencies.size() ||
+            assignment.dependencies[next].module != graph_[other].id) {
+          return ModuleFailure{.kind = FailureKind::dependency_unavailable,
+                               .message = "the assignment lacks the result of " + graph_[other].id};
+        }
+        const DependencyResult& dependency = assignment.dependencies[next++];
+        Settlement& one = input.emplace_back();
+        one = {.module = dependency.module,
+               .status = dependency.status,
+               .failure = dependency.failure.value_or(ModuleFailure{}),
+               .skipped_because = dependency.skipped_because};
+        if (graph_[other].target) one.target = graph_[other].target->name;
+        const ResultType& type = graph_[other].spec->result;
+        if (!has_value(dependency.status) || !type.travels()) continue;
+        auto value = type.decode(dependency.value);
+        if (!value)
+          return ModuleFailure{
+              .kind = FailureKind::decode,
+              .message = "the result of " + dependency.module + " cannot be read: " + value.error().message};
+        one.value = std::move(*value);
+      }
+    }
+    return std::nullopt;
+  }
+
+  static SerializedModuleResult pack(const GraphNode& node, SerializedModuleResult result,
+                                     const ModuleResult& ended, Duration took) {
+    result.status = ended.status;
+    result.skipped_because = ended.skipped_because;
+    result.tries = ended.tries;
+    result.took = took;
+    if (ended.failure.kind != FailureKind::none) result.failure = ended.failure;
+    if (!has_value(ended.status)) return result;
+    try {
+      result.value = node.spec->result.encode(ended.value.get());
+    } catch (const std::exception& failed) {
+      result.failure =
+          ModuleFailure{.kind = FailureKind::encode,
+                        .message = std::string("its result cannot be written: ") + failed.what()};
+      result.status = status_of_failure(node, *result.failure);
+    }
+    return result;
+  }
+
+  void publish(SerializedModuleResult result) {
+    const auto accepted = persistently([&] { return coordinator_.publish_result(result, {}); },
+                                       options_.publish_max, over_.get_token());
+    const std::lock_guard lock(mutex_);
+    leases_.erase(result.module);
+    if (!accepted) {
+      notice("the result of " + result.module + " could not be published: " + accepted.error().message);
+    } else if (*accepted == Accepted::stale) {
+      ++report_.stale;
+      notice("the result of " + result.module + " came too late: its lease had ended");
+    } else {
+      ++report_.modules;
+    }
+  }
+
+  void beat() {
+    auto last_heard = Clock::now();
+    auto last_beat = Clock::time_point{};
+    const std::stop_token stop = over_.get_token();
+    do {
+      if (since(last_beat) >= options_.heartbeat || last_beat == Clock::time_point{}) {
+        last_beat = Clock::now();
+        if (!send_heartbeat(last_heard)) return;
+      } else if (const auto signal = coordinator_.is_cancellation_requested(stop)) {
+        last_heard = Clock::now();
+        if (*signal) cancel((*signal)->reason);
+      }
+    } while (!pause(std::min(options_.cancellation_poll, options_.heartbeat), stop));
+  }
+
+  // False: there is no use in another.
+  bool send_heartbeat(Clock::time_point& last_heard) {
+    WorkerHeartbeat heartbeat{.index = self_.index, .session = self_.session};
+    std::map<std::string, std::string> modules;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [module, lease] : leases_) {
+        heartbeat.leases.push_back(lease);
+        modules.emplace(lease, module);
+        heartbeat.current_module = module;
+      }
+    }
+    const auto reply = coordinator_.send_heartbeat(heartbeat, over_.get_token());
+    if (!reply) {
+      if (over_.stop_requested()) return false;
+      if (!is_transient(reply.error().code)) {
+        end(WorkerEnd::refused, reply.error().message);
+        return false;
+      }
+      if (since(last_heard) > options_.unreachable_max)
+        end(WorkerEnd::coordination_lost, "the coordinator has not answered for " +
+                                              std::to_string(since(last_heard).ms / 1000) +
+                                              " s: " + reply.error().message);
+      return true;
+    }
+    last_heard = Clock::now();
+    if (reply->cancelled) cancel(reply->cancelled->reason);
+    for (const std::string& lease : reply->lost) {
+      notice("the lease of " + modules[lease] + " was lost; it is stopped");
+      watch_.stop(modules[lease]);
+    }
+    if (reply->master_silent_for > options_.master_lost_after) {
+      end(WorkerEnd::master_lost, "the master has not been heard of for " +
+                                      std::to_string(reply->master_silent_for.ms / 1000) + " s");
+    }
+    return true;
+  }
+
+  void cancel(const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::exchange(is_cancelled_, true)) return;
+    }
+    notice("the run is cancelled: " + reason);
+    watch_.stop();
+  }
+
+  const Graph& graph_;
+  RoleGuard coordinator_;
+  const WorkerOptions options_;
+  const WorkerRegistration self_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  WorkerReport report_;
+  bool is_ending_ = false;
+  bool is_cancelled_ = false;
+  std::size_t slots_ = 0;                      // threads that take modules
+  std::map<std::string, std::string> leases_;  // by module
+  std::stop_source ending_;                    // nothing more is taken
+  std::stop_source over_;                      // and everything has ended
+  Watch watch_;
+};
+
+}  // namespace
+
+int exit_code(WorkerEnd end) {
+  switch (end) {
+    case WorkerEnd::closed: return 0;
+    case WorkerEnd::stopped: return 3;
+    case WorkerEnd::refused: return 2;
+    case WorkerEnd::master_lost:
+    case WorkerEnd::coordination_lost: return 4;
+  }
+  return 5;
+}
+
+WorkerReport run_worker(const Graph& graph, DistributedCoordinator& coordinator, WorkerOptions options,
+                        std::stop_token stop) {
+  return WorkerShift(graph, coordinator, std::move(options)).run(stop);
+}
+
+}  // namespace baton::pipeline
