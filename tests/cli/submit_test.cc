@@ -114,7 +114,7 @@ TEST(SubmitCommand, TellsAnUnknownOutcomeFromARefusal) {  // X7
                                  server.address()});
   EXPECT_EQ(said.exit_code, 75) << said.errors;
   EXPECT_EQ(said.output, "-\n-\n");
-  EXPECT_TRUE(begins(said.errors, "baton: from line 1 on: OUTCOME_UNKNOWN: ")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "\nbaton: from line 1 on: OUTCOME_UNKNOWN: ")) << said.errors;
   EXPECT_TRUE(contains(said.errors, " s, 2 of unknown outcome\n")) << said.errors;
   EXPECT_TRUE(contains(said.errors, "the same lines again with --run nightly hand in what is missing"))
       << said.errors;
@@ -138,7 +138,7 @@ TEST(SubmitCommand, TakesTheKeyFromTheLine) {
   EXPECT_EQ(said.exit_code, 1);
   EXPECT_TRUE(contains(said.errors, "line 2: INVALID_REQUEST: with --keyed a line begins with its key"))
       << said.errors;
-  EXPECT_EQ(at.baton({"task", "get", "key:k1", "--only", "payload"}).output, "hello\tworld\n");
+  EXPECT_EQ(at.shell("baton task get key:k1 --only payload; echo").output, "hello\tworld\n");
 }
 
 TEST(SubmitCommand, SendsALineThatComesAloneAtOnce) {

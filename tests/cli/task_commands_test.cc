@@ -79,7 +79,8 @@ TEST(TaskList, AlignsItsColumnsAndChoosesByQueueAndState) {
   // How long they are in their state is as wide as it happens to be.
   const std::regex table(
       "TASK       QUEUE    STATE      +FOR  TRIES  PRIORITY  WORKER  KEY\n"
-      "([0-9a-f]{7}-[0-9a-f]  numbers  waiting    +[0-9a-z]+      0         0\n){3}"
+      "([0-9a-f]{7}-[0-9a-f]  numbers  waiting    +[0-9a-z]+      0         0          "
+      "[0-9a-f]{16}:[1-3]\n){3}"
       "[0-9a-f]{7}-[0-9a-f]  mail     completed +[0-9a-z]+      1         0          k\n");
   EXPECT_TRUE(std::regex_match(all.output, table)) << all.output;
   EXPECT_EQ(std::count(all.output.begin(), all.output.end(), '\n'), 5) << all.output;
