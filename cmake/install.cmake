@@ -5,17 +5,15 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS baton RUNTIME COMPONENT program)
 
-# The man page and what shells complete are the program's own words.
+# The man page and what shells complete are the program's own words, and there as soon as it is.
 set(baton_documents ${CMAKE_BINARY_DIR}/documents)
-add_custom_command(OUTPUT ${baton_documents}/baton.1
+add_custom_command(TARGET baton POST_BUILD
                    COMMAND ${CMAKE_COMMAND} -E make_directory ${baton_documents}
                    COMMAND baton man > ${baton_documents}/baton.1
                    COMMAND baton completion bash > ${baton_documents}/baton
                    COMMAND baton completion zsh > ${baton_documents}/_baton
                    COMMAND baton completion fish > ${baton_documents}/baton.fish
-                   BYPRODUCTS ${baton_documents}/baton ${baton_documents}/_baton ${baton_documents}/baton.fish
-                   DEPENDS baton VERBATIM)
-add_custom_target(documents ALL DEPENDS ${baton_documents}/baton.1)
+                   VERBATIM)
 install(FILES ${baton_documents}/baton.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 install(FILES ${baton_documents}/baton DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
 install(FILES ${baton_documents}/_baton DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT program)
@@ -23,6 +21,8 @@ install(FILES ${baton_documents}/baton.fish DESTINATION ${CMAKE_INSTALL_DATADIR}
 
 # Three sets, so that a client's program needs neither Boost nor fmt nor libpq.
 set(baton_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/baton)
+# From where a file for pkg-config lies to the prefix, whatever that is: `cmake --install --prefix` may choose another.
+file(RELATIVE_PATH baton_pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 set(baton_client_libraries base wire stream client)
 set(baton_engine_libraries core log engine)
 set(baton_streams_libraries postgres publish)

@@ -30,9 +30,16 @@ class Backstage {
                                        [this](std::function<void()> done) { post(std::move(done)); });
     desk_ = std::make_unique<Desk>(*authority, *reader_, limits);
   }
-  ~Backstage() { reader_.reset(); }
+  ~Backstage() {
+    reader_.reset();
+    syncer_.reset();
+  }
 
   Desk& desk() { return *desk_; }
+  void audit_to(Audit& audit) {
+    syncer_ = std::make_unique<Syncer>([this](std::function<void()> done) { post(std::move(done)); });
+    desk_->audit_to(audit, *syncer_);
+  }
 
   // One round of what the server's loop does.
   void turn() {
@@ -76,6 +83,7 @@ class Backstage {
 
  private:
   std::unique_ptr<Reader> reader_;
+  std::unique_ptr<Syncer> syncer_;
   std::unique_ptr<Desk> desk_;
 };
 

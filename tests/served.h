@@ -36,6 +36,7 @@ class Served {
   }
 
   std::uint16_t port() const { return port_; }
+  std::uint16_t http_port() const { return http_port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
   void kill() {  // -9
@@ -53,12 +54,15 @@ class Served {
     child_ = std::make_unique<crash::Child>(
         crash::ChildOptions{.command = std::move(command), .environment = surroundings_.environment});
     port_ = 0;
+    const auto port_behind = [](const std::string& line, std::string_view mark) {
+      const std::size_t at = line.find(mark);
+      if (at == std::string::npos) return std::uint16_t{0};
+      return static_cast<std::uint16_t>(std::atoi(line.c_str() + line.find(':', at + mark.size()) + 1));
+    };
     child_->listen(crash::after_ms(30'000), [&](const std::string& line) {
-      constexpr std::string_view kServes = "serves RESP on ";
-      const std::size_t at = line.find(kServes);
-      if (at == std::string::npos) return true;
-      port_ = static_cast<std::uint16_t>(std::atoi(line.c_str() + line.find(':', at + kServes.size()) + 1));
-      return false;
+      port_ = port_behind(line, "serves RESP on ");
+      http_port_ = port_behind(line, "and HTTP on ");
+      return port_ == 0;
     });
     BATON_CHECK(port_ != 0 && "the server did not start");
   }
@@ -67,6 +71,8 @@ class Served {
     child_->signal(SIGTERM);
     return child_->wait(crash::after_ms(30'000)).code == 0;
   }
+  // What it said to standard error, once it has ended.
+  std::string errors() const { return child_->errors(); }
   void pause() { child_->stop(); }
   void go_on() { child_->signal(SIGCONT); }
 
@@ -79,6 +85,7 @@ class Served {
   std::unique_ptr<crash::Child> child_;
   std::vector<std::string> early_ends_;
   std::uint16_t port_ = 0;
+  std::uint16_t http_port_ = 0;
 };
 
 // Waits until it holds; false if it does not come to that.

@@ -187,7 +187,7 @@ int run_bench(const BenchOptions& options) {
   Clients clients;
   for (std::uint64_t made = 0; made < options.connections; ++made) {
     auto client = connect(options.connection);
-    if (!client) return complain(client.error(), format_of(options.json));
+    if (!client) return complain_of_connection(client.error(), format_of(options.json));
     clients.push_back(std::move(*client));
   }
   if (!options.json)

@@ -189,7 +189,9 @@ Command CommandLine::command(const std::string& name, const char* description) {
   commands_.push_back(std::make_unique<Command::Entry>());
   Command::Entry& entry = *commands_.back();
   // A group may be a command too, for who says no more than its name.
-  entry.app = parent->get_subcommand_no_throw(last_word);
+  const auto same_name = [&](const CLI::App* app) { return app->get_name() == last_word; };
+  const auto known = parent->get_subcommands(same_name);
+  entry.app = known.empty() ? nullptr : known.front();
   if (entry.app == nullptr) {
     entry.app = parent->add_subcommand(last_word, description);
   } else {

@@ -33,7 +33,9 @@ int do_each(const std::vector<std::string>& names, Format format,
   for (const std::string& name : names) {
     const Status done = what(name);
     if (done) continue;
-    const Error error{done.error().code, fmt::format("{}: {}", name, done.error().message)};
+    const std::string& message = done.error().message;
+    const bool is_named = message.find(name) != std::string::npos;
+    const Error error{done.error().code, is_named ? message : fmt::format("{}: {}", name, message)};
     exit_code = std::max(exit_code, complain(error, format));
   }
   return exit_code;

@@ -11,8 +11,10 @@
 #include <cstring>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
 #include "cli/command_line.h"
+#include "cli/quantities.h"
 #include "client/address.h"
 
 namespace baton::cli {
@@ -91,15 +93,40 @@ Status greet(const std::string& text, Duration within, Language language) {
   return said;
 }
 
+// Says on standard error what becomes of connections, and nothing twice in a row: a client has several
+// connections, and tries again and again. Used by the client's own thread.
+class Crier {
+ public:
+  explicit Crier(Breaks breaks) : breaks_(breaks) {}
+
+  void tell(const client::ConnectionNews& news) {
+    if (breaks_ == Breaks::untold && !news.was_turned_away) return;
+    if (news.trouble.empty()) {
+      if (!std::exchange(last_, {}).empty()) fmt::print(stderr, "baton: connected to {}\n", news.address);
+    } else if (news.trouble != std::exchange(last_, news.trouble)) {
+      fmt::print(stderr, "baton: {}; {} is tried {}\n", news.trouble, news.address,
+                 news.wait > Duration{} ? "in " + rough_text(news.wait) : "now");
+    }
+  }
+
+ private:
+  const Breaks breaks_;
+  std::string last_;
+};
+
 Result<std::string> read_token(const Connection& connection) {
   if (connection.token_file.empty()) {
     const char* token = std::getenv("BATON_TOKEN");
     return token == nullptr ? "" : token;
   }
   std::ifstream file(connection.token_file);
+  if (!file)
+    return failure(Errc::io_failed, fmt::format("{}: {}; --token-file names a file with a token in it",
+                                                connection.token_file, std::strerror(errno)));
   std::string token;
   if (!(file >> token))
-    return failure(Errc::not_found, fmt::format("there is no token in {}", connection.token_file));
+    return failure(Errc::io_failed, fmt::format("{}: there is no token in it; `baton token` makes one",
+                                                connection.token_file));
   return token;
 }
 
@@ -126,7 +153,7 @@ void add_connection_options(Command& command, Connection& connection) {
       .duration("--timeout TIME", connection.timeout, "How long one request may take");
 }
 
-Result<std::unique_ptr<client::Client>> connect(const Connection& connection) {
+Result<client::ClientOptions> client_options(const Connection& connection, Breaks breaks) {
   auto token = read_token(connection);
   if (!token) return std::unexpected(token.error());
   Status reached;
@@ -142,13 +169,28 @@ Result<std::unique_ptr<client::Client>> connect(const Connection& connection) {
                                 .ns = connection.ns,
                                 .deadline = connection.timeout,
                                 .bytes_max = std::size_t{64} << 20};
+  options.news = [crier = std::make_shared<Crier>(breaks)](const auto& news) { crier->tell(news); };
   if (uses_tls(connection)) options.tls = connection.tls_files;
-  return std::make_unique<client::Client>(options);
+  return options;
 }
 
-int with_client(const Connection& connection, Format format, const std::function<int(client::Client&)>& run) {
-  const auto client = connect(connection);
-  return client ? run(**client) : complain(client.error(), format);
+Result<std::unique_ptr<client::Client>> connect(const Connection& connection, Breaks breaks) {
+  auto options = client_options(connection, breaks);
+  if (!options) return std::unexpected(options.error());
+  return std::make_unique<client::Client>(*options);
+}
+
+int with_client(const Connection& connection, Format format, const std::function<int(client::Client&)>& run,
+                Breaks breaks) {
+  const auto client = connect(connection, breaks);
+  return client ? run(**client) : complain_of_connection(client.error(), format);
+}
+
+// An address that makes no sense is a mistake in the command line, and no coordinator's word.
+int complain_of_connection(const Error& error, Format format) {
+  if (error.code != Errc::invalid_request) return complain(error, format);
+  complain(error);
+  return kExitUsage;
 }
 
 }  // namespace baton::cli

@@ -28,11 +28,21 @@ inline constexpr const char* kConnectionHeading = "Connection";  // of their opt
 class Command;
 void add_connection_options(Command& command, Connection& connection);
 
+// Whether a command tells of connections that break and are made again. That an address does not let us in
+// is told always, if there is another one to try.
+enum class Breaks : bool { untold, told };
+
 // A client, after somebody was seen to listen there: a wrong address is told at once, and not when the
 // client has given up trying.
-Result<std::unique_ptr<client::Client>> connect(const Connection& connection);
+Result<std::unique_ptr<client::Client>> connect(const Connection& connection, Breaks breaks = Breaks::untold);
+// The same for whoever makes the client himself.
+Result<client::ClientOptions> client_options(const Connection& connection, Breaks breaks = Breaks::untold);
+
+// What to exit with, after a complaint, if there is no client.
+int complain_of_connection(const Error& error, Format format);
 
 // Runs something with a client, or complains that there is none. Returns the exit code.
-int with_client(const Connection& connection, Format format, const std::function<int(client::Client&)>& run);
+int with_client(const Connection& connection, Format format, const std::function<int(client::Client&)>& run,
+                Breaks breaks = Breaks::untold);
 
 }  // namespace baton::cli

@@ -37,7 +37,8 @@ class Printer {
  public:
   void recorded(const core::Event& event, const core::Stamp& stamp) {
     const std::lock_guard lock(mutex_);
-    lines_.emplace_back(stamp.lsn, engine::describe(event, stamp));
+    epochs_.saw(stamp);
+    lines_.emplace_back(stamp.lsn, engine::describe(event, stamp, epochs_));
   }
   void durable(core::Lsn lsn) {
     const std::lock_guard lock(mutex_);
@@ -61,6 +62,7 @@ class Printer {
 
   const bool to_terminal_ = isatty(STDOUT_FILENO) != 0;
   std::mutex mutex_;
+  engine::Epochs epochs_;
   std::deque<std::pair<core::Lsn, std::string>> lines_;
 };
 

@@ -7,8 +7,8 @@
 namespace baton::cli {
 
 struct DemoOptions {
-  std::string directory = "data";
-  std::string program = "baton";  // as it was called
+  std::string directory = "demo-data";  // and not where a server keeps its own
+  std::string program = "baton";        // as it was called
   std::uint64_t tasks = 12;
   std::uint64_t workers = 3;
 };

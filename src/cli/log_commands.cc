@@ -142,12 +142,15 @@ int log_dump(const LogOptions& options) {
   if (!disk) return complain(options, disk.error(), exit_code_for(disk.error()));
   auto snapshots = engine::list_snapshots(**disk);
   if (!snapshots) return complain(options, snapshots.error());
+  engine::Epochs epochs;
   const auto print = [&](const log::Record& record) -> Status {
+    const core::Stamp stamp{.lsn = record.place.lsn, .epoch = record.epoch, .time = record.time};
+    epochs.saw(stamp);
     if (record.place.lsn < options.from || (options.to != 0 && record.place.lsn > options.to)) return {};
     auto event = core::decode(record.type, record.body);
     if (!event) return std::unexpected(event.error());
-    const core::Stamp stamp{.lsn = record.place.lsn, .epoch = record.epoch, .time = record.time};
-    fmt::print("{}\n", options.json ? engine::describe_json(*event, stamp) : engine::describe(*event, stamp));
+    fmt::print("{}\n", options.json ? engine::describe_json(*event, stamp, epochs)
+                                    : engine::describe(*event, stamp, epochs));
     return {};
   };
   const core::Lsn needed_from = snapshots->empty() ? 1 : snapshots->front() + 1;

@@ -1,5 +1,5 @@
-// Where the master and the workers of a pipeline meet, as people name it: HOST:PORT of a baton server, dir:FOLDER, or
-// redis://HOST:PORT.
+// Where the master and the workers of a pipeline meet, as people name it: HOST:PORT of a baton server,
+// dir:FOLDER, or redis://HOST:PORT.
 #pragma once
 
 #include <memory>
@@ -12,13 +12,14 @@
 namespace baton::cli {
 
 struct MeetingPoint {
-  std::string where;
-  Connection connection;  // how to speak to a baton server
+  Connection connection;  // with the place as its address
+  Duration lease = pipeline::kLostAfter;
 
-  bool is_server() const { return !where.starts_with("dir:") && !where.starts_with("redis://"); }
+  std::string where() const { return connection.addresses.front(); }
+  bool is_server() const { return !where().starts_with("dir:") && !where().starts_with("redis://"); }
 };
 
-Result<std::unique_ptr<pipeline::DistributedCoordinator>> meet(const MeetingPoint& point, const std::string& run);
-client::ClientOptions client_options(const MeetingPoint& point);
+Result<std::unique_ptr<pipeline::DistributedCoordinator>> meet(const MeetingPoint& point,
+                                                               const std::string& run);
 
 }  // namespace baton::cli

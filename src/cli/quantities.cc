@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
 #include <optional>
 #include <span>
 
@@ -89,6 +90,12 @@ Result<std::uint64_t> read_size(std::string_view text, std::uint64_t min, std::u
   if (!size) return wrong(fmt::format("'{}' is no size such as 4096, 256KiB or 64MiB", text));
   if (*size < min || *size > max) return wrong(fmt::format("{} is not from {} to {} bytes", text, min, max));
   return *size;
+}
+
+Instant wall_clock() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return {std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000};
 }
 
 std::string counted(std::uint64_t number, std::string_view what) {

@@ -20,6 +20,8 @@ Result<Duration> read_time(std::string_view text, Duration min = {},
 Result<std::uint64_t> read_size(std::string_view text, std::uint64_t min = 0,
                                 std::uint64_t max = UINT64_MAX);  // 4096, 256KiB, 64MiB
 
+Instant wall_clock();  // the coordinator's clock is not ours, but its instants are times of day
+
 std::string counted(std::uint64_t number, std::string_view what);  // 1 task, 2 tasks
 std::string time_text(Duration duration);                          // exactly, as it would be written: 1h30m
 std::string rough_text(Duration duration);  // two units at most: 850ms, 12s, 3m05s, 2h10m, 4d03h

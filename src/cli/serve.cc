@@ -1,10 +1,12 @@
 #include "cli/serve.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -67,6 +69,20 @@ std::string as_variable(const std::string& name) {
   return variable;
 }
 
+// Secrets that systemd hands over (LoadCredential=), where nothing else was said.
+void use_credentials(ServeOptions& options) {
+  const char* folder = std::getenv("CREDENTIALS_DIRECTORY");
+  if (folder == nullptr) return;
+  const auto use = [&](std::string& setting, const char* name) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    if (setting.empty() && ::access(path.c_str(), F_OK) == 0) setting = path;
+  };
+  use(options.server.tokens, "baton.tokens");
+  use(options.tls.certificate, "baton.tls-certificate");
+  use(options.tls.key, "baton.tls-key");
+  use(options.tls.ca, "baton.tls-client-ca");
+}
+
 // What was given, before it is known to make sense.
 struct Given {
   std::string config;
@@ -94,9 +110,11 @@ Status read(const Settings& settings, const Given& given) {
 
 int run_serve(const ServeOptions& options) {
   auto address = parse_address(options.listen);
-  if (!address) return complain(address.error());
   auto http = parse_address(options.http);
-  if (!http) return complain(http.error());
+  if (!address || !http) {
+    complain(address ? http.error() : address.error());
+    return kExitUsage;
+  }
   server::ServerOptions serve = options.server;
   serve.listen = *address;
   serve.http = *http;
@@ -141,6 +159,7 @@ void add_serve_command(CommandLine& line) {
           fmt::print(stderr, "baton: {}\nbaton serve --help lists the settings\n", done.error().message);
           return kExitUsage;
         }
+        use_credentials(*options);
         return run_serve(*options);
       });
 }

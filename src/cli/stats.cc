@@ -47,7 +47,9 @@ JsonObject json_of(const client::Stats& stats) {
       .number("flush_p99_us", stats.flush_p99_us)
       .number("flushed_entries", stats.flushed_entries)
       .number("flushed_bytes", stats.flushed_bytes)
-      .number("batch_entries", stats.batch_entries);
+      .number("batch_entries", stats.batch_entries)
+      .text("disk", stats.disk)
+      .number("disk_free_bytes", stats.disk_free_bytes);
   here.text("name", stats.ns);
   return JsonObject()
       .number("lsn", stats.lsn)
@@ -72,6 +74,12 @@ std::string text_of(const client::TaskCounts& counts) {
                      counted(counts.queues, "queue"));
 }
 
+std::string disk_text(const std::string& disk) {
+  if (disk == "nearly_full") return "; nearly full: submissions are refused, free some space";
+  if (disk == "full") return "; full: nothing can be recorded, free some space";
+  return "";
+}
+
 void print(const client::Stats& stats) {
   const auto line = [](const std::string& name, const std::string& value) {
     fmt::print("{:<13} {}\n", name, value);
@@ -89,6 +97,7 @@ void print(const client::Stats& stats) {
   line("flushes", fmt::format("{}, p50 {}, p99 {}, {} entries each, {} in all", stats.flushes,
                               milliseconds_text(stats.flush_p50_us), milliseconds_text(stats.flush_p99_us),
                               stats.batch_entries, size_text(stats.flushed_bytes)));
+  line("disk", size_text(stats.disk_free_bytes) + " free" + disk_text(stats.disk));
 }
 
 int run_stats(client::Client& client, const StatsOptions& options) {

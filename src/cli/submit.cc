@@ -3,24 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
-#include "cli/in_order.h"
 #include "cli/line_reader.h"
 #include "cli/progress.h"
-#include "cli/quantities.h"
 #include "cli/sender.h"
 #include "cli/submission_json.h"
+#include "cli/submission_tally.h"
 #include "cli/task_ends.h"
 #include "cli/task_text.h"
 #include "client/call.h"
+#include "core/names.h"
 
 namespace baton::cli {
 namespace {
@@ -32,59 +31,18 @@ Exit codes: 0 all are submitted (and with --wait, completed), 1 some were refuse
 failed or died, 3 with --wait: some have not ended, 64 a wrong command line, 66 the input cannot be
 read, 69 no coordinator there, 75 no answer: it may have happened or not, 77 not allowed.
 
+Tasks of --lines and --ndjson have keys. What is under way when the connection breaks is sent again for
+as long as --timeout says; after that, --run hands in the rest and nothing twice.
+
 )";
 
-constexpr std::uint64_t kComplaintsMax = 10;  // told one by one; further ones are only counted
+constexpr std::size_t kRunBytesMax = 100;  // leaves room for the number of a line in a key
 
-// After such an answer the next task would get the same.
-bool is_hopeless(Errc code) {
-  return code == Errc::unavailable || code == Errc::permission_denied || code == Errc::deadline_exceeded;
+// Names what one call hands in, so that its keys are nobody else's.
+std::string fresh_run() {
+  std::random_device dice;
+  return fmt::format("{:08x}{:08x}", dice(), dice());
 }
-
-// What became of the tasks, told in the order of the input.
-class Tally {
- public:
-  explicit Tally(const SubmitOptions& options) : options_(options) {}
-
-  void settle(std::size_t number, Result<client::Submitted> outcome) {
-    const std::lock_guard lock(mutex_);
-    in_order_.put(number, std::move(outcome));
-  }
-  bool is_hopeless() const { return is_hopeless_; }
-  std::uint64_t accepted() const { return accepted_; }
-  std::uint64_t existed() const { return existed_; }
-  std::uint64_t refused() const { return refused_; }
-  int exit_code() const { return exit_code_; }
-  const std::vector<std::string>& tasks() const { return tasks_; }
-
- private:
-  void tell(std::size_t number, const Result<client::Submitted>& outcome) {
-    if (!outcome) return tell_of(number, outcome.error());
-    ++accepted_;
-    if (outcome->existed) ++existed_;
-    if (options_.wait) return tasks_.push_back(outcome->task);
-    if (options_.json) fmt::print("{}\n", json_of(*outcome).whole());
-  }
-  void tell_of(std::size_t number, const Error& error) {
-    exit_code_ = std::max(exit_code_, exit_code_of(error.code));
-    is_hopeless_ = is_hopeless_ || cli::is_hopeless(error.code);
-    if (options_.json) fmt::print("{}\n", json_of(error).number("line", number + 1).whole());
-    if (++refused_ > kComplaintsMax) return;
-    fmt::print(stderr, "baton: line {}: {}: {}{}\n", number + 1, word(error.code), error.message,
-               refused_ == kComplaintsMax ? " (further ones are only counted)" : "");
-  }
-
-  const SubmitOptions& options_;
-  InOrder<Result<client::Submitted>> in_order_{
-      [this](std::size_t number, const Result<client::Submitted>& outcome) { tell(number, outcome); }};
-  std::mutex mutex_;
-  std::vector<std::string> tasks_;
-  std::atomic<std::uint64_t> accepted_ = 0;
-  std::atomic<std::uint64_t> existed_ = 0;
-  std::atomic<std::uint64_t> refused_ = 0;
-  std::atomic<bool> is_hopeless_ = false;
-  int exit_code_ = 0;
-};
 
 int submit_one(client::Client& client, const SubmitOptions& options) {
   client::Submit task = options.task;
@@ -103,33 +61,37 @@ int submit_one(client::Client& client, const SubmitOptions& options) {
   return 0;
 }
 
-void print_counts(const Tally& tally, std::int64_t took_ms) {
-  std::string more;
-  if (tally.existed() > 0) more += fmt::format(", {} of them known already", tally.existed());
-  if (tally.refused() > 0) more += fmt::format(", {} refused", tally.refused());
-  fmt::print(stderr, "{} submitted in {:.1f} s{}\n", counted(tally.accepted(), "task"),
-             static_cast<double>(took_ms) / 1000, more);
+// The task that a line stands for.
+Result<client::Submit> task_of(std::string line, const SubmitOptions& options) {
+  if (options.ndjson) return parse_submission(line, options.task);
+  client::Submit task = options.task;
+  if (options.keyed) {
+    const std::size_t tab = line.find('\t');
+    if (tab == 0 || tab == std::string::npos)
+      return failure(Errc::invalid_request, "with --keyed a line begins with its key and a tab");
+    task.key = line.substr(0, tab);
+    line.erase(0, tab + 1);
+  }
+  task.payload = std::move(line);
+  return task;
 }
 
 // Lines that come slowly go out at once, those that are there already together.
-Status send_lines(LineReader& reader, Sender& sender, Tally& tally, const SubmitOptions& options) {
+Status send_lines(LineReader& reader, Sender& sender, SubmissionTally& tally, const SubmitOptions& options,
+                  const std::string& run) {
   Progress progress("tasks");
   for (std::size_t number = 0; !tally.is_hopeless(); ++number) {
     if (reader.would_wait()) sender.flush();
     auto line = reader.next();
     if (!line) break;
     if (!*line) return std::unexpected(line->error());
-    if (options.ndjson) {
-      auto task = parse_submission(**line, options.task);
-      if (task) {
-        sender.add(number, std::move(*task));
-      } else {
-        tally.settle(number, std::unexpected(task.error()));
-      }
+    auto task = task_of(std::move(**line), options);
+    if (task) {
+      // With a key it may be said again, by the client when a connection breaks and by whoever runs us.
+      if (task->key.empty()) task->key = fmt::format("{}:{}", run, number + 1);
+      sender.add(number, std::move(*task));
     } else {
-      client::Submit task = options.task;
-      task.payload = std::move(**line);
-      sender.add(number, std::move(task));
+      tally.settle(number, std::unexpected(task.error()));
     }
     progress.show(tally.accepted(), reader.bytes_read(), reader.bytes_total());
   }
@@ -145,11 +107,15 @@ int submit_lines(client::Client& client, const SubmitOptions& options) {
   }
   LineReader reader(*descriptor);
   const std::int64_t began_at = client::now_ms();
-  Tally tally(options);
+  const std::string run = options.run.empty() ? fresh_run() : options.run;
+  SubmissionTally tally(options);
   Sender sender(client, [&](std::size_t number, const auto& outcome) { tally.settle(number, outcome); });
-  const Status read = send_lines(reader, sender, tally, options);
+  const Status read = send_lines(reader, sender, tally, options, run);
   sender.finish();
-  print_counts(tally, client::now_ms() - began_at);
+  fmt::print(stderr, "{}\n", tally.summary(client::now_ms() - began_at));
+  if (tally.is_unfinished())
+    fmt::print(stderr,
+               "baton: the same lines again with --run {} hand in what is missing, and nothing twice\n", run);
   if (!read) complain(read.error(), format_of(options.json));
   int exit_code = read ? tally.exit_code() : kExitNoInput;
   if (options.wait)
@@ -168,6 +134,12 @@ std::optional<std::string> contradiction(const SubmitOptions& options) {
     return "there is no payload; give it, or --file, --lines or --ndjson";
   if (!options.queue && !options.ndjson) return "queue is required";
   if (many && !options.task.key.empty()) return "a key names one task, and there may be several";
+  if (options.keyed && !options.lines) return "--keyed says what the lines of --lines are like";
+  if (!many && (options.ids || !options.run.empty())) return "--ids and --run are for --lines and --ndjson";
+  if (options.ids && (options.wait || options.json))
+    return "--ids excludes --wait and --json, which prints ids too";
+  if (!options.run.empty() && (!core::is_name(options.run) || options.run.size() > kRunBytesMax))
+    return "--run is 1 to 100 graphic ASCII characters";
   return {};
 }
 
@@ -178,9 +150,12 @@ int run_submit(const SubmitOptions& options) {
     fmt::print(stderr, "baton: {}; baton submit --help tells how it is used\n", *complaint);
     return kExitUsage;
   }
-  return with_client(options.connection, format_of(options.json), [&](client::Client& client) {
-    return options.lines || options.ndjson ? submit_lines(client, options) : submit_one(client, options);
-  });
+  const bool many = options.lines || options.ndjson;
+  const auto submit = [&](client::Client& client) {
+    return many ? submit_lines(client, options) : submit_one(client, options);
+  };
+  return with_client(options.connection, format_of(options.json), submit,
+                     many ? Breaks::told : Breaks::untold);
 }
 
 void add_submit_command(CommandLine& line) {
@@ -196,6 +171,10 @@ void add_submit_command(CommandLine& line) {
       .flag("--ndjson", options->ndjson,
             "A task for each line of the input, as JSON: {\"queue\": \"mail\", \"payload\": \"hello\", "
             "\"key\": \"k1\"}")
+      .flag("--keyed", options->keyed, "With --lines: a line is a key, a tab and the payload")
+      .option("--run NAME", options->run,
+              "Lines without a key get NAME:LINE, so the same lines again are the same tasks [random]")
+      .flag("--ids", options->ids, "Print the id of each line's task, - for one that was not taken")
       .flag("--wait", options->wait, "Wait for the tasks to end, and print their results")
       .duration("--within TIME", options->within, "How long to wait")
       .flag("--json", options->json, "Output for programs: a line for each task");

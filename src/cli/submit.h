@@ -17,6 +17,9 @@ struct SubmitOptions {
   std::string file;
   bool lines = false;
   bool ndjson = false;
+  bool keyed = false;  // a line begins with its key
+  std::string run;     // begins the keys of lines that have none; empty: one that was never used
+  bool ids = false;
   bool wait = false;
   std::optional<Duration> within;  // none: as long as it takes
   bool json = false;

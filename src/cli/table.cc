@@ -22,6 +22,17 @@ std::size_t width_of(std::string_view text) {
       std::ranges::count_if(text, [](char byte) { return !continues_character(byte); }));
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string shown;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find_first_of("\n\t", begin), text.size());
+    shown += printable(text.substr(begin, end - begin), text.size());
+    if (end < text.size()) shown += text[end];
+    begin = end + 1;
+  }
+  return shown;
+}
+
 std::string printable(std::string_view text, std::size_t characters_max) {
   const bool is_text = wire::is_utf8(text);
   std::string shown;

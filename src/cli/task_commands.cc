@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
+#include "cli/task_actions.h"
 #include "cli/task_ends.h"
 #include "cli/task_text.h"
 
@@ -19,23 +21,26 @@ namespace baton::cli {
 namespace {
 
 constexpr std::uint64_t kPageMax = 1000;
-constexpr std::size_t kShownMax = 2000;  // characters of a payload, for people
+constexpr std::uint64_t kChosenMax = 1000;  // unless more are asked for
+constexpr std::size_t kShownMax = 2000;     // characters of a payload, for people
 
-// The coordinator's clock is not ours, but its instants are times of day.
-Duration since(Instant at) {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return Instant{std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000} - at;
+Duration since(Instant at) { return wall_clock() - at; }
+
+// Until then, if it waits for its time to come.
+std::optional<Duration> delay_of(const client::TaskView& view) {
+  const Duration waited = since(view.since);
+  if (view.state != "waiting" || waited >= Duration{}) return {};
+  return Duration{} - waited;
 }
 
+std::string due_text(Duration delay) { return "due in " + rough_text(delay); }
+
 std::string state_text(const client::TaskView& view) {
+  if (const auto delay = delay_of(view)) return "delayed, " + due_text(*delay);
   std::string text = view.state;
   if (!view.worker.empty()) text += fmt::format(" by {}", view.worker);
   if (!view.dead_reason.empty()) text += fmt::format(" ({})", view.dead_reason);
-  const Duration held = since(view.since);
-  if (view.state == "waiting" && held < Duration{})
-    return fmt::format("{}, due in {}", text, rough_text(Duration{} - held));
-  return fmt::format("{}, for {}", text, rough_text(held));
+  return fmt::format("{}, for {}", text, rough_text(since(view.since)));
 }
 
 void print_task(const client::Task& task) {
@@ -105,9 +110,10 @@ int task_list(client::Client& client, const TaskCommandOptions& options) {
       if (options.json) {
         fmt::print("{}\n", json_of(view).whole());
       } else {
-        table.row({view.task, printable(view.queue), view.state, rough_text(since(view.since)),
-                   std::to_string(view.attempt), std::to_string(view.priority), printable(view.worker),
-                   printable(view.key)});
+        const auto delay = delay_of(view);
+        table.row({view.task, printable(view.queue), delay ? "delayed" : view.state,
+                   delay ? due_text(*delay) : rough_text(since(view.since)), std::to_string(view.attempt),
+                   std::to_string(view.priority), printable(view.worker), printable(view.key)});
       }
     }
     left -= page->tasks.size();
@@ -119,39 +125,21 @@ int task_list(client::Client& client, const TaskCommandOptions& options) {
   return 0;
 }
 
-int task_cancel(client::Client& client, const TaskCommandOptions& options) {
-  return do_each(options.tasks, format_of(options.json), [&](const std::string& task) -> Status {
-    if (auto done = client.cancel(task, options.actor, options.note); !done) return done;
-    if (options.json)
-      fmt::print("{}\n", JsonObject().text("task", task).text("status", "COMMITTED").whole());
-    else
-      fmt::print("{} is cancelled\n", task);
-    return {};
-  });
-}
-
-int task_requeue(client::Client& client, const TaskCommandOptions& options) {
-  if (!options.key.empty() && options.tasks.size() > 1)
-    return complain({Errc::invalid_request, "a key names one task, and there are several"},
-                    format_of(options.json));
-  return do_each(options.tasks, format_of(options.json), [&](const std::string& task) -> Status {
-    const auto made = client.requeue(task, options.key);
-    if (!made) return std::unexpected(made.error());
-    fmt::print("{}\n", options.json ? json_of(*made).whole() : made->task);
-    return {};
-  });
-}
-
 void add_task_commands(CommandLine& line) {
   line.group("task", "Looks at tasks, waits for them, cancels them, hands them in again");
   const std::string program = line.program();
   // The closure that runs the command shares the options with the parser that fills them.
   const auto add = [&](const std::string& name, const char* description, const std::string& example,
-                       int (*run)(client::Client&, const TaskCommandOptions&)) {
+                       int (*run)(client::Client&, const TaskCommandOptions&),
+                       std::optional<std::string> (*check)(const TaskCommandOptions&) = nullptr) {
     auto options = std::make_shared<TaskCommandOptions>();
     Command command = line.command("task " + name, description);
     command.footer("Example: " + program + " task " + name + " " + example);
-    command.run([options, run] {
+    command.run([options, run, check, name] {
+      if (const auto complaint = check != nullptr ? check(*options) : std::nullopt) {
+        fmt::print(stderr, "baton: {}; baton task {} --help tells how it is used\n", *complaint, name);
+        return kExitUsage;
+      }
       return with_client(options->connection, format_of(options->json),
                          [&](client::Client& client) { return run(client, *options); });
     });
@@ -178,16 +166,26 @@ void add_task_commands(CommandLine& line) {
       .number("--limit N", listed->limit, "So many at most, 0 for all");
 
   auto [cancel, cancelled] = add("cancel", "Ends tasks that are no longer wanted",
-                                 "key:greet-alice --note 'wrong address'", task_cancel);
-  cancel.arguments("task", cancelled->tasks, kTask)
+                                 "key:greet-alice --note 'wrong address'", task_cancel, contradiction);
+  cancel.some_arguments("task", cancelled->tasks, kTask)
       .option("--actor NAME", cancelled->actor, "Who wants it")
       .environment("USER")
       .option("--note TEXT", cancelled->note, "Why");
 
-  auto [requeue, requeued] =
-      add("requeue", "Hands failed or dead tasks in once more, as new tasks", "6743b0aa-1f", task_requeue);
-  requeue.arguments("task", requeued->tasks, kTask)
+  auto [requeue, requeued] = add("requeue", "Hands failed or dead tasks in once more, as new tasks",
+                                 "--queue mail --state dead", task_requeue, contradiction);
+  requeue.some_arguments("task", requeued->tasks, kTask)
       .option("--key KEY", requeued->key, "Of the new task, if it is one");
+  for (auto& [command, options, states] :
+       {std::tuple(cancel, cancelled, std::vector<std::string>{"waiting", "leased"}),
+        std::tuple(requeue, requeued, std::vector<std::string>{"failed", "dead"})}) {
+    Command each = command;
+    options->limit = kChosenMax;
+    each.option("--queue QUEUE", options->query.queue, "In place of tasks: all of this queue")
+        .choice("--state STATE", options->query.state, states, "In place of tasks: all in this state")
+        .number("--limit N", options->limit, "So many of them at most", 1)
+        .flag("--dry-run", options->dry_run, "Print which ones, and do nothing");
+  }
 
   for (auto& [command, options] : {std::pair(get, got), std::pair(wait, waited), std::pair(list, listed),
                                    std::pair(cancel, cancelled), std::pair(requeue, requeued)}) {

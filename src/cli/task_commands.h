@@ -1,4 +1,4 @@
-// baton task get, wait, list, cancel, requeue.
+// baton task get, wait, list; cancel and requeue are in task_actions.h.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,13 @@ struct TaskCommandOptions {
   std::string key;
   std::string actor;
   std::string note;
+  bool dry_run = false;
   bool json = false;
 };
 
 int task_get(client::Client& client, const TaskCommandOptions& options);
 int task_wait(client::Client& client, const TaskCommandOptions& options);
 int task_list(client::Client& client, const TaskCommandOptions& options);
-int task_cancel(client::Client& client, const TaskCommandOptions& options);
-int task_requeue(client::Client& client, const TaskCommandOptions& options);
 
 class CommandLine;
 void add_task_commands(CommandLine& line);

@@ -1,6 +1,7 @@
 #include "cli/task_ends.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -8,6 +9,7 @@
 #include <mutex>
 
 #include "cli/in_order.h"
+#include "cli/table.h"
 #include "cli/task_text.h"
 #include "client/call.h"
 
@@ -56,8 +58,10 @@ class Ends {
     if (format_ == Format::json) {
       fmt::print("{}\n", json_of(*seen).whole());
     } else if (view.state == "completed") {
-      std::fwrite(seen->result.data(), 1, seen->result.size(), stdout);
-      if (!seen->result.ends_with('\n')) std::fputc('\n', stdout);
+      // Somebody else's bytes: a program gets them as they are, a terminal must not obey them.
+      const std::string result = is_terminal_ ? printable_lines(seen->result) : seen->result;
+      std::fwrite(result.data(), 1, result.size(), stdout);
+      if (!result.ends_with('\n')) std::fputc('\n', stdout);
     }
     std::fflush(stdout);
     if (view.state == "completed") return;
@@ -72,6 +76,7 @@ class Ends {
   client::Client& client_;
   const std::int64_t until_;
   const Format format_;
+  const bool is_terminal_ = ::isatty(STDOUT_FILENO) == 1;
   InOrder<Result<client::Task>> in_order_{
       [this](std::size_t, const Result<client::Task>& seen) { print(seen); }};
 

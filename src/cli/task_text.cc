@@ -1,7 +1,11 @@
 #include "cli/task_text.h"
 
+#include "cli/table.h"
+
 namespace baton::cli {
 namespace {
+
+constexpr std::size_t kReasonShownMax = 2000;  // characters
 
 std::uint64_t ms(Instant at) { return static_cast<std::uint64_t>(at.ms); }
 
@@ -39,7 +43,7 @@ JsonObject json_of(const client::Submitted& submitted) {
 std::string ending_of(const client::Task& task) {
   std::string text = task.view.has_ended() ? task.view.state : "has not ended, it is " + task.view.state;
   if (!task.view.dead_reason.empty()) text += " (" + task.view.dead_reason + ")";
-  if (!task.reason.empty()) text += ": " + task.reason;
+  if (!task.reason.empty()) text += ": " + printable(task.reason, kReasonShownMax);
   return text;
 }
 

@@ -18,6 +18,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
+#include "cli/quantities.h"
 #include "client/worker.h"
 #include "process/child_process.h"
 
@@ -80,6 +81,11 @@ std::string how_it_ended(const process::ChildEnd& end) {
   return text;
 }
 
+// The client tells of those itself, and the worker goes on.
+bool is_of_connection(Errc code) {
+  return code == Errc::unavailable || code == Errc::outcome_unknown || code == Errc::deadline_exceeded;
+}
+
 class Work {
  public:
   explicit Work(const WorkOptions& options) : options_(options) {}
@@ -98,7 +104,14 @@ class Work {
     fmt::print(stderr, "baton: {}: attempt {}: {}\n", job.task, job.attempt, how);
     return failure(end->exit_code == kExitHopelessTask ? Errc::invalid_request : Errc::io_failed, how);
   }
+  static void failed(const std::string& task, const client::Verdict& verdict) {
+    fmt::print(stderr, "baton: {}: {}\n", task,
+               verdict.outcome == "retried"
+                   ? fmt::format("is tried again in {}", rough_text(verdict.retry_at - wall_clock()))
+                   : "has failed for good");
+  }
   void trouble(const Error& error) {
+    if (is_of_connection(error.code)) return;
     const std::lock_guard lock(mutex_);
     if (error.message != std::exchange(last_trouble_, error.message)) complain(error);
     if (error.code != Errc::permission_denied && error.code != Errc::invalid_request) return;
@@ -157,6 +170,7 @@ client::WorkerOptions worker_options(const WorkOptions& options, Work& work) {
                              .ttl = options.ttl,
                              .wait = options.drain ? milliseconds(100) : seconds(1),
                              .tasks_max = options.once ? 1u : 0u,
+                             .failed = Work::failed,
                              .trouble = [&work](const Error& error) { work.trouble(error); }};
   for (const std::string& queue : options.queues) {
     made.handlers[queue] = [&work](const client::Job& job, const std::stop_token& lost) {
@@ -203,8 +217,8 @@ int run_work(const WorkOptions& options) {
     return kExitUsage;
   }
   const Signals signals;
-  const auto client = connect(options.connection);
-  if (!client) return complain(client.error(), format_of(options.json));
+  const auto client = connect(options.connection, Breaks::told);
+  if (!client) return complain_of_connection(client.error(), format_of(options.json));
   Work work(options);
   auto worker = client::Worker::start(**client, worker_options(options, work));
   if (!worker) return complain(worker.error(), format_of(options.json));

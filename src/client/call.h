@@ -28,12 +28,13 @@ struct Call {
   std::int64_t wait_until = 0;
   std::int64_t deadline = 0;  // on the clock of now_ms()
   std::stop_token stop;       // of a call that waits: nobody wants to wait any longer
-  // Empty once it was called.
-  std::function<void(Result<wire::RespValue>)> done;
+  // Told also when it was sent, on the same clock; empty once it was called.
+  std::function<void(Result<wire::RespValue>, std::int64_t sent_at)> done;
   // What to do with a reply that nobody waits for any more.
   std::function<void(const wire::RespValue&)> orphan;
 
-  bool was_sent = false;  // as a whole, on some connection
+  bool was_sent = false;     // as a whole, on some connection
+  std::int64_t sent_at = 0;  // not later than that, the last time
   std::multimap<std::int64_t, Call*>::iterator in_deadlines;
 
   bool is_settled() const { return !done; }

@@ -31,6 +31,7 @@ ExchangeOptions exchange_options(const ClientOptions& options, std::optional<Err
   line.backoff_min = options.backoff_min;
   line.backoff_max = options.backoff_max;
   line.reply.bytes_max = options.reply_bytes_max;
+  line.news = options.news;
   for (const std::string& text : options.addresses) {
     auto address = parse_address(text);
     if (address) {
@@ -87,6 +88,16 @@ class Awaited {
   std::optional<Result<T>> result_;
 };
 
+// When tasks were asked for is known here, and not in the reply.
+template <class T>
+void note_asking(T&, std::int64_t) {}
+void note_asking(std::vector<Leased>& tasks, std::int64_t asked_at) {
+  for (Leased& task : tasks) task.asked_at = asked_at;
+}
+void note_asking(Next& next, std::int64_t asked_at) {
+  if (next.tasks) note_asking(*next.tasks, asked_at);
+}
+
 }  // namespace
 
 class Client::Calls {
@@ -109,12 +120,20 @@ class Client::Calls {
     call->deadline = call->wait_until + (deadline > Duration{} ? deadline : deadline_).ms;
     std::optional<Error> refusal = complaint_;
     if (!refusal && (call->words.size() > command_bytes_max_ || call->count > kWordsMax))
-      refusal = {Errc::too_large, "the request is over the limit of what is sent at once"};
+      refusal = {Errc::too_large, "the request has " + std::to_string(call->words.size()) + " bytes and " +
+                                      std::to_string(call->count) + " words; at once go " +
+                                      std::to_string(command_bytes_max_) + " and " +
+                                      std::to_string(kWordsMax)};
     if (refusal) call->deadline = now;  // it is never sent, and still answered where all the others are
-    call->done = [decode = plan.decode, done = std::move(done), refusal](Result<RespValue> reply) {
+    call->done = [decode = plan.decode, done = std::move(done), refusal](Result<RespValue> reply,
+                                                                         std::int64_t sent_at) {
       if (refusal) return done(std::unexpected(*refusal));
       if (!reply) return done(std::unexpected(std::move(reply.error())));
-      done(decode(*reply));
+      Result<T> decoded = decode(*reply);
+      if constexpr (!std::is_void_v<T>) {
+        if (decoded) note_asking(*decoded, sent_at);
+      }
+      done(std::move(decoded));
     };
     if (plan.leases) call->orphan = [this](const RespValue& reply) { give_back(reply); };
     exchange_.start(std::move(call));

@@ -5,7 +5,9 @@
 //   auto task = client.submit({.queue = "mail", .payload = "hello", .key = "greet-alice"});
 //
 // Each call has a form that blocks, and one that takes a callback, which is called once, on the client's own
-// thread; it must neither block nor throw there. A call ends by its deadline, whatever happens:
+// thread; it must neither block nor throw there. A call ends by its deadline, which bounds all there is to
+// it: waiting for room among the calls under way, connecting, sending it, sending it again over other
+// connections, and the answer. Only what it waits for on purpose (`wait`) comes on top. Then:
 //
 //   UNAVAILABLE        no coordinator could be reached      nothing happened
 //   DEADLINE_EXCEEDED  it was not sent in time              nothing happened
@@ -50,8 +52,8 @@ struct ClientOptions {
   std::string token;
   std::optional<TlsOptions> tls;
   std::string ns;                         // namespace; empty: the coordinator's default
-  Duration deadline = seconds(30);        // of a call that names none, on top of what it waits on purpose
-  Duration connect_timeout = seconds(5);  // for each address
+  Duration deadline = seconds(30);        // of a call that names none: for all of it, as said above
+  Duration connect_timeout = seconds(5);  // for each address, and for being let in there
   Duration silence_max = seconds(10);     // an answer is due, and nothing came: the connection is dead
   Duration backoff_min = milliseconds(50);
   Duration backoff_max = seconds(5);
@@ -60,6 +62,9 @@ struct ClientOptions {
   std::size_t reply_bytes_max = std::size_t{1} << 30;    // of one reply
   std::size_t command_bytes_max = std::size_t{4} << 20;  // of one call; the coordinator's limit
   std::size_t waiting_connections_max = 64;              // one for each call that waits on purpose
+  // Told of connections that break and are made again; may be empty. On the client's own thread, so it must
+  // not block.
+  std::function<void(const ConnectionNews&)> news;
 };
 
 template <class T>
@@ -74,7 +79,8 @@ class Client {
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // A deadline of zero is that of the options. The blocking forms are refused in a callback.
+  // A deadline is a duration from now; zero is that of the options. The blocking forms are refused in a
+  // callback.
   Result<Submitted> submit(const Submit& request, Duration deadline = {});
   Result<std::vector<Result<Submitted>>> submit_many(const SubmitMany& request, Duration deadline = {});
   Result<std::vector<Leased>> lease(const Lease& request, Duration deadline = {});

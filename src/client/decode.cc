@@ -286,6 +286,8 @@ Result<Stats> decode_stats(const RespValue& reply) {
       .flushed_entries = server.number("flushed_entries"),
       .flushed_bytes = server.number("flushed_bytes"),
       .batch_entries = server.number("batch_entries"),
+      .disk = server.text_if("disk"),
+      .disk_free_bytes = server.number_if("disk_free_bytes"),
       .tasks = decode_counts(members.value("tasks")),
       .ns = here.text("name"),
       .in_namespace = decode_counts(members.value("namespace")),

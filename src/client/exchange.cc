@@ -122,7 +122,7 @@ void Exchange::settle(Call& call, Result<wire::RespValue> reply) {
   settled_bytes_ += call.words.size();
   const auto mine = std::ranges::find(waiting_, &call, &Waiting::call);
   if (mine != waiting_.end()) mine->call = nullptr;
-  std::exchange(call.done, nullptr)(std::move(reply));
+  std::exchange(call.done, nullptr)(std::move(reply), call.sent_at);
 }
 
 // For a call that was stopped, time is up.

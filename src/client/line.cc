@@ -171,17 +171,32 @@ void Line::greeted(const RespValue& reply) {
   if (--greetings_missing_ > 0) return;
   state_ = State::open;
   endpoints_.clear();
+  turned_away_ = 0;
+  tell({.address = options_.addresses[address_].text()});
 }
 
-// It would happen again, so nobody waits for a better answer.
+void Line::tell(const ConnectionNews& news) const {
+  if (options_.news) options_.news(news);
+}
+
+// It would happen again, so nobody waits for a better answer if there is nobody else to ask.
 void Line::turned_away(const Error& error) {
-  broke(options_.addresses[address_].text() + ": " + error.message, now_ms());
+  const std::int64_t now = now_ms();
+  endpoints_.clear();
+  break_off(options_.addresses[address_].text() + ": " + error.message, now);
+  if (++turned_away_ < options_.addresses.size())
+    return tell({.trouble = trouble_,
+                 .was_turned_away = true,
+                 .address = options_.addresses[address_].text(),
+                 .wait = milliseconds(retry_at_ - now)});
+  turned_away_ = 0;
   for (const CallPtr& call : std::exchange(pending_, {})) {
     if (!call->is_settled()) tells_.settle(*call, std::unexpected(error));
   }
 }
 
 void Line::write_out(Call& call, std::int64_t now) {
+  call.sent_at = now;
   const std::size_t before = output_.size();
   wire::RespWriter writer(output_);
   writer.array(call.count + (call.wait > Duration{} ? 2 : 0));
@@ -240,8 +255,16 @@ bool Line::send_out(std::int64_t now) {
   return true;
 }
 
-// What was sent and may be repeated goes out again first, in the order in which it was sent.
 void Line::broke(const std::string& why, std::int64_t now) {
+  turned_away_ = 0;
+  break_off(why, now);
+  tell({.trouble = why,
+        .address = options_.addresses[address_].text(),
+        .wait = milliseconds(retry_at_ - now)});
+}
+
+// What was sent and may be repeated goes out again first, in the order in which it was sent.
+void Line::break_off(const std::string& why, std::int64_t now) {
   const bool was_open = state_ == State::open;
   trouble_ = why;
   std::deque<Sent> sent = std::exchange(sent_, {});

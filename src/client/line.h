@@ -18,6 +18,7 @@
 
 #include "client/address.h"
 #include "client/call.h"
+#include "client/types.h"
 #include "wire/tls.h"
 
 namespace baton::client {
@@ -32,6 +33,7 @@ struct LineOptions {
   Duration backoff_min;
   Duration backoff_max;
   wire::RespValueLimits reply;
+  std::function<void(const ConnectionNews&)> news;  // may be empty
 };
 
 class Line {
@@ -85,6 +87,8 @@ class Line {
   void write_out(Call& call, std::int64_t now);
   void broke(const std::string& why, std::int64_t now);
   void turned_away(const Error& error);
+  void break_off(const std::string& why, std::int64_t now);
+  void tell(const ConnectionNews& news) const;
   void disconnect();
 
   const LineOptions& options_;
@@ -95,6 +99,7 @@ class Line {
   std::size_t address_ = 0;
   std::vector<Endpoint> endpoints_;  // of the address, still to be tried
   unsigned tried_ = 0;               // addresses without success since something was answered
+  std::size_t turned_away_ = 0;      // times in a row
   std::int64_t retry_at_ = 0;
   std::int64_t connect_until_ = 0;
   std::int64_t heard_at_ = 0;

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <fstream>
+#include <mutex>
 
 #include "client/client.h"
 #include "tests/proxy.h"
@@ -121,9 +123,69 @@ TEST(Tls, ShowsItsOwnCertificateToACoordinatorThatAsks) {  // X4
   EXPECT_EQ(unknown.queues({}, seconds(2)).error().code, Errc::permission_denied);
 }
 
-TEST(Tls, FailsEveryCallOverFilesThatAreNotThere) {
-  Client client(to("127.0.0.1:1", {.ca = "/nowhere.pem"}));
-  EXPECT_EQ(client.queues().error().code, Errc::invalid_request);
+std::string complaint_about(const TlsOptions& tls) {
+  Client client(to("127.0.0.1:1", tls));
+  const Error error = client.queues().error();
+  EXPECT_EQ(error.code, Errc::invalid_request);
+  return error.message;
+}
+
+TEST(Tls, SaysWhatIsWrongWithWhichFile) {  // X7
+  const Certificate ours("ci"), other("other");
+  const std::string text = ours.folder.path() + "/text";
+  std::ofstream(text) << "no certificate\n";
+  EXPECT_EQ(complaint_about({.ca = "/nowhere.pem"}),
+            "/nowhere.pem: No such file or directory; name the file with the certificates of those who are "
+            "trusted");
+  EXPECT_TRUE(
+      complaint_about({.ca = text}).starts_with(text + ": there are no certificates in PEM form in it ("));
+  const auto about = [](const std::string& certificate, const std::string& key) {
+    return complaint_about({.certificate = certificate, .key = key});
+  };
+  EXPECT_EQ(about(ours.file(), "/nowhere.key"),
+            "/nowhere.key: No such file or directory; name the file with the key");
+  EXPECT_EQ(about(ours.file(), ""), ours.file() + ": its key is missing; name the file with it");
+  EXPECT_TRUE(about(text, ours.key()).starts_with(text + ": there is no certificate in PEM form in it ("));
+  EXPECT_TRUE(about(ours.file(), text).starts_with(text + ": there is no private key in PEM form in it ("));
+  EXPECT_EQ(about(ours.file(), other.key()),
+            other.key() + ": it is not the key of the certificate in " + ours.file());
+}
+
+TEST(Tls, SaysThatACertificateHasExpired) {  // X7
+  const Certificate expired("old");
+  // Signed again, to end at this moment.
+  ASSERT_EQ(crash::run({.command = {"/usr/bin/openssl", "x509", "-in", expired.file(), "-days", "0",
+                                    "-signkey", expired.key(), "-out", expired.file()}})
+                .exit.code,
+            0);
+  const std::string complaint = complaint_about({.certificate = expired.file(), .key = expired.key()});
+  EXPECT_TRUE(complaint.starts_with(expired.file() + ": the certificate expired on 20")) << complaint;
+  EXPECT_TRUE(complaint.ends_with(" UTC, and nobody would accept it; renew it")) << complaint;
+}
+
+// One of two coordinators shows a certificate that is not to be trusted.
+TEST(Tls, GoesOnToTheNextAddressAndSaysSo) {  // X4
+  Network network;
+  const Certificate other("other");
+  Served impostor(BATON_PROGRAM, {"--tls-certificate", other.file(), "--tls-key", other.key()});
+  ClientOptions options = to(impostor.address(), {.ca = network.certificate.file()});
+  options.addresses.push_back(network.server.address());
+  std::mutex mutex;
+  std::vector<ConnectionNews> heard;
+  options.news = [&](const ConnectionNews& news) {
+    const std::lock_guard lock(mutex);
+    heard.push_back(news);
+  };
+  Client client(options);
+  EXPECT_TRUE(client.queues());
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(heard.size(), 2u);
+  EXPECT_TRUE(heard[0].was_turned_away);
+  EXPECT_TRUE(
+      heard[0].trouble.starts_with(impostor.address() + ": TLS: the coordinator's certificate is not"))
+      << heard[0].trouble;
+  EXPECT_EQ(heard[0].address, network.server.address());
+  EXPECT_EQ(heard[1].trouble, "");
 }
 
 }  // namespace

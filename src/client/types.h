@@ -66,6 +66,9 @@ struct Leased {
   std::string payload;
   std::uint32_t attempt = 0;
   Duration ttl;
+  // When it was asked for, in milliseconds since the machine's boot (CLOCK_BOOTTIME). The lease may have
+  // begun any time since, so it is sure to be held only until `ttl` after this.
+  std::int64_t asked_at = 0;
 
   Held held() const { return {task, lease}; }
 };
@@ -187,9 +190,18 @@ struct Stats {
   std::uint64_t flushed_entries = 0;
   std::uint64_t flushed_bytes = 0;
   std::uint64_t batch_entries = 0;  // in a flush, on average
-  TaskCounts tasks;                 // in all namespaces
+  std::string disk;                 // ok, nearly_full (submissions are refused) or full
+  std::uint64_t disk_free_bytes = 0;
+  TaskCounts tasks;  // in all namespaces
   std::string ns;
   TaskCounts in_namespace;
+};
+// A connection broke, or was made.
+struct ConnectionNews {
+  std::string trouble;           // empty: there is a connection, to `address`
+  bool was_turned_away = false;  // whoever is there does not let us in, or is not who he should be
+  std::string address;           // of whom is tried next,
+  Duration wait;                 // after this long
 };
 struct Heartbeat {
   std::string worker;

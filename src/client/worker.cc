@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <deque>
 #include <exception>
-#include <list>
-#include <mutex>
-#include <optional>
-#include <thread>
+#include <future>
+#include <iterator>
 #include <utility>
 
 #include "client/call.h"
+#include "client/shift.h"
 
 namespace baton::client {
 namespace {
 
-constexpr std::size_t kExtendItemsMax = 512;   // in one request
 constexpr std::size_t kReasonBytesMax = 4096;  // of a failure
 constexpr std::size_t kQueuesMax = 16;         // in one LEASE
 constexpr Duration kPause = seconds(1);        // after an error that may come back at once
@@ -31,10 +27,6 @@ bool is_passing(Errc code) {
          code == Errc::exhausted || code == Errc::no_space;
 }
 
-bool is_loss(Errc code) {
-  return code == Errc::lease_lost || code == Errc::lease_unknown || code == Errc::not_found;
-}
-
 Failure failed_with(const Error& error) {
   std::string reason = error.message;
   if (reason.size() > kReasonBytesMax) reason.resize(kReasonBytesMax);
@@ -42,93 +34,6 @@ Failure failed_with(const Error& error) {
 }
 
 }  // namespace
-
-// Three kinds of thread: the fetcher takes tasks for slots that have none, each slot runs handlers and asks
-// for the next task along with its completion, and the keeper extends the leases of all of them.
-class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
- public:
-  Shift(Client& client, WorkerOptions options) : client_(client), options_(std::move(options)) {}
-
-  void begin();
-  void drain();
-  bool is_draining() const {
-    const std::lock_guard lock(mutex_);
-    return drains_;
-  }
-  WorkerCounts counts() const {
-    const std::lock_guard lock(mutex_);
-    return counts_;
-  }
-
- private:
-  // A task that a handler works on.
-  struct Running {
-    Held held;
-    std::stop_source stop;
-    bool is_lost = false;         // the coordinator said so
-    std::int64_t held_until = 0;  // at least; afterwards nobody knows
-  };
-  using Place = std::list<Running>::iterator;
-  using Lock = std::unique_lock<std::mutex>;
-
-  void fetch();
-  void serve();
-  void keep();
-  // Works on a task to its end; the next one, if there was one at once.
-  std::optional<Leased> work(Leased task);
-  std::string queue_of(const Leased& task);
-  Result<std::string> handle(const Job& job, std::stop_token stop);
-  std::optional<Leased> complete(Place place, const std::string& result);
-  void fail(Place place, const Failure& failed);
-  Result<Verdict> insist(Place place, const std::function<Result<Verdict>()>& say);
-  void settle(const Result<Verdict>& verdict, std::uint64_t WorkerCounts::* count);
-  void release(const std::vector<Leased>& tasks);
-  void extend(const std::vector<Held>& batch);
-  void lost(const std::vector<Held>& held);
-  // Deals with an answer when it comes, if that is before the end.
-  template <class Answer, class Deal>
-  std::function<void(Answer)> later(Deal deal) {
-    return [shift = weak_from_this(), deal = std::move(deal)](const Answer& answer) {
-      const auto alive = shift.lock();
-      if (!alive) return;
-      const std::lock_guard lock(alive->calling_back_);
-      if (!alive->is_deaf_) deal(answer);
-    };
-  }
-  void beat();
-  void report(const Error& error) const {
-    if (options_.trouble) options_.trouble(error);
-  }
-  Lease order(std::size_t count, Duration wait) const;
-  // Tasks to ask for: one for each idle slot, and none beyond tasks_max.
-  std::size_t wanted() const {
-    if (options_.tasks_max == 0) return idle_;
-    const std::uint64_t spoken_for = given_ + taken_.size();
-    return std::min<std::size_t>(idle_, options_.tasks_max - std::min(spoken_for, options_.tasks_max));
-  }
-
-  Client& client_;
-  const WorkerOptions options_;
-  std::vector<std::string> queues_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Leased> taken_;  // for slots that have none
-  std::size_t idle_ = 0;      // slots that have none, less those that taken_ is for
-  std::list<Running> running_;
-  WorkerCounts counts_;
-  std::uint64_t given_ = 0;  // tasks to slots, of tasks_max
-  bool drains_ = false;
-  bool ends_ = false;  // nothing runs any more
-
-  std::uint64_t listener_ = 0;
-  std::mutex calling_back_;  // held while an answer is dealt with that nobody waits for
-  bool is_deaf_ = false;     // drained: such answers are dropped
-  std::mutex draining_;      // by whoever joins the threads
-  std::thread fetcher_;
-  std::thread keeper_;
-  std::vector<std::thread> slots_;
-};
 
 void Worker::Shift::begin() {
   for (const auto& [queue, handler] : options_.handlers) queues_.push_back(queue);
@@ -176,7 +81,8 @@ void Worker::Shift::fetch() {
     if (drains_) return;
     const std::size_t count = wanted();
     lock.unlock();
-    auto leased = client_.lease(order(count, options_.wait));
+    // A lease counts from when it was asked for, so most of it should be left when it comes.
+    auto leased = client_.lease(order(count, std::min(options_.wait, milliseconds(options_.ttl.ms / 3))));
     if (!leased) report(leased.error());
     lock.lock();
     if (!leased && leased.error().code != Errc::outcome_unknown) {
@@ -209,24 +115,27 @@ void Worker::Shift::serve() {
       ++idle_;
       changed_.notify_all();
       changed_.wait(lock, [&] { return drains_ || !taken_.empty(); });
-      if (!taken_.empty()) {
-        task = std::move(taken_.front());
-        taken_.pop_front();
-      } else {
-        return;
-      }
+      if (taken_.empty()) return;
+      task = std::move(taken_.front());
+      taken_.pop_front();
     }
-    const bool gives_back = drains_;
-    if (!gives_back && ++given_ == options_.tasks_max) {
+    if (drains_) {
+      // Nobody else's is begun either.
+      std::vector<Leased> unbegun(std::make_move_iterator(taken_.begin()),
+                                  std::make_move_iterator(taken_.end()));
+      taken_.clear();
+      unbegun.push_back(*std::exchange(task, {}));
+      lock.unlock();
+      release(unbegun);
+      lock.lock();
+      continue;
+    }
+    if (++given_ == options_.tasks_max) {
       drains_ = true;
       changed_.notify_all();
     }
     lock.unlock();
-    if (gives_back) {
-      release({*std::exchange(task, {})});
-    } else {
-      task = work(*std::exchange(task, {}));
-    }
+    task = work(*std::exchange(task, {}));
     lock.lock();
   }
 }
@@ -245,7 +154,7 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
   Place place;
   {
     const std::lock_guard lock(mutex_);
-    place = running_.insert(running_.end(), {.held = held, .held_until = now_ms() + task.ttl.ms});
+    place = running_.insert(running_.end(), {.held = held, .held_until = task.asked_at + task.ttl.ms});
     stop = place->stop.get_token();
   }
   const Job job{.task = task.task,
@@ -269,7 +178,8 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
       if (is_lost) ++counts_.lost;
     }
     if (is_lost) {
-      // Nobody wants it.
+      report({Errc::lease_lost,
+              held.task + ": the lease was lost or the task cancelled; the handler was stopped"});
     } else if (result) {
       next = complete(place, *result);
     } else if (result.error().code == Errc::closed) {
@@ -318,14 +228,16 @@ std::optional<Leased> Worker::Shift::complete(Place place, const std::string& re
     report(verdict.error());
     fail(place, failed_with(verdict.error()));  // the result itself was refused
   } else {
-    settle(verdict, &WorkerCounts::completed);
+    settle(held, verdict, &WorkerCounts::completed);
   }
   return next;
 }
 
 void Worker::Shift::fail(Place place, const Failure& failed) {
   const Held held = place->held;
-  settle(insist(place, [&] { return client_.fail(held, failed); }), &WorkerCounts::failed);
+  const auto verdict = insist(place, [&] { return client_.fail(held, failed); });
+  settle(held, verdict, &WorkerCounts::failed);
+  if (verdict && !verdict->cancelled && options_.failed) options_.failed(held.task, *verdict);
 }
 
 // Says it again for as long as the lease is held, if that may help.
@@ -340,96 +252,33 @@ Result<Verdict> Worker::Shift::insist(Place place, const std::function<Result<Ve
   }
 }
 
-void Worker::Shift::settle(const Result<Verdict>& verdict, std::uint64_t WorkerCounts::* count) {
-  if (!verdict && !is_loss(verdict.error().code)) report(verdict.error());
+void Worker::Shift::settle(const Held& held, const Result<Verdict>& verdict,
+                           std::uint64_t WorkerCounts::* count) {
+  if (!verdict && is_passing(verdict.error().code)) {
+    report({Errc::lease_lost,
+            held.task + ": the lease ran out before the outcome could be told: " + verdict.error().message});
+  } else if (!verdict && !is_loss(verdict.error().code)) {
+    report({verdict.error().code, held.task + ": " + verdict.error().message});
+  } else if (!verdict || verdict->cancelled) {
+    report({Errc::lease_lost,
+            held.task + ": the lease was lost before the outcome was told; it does not count"});
+  }
   const std::lock_guard lock(mutex_);
   ++(counts_.*(verdict && !verdict->cancelled ? count : &WorkerCounts::lost));
 }
 
+// All of it is said before the first answer is waited for: the coordinator settles it in one turn.
 void Worker::Shift::release(const std::vector<Leased>& tasks) {
-  for (const Leased& task : tasks) settle(client_.release(task.held()), &WorkerCounts::released);
-}
-
-void Worker::Shift::keep() {
-  const std::int64_t every = std::max<std::int64_t>(options_.ttl.ms / 3, 1);
-  std::int64_t extend_at = now_ms() + every;
-  std::int64_t beat_at = now_ms();
-  Lock lock(mutex_);
-  while (!ends_) {
-    const std::int64_t now = now_ms();
-    const bool extends = now >= extend_at;
-    const bool beats = now >= beat_at;
-    if (extends) extend_at = now + every;
-    if (beats) beat_at = now + std::max<std::int64_t>(options_.heartbeat.ms, 1);
-    std::int64_t until = std::min(extend_at, beat_at);
-    std::vector<Held> all;
-    std::vector<std::stop_source> overdue;
-    for (Running& one : running_) {
-      if (extends && !one.is_lost) all.push_back(one.held);
-      if (one.stop.stop_requested()) continue;
-      // No extension came through in time, so somebody else may have the task. Whether its result still
-      // counts is for the coordinator to say.
-      if (now >= one.held_until) overdue.push_back(one.stop);
-      until = std::min(until, one.held_until);
-    }
-    lock.unlock();
-    for (std::stop_source& stop : overdue) stop.request_stop();
-    for (auto begin = all.begin(); begin != all.end();) {
-      const auto end = begin + std::min<std::ptrdiff_t>(all.end() - begin, kExtendItemsMax);
-      extend({begin, end});
-      begin = end;
-    }
-    if (beats) beat();
-    lock.lock();
-    const auto wait = std::chrono::milliseconds(std::max<std::int64_t>(until - now_ms(), 1));
-    changed_.wait_for(lock, wait, [&] { return ends_; });
+  std::vector<std::future<Result<Verdict>>> verdicts;
+  for (const Leased& task : tasks) {
+    // Shared, for a callback can be copied, and a promise cannot.
+    const auto promise = std::make_shared<std::promise<Result<Verdict>>>();
+    verdicts.push_back(promise->get_future());
+    client_.release(task.held(),
+                    [promise](Result<Verdict> verdict) { promise->set_value(std::move(verdict)); });
   }
-}
-
-// The keeper does not wait for answers: one that is slow to come must not keep the others from being sent.
-void Worker::Shift::extend(const std::vector<Held>& batch) {
-  using Answer = Result<std::vector<Result<Duration>>>;
-  const auto deal = [this, batch, asked_at = now_ms()](const Answer& extended) {
-    if (!extended) return report(extended.error());
-    std::vector<Held> gone;
-    {
-      const std::lock_guard lock(mutex_);
-      for (std::size_t at = 0; at < std::min(batch.size(), extended->size()); ++at) {
-        const Result<Duration>& item = (*extended)[at];
-        const auto one = std::ranges::find(running_, batch[at], &Running::held);
-        if (one == running_.end()) continue;
-        if (item) one->held_until = std::max(one->held_until, asked_at + item->ms);
-        if (!item && is_loss(item.error().code)) gone.push_back(batch[at]);
-      }
-    }
-    lost(gone);
-  };
-  client_.extend_many(batch, options_.ttl, later<Answer>(deal), options_.ttl);
-}
-
-void Worker::Shift::lost(const std::vector<Held>& held) {
-  std::vector<std::stop_source> stops;
-  {
-    const std::lock_guard lock(mutex_);
-    for (Running& one : running_) {
-      if (std::ranges::find(held, one.held) == held.end()) continue;
-      one.is_lost = true;
-      stops.push_back(one.stop);
-    }
-  }
-  changed_.notify_all();
-  for (std::stop_source& stop : stops)
-    stop.request_stop();  // not under the lock: it calls whoever asked for it
-}
-
-void Worker::Shift::beat() {
-  const auto deal = [this](const Result<std::uint64_t>& leases) {
-    if (!leases) report(leases.error());
-  };
-  client_.heartbeat({.worker = options_.name,
-                     .capacity = static_cast<std::uint32_t>(options_.slots),
-                     .capabilities = options_.capabilities},
-                    later<Result<std::uint64_t>>(deal), options_.heartbeat);
+  for (std::size_t at = 0; at < tasks.size(); ++at)
+    settle(tasks[at].held(), verdicts[at].get(), &WorkerCounts::released);
 }
 
 Result<std::unique_ptr<Worker>> Worker::start(Client& client, WorkerOptions options) {

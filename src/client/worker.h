@@ -41,14 +41,18 @@ struct WorkerOptions {
   std::map<std::string, Handler> handlers;  // by queue; 16 at most
   std::vector<std::string> capabilities;
   Duration ttl = seconds(30);  // of the leases; they are extended after a third of it
-  Duration wait = seconds(2);  // for a task, before asking again; a drain may take as long
+  Duration wait = seconds(2);  // for a task, before asking again, but no more than a third of ttl; a drain
+                               // may take as long
   Duration heartbeat = seconds(10);
   std::uint64_t tasks_max = 0;  // to be begun, then it drains of its own accord; 0: any number
   // Told, now and again, that there is nothing to do: no task came and none is under way. May be empty; on
   // any thread, so it must neither block nor drain.
   std::function<void()> idle;
-  // Told of what went wrong and was no handler's doing; may be empty. On any thread, so it must neither block
-  // nor drain.
+  // Told what became of a task whose handler failed: whether it is tried again, and when. May be empty, and
+  // must not block.
+  std::function<void(const std::string& task, const Verdict&)> failed;
+  // Told of what went wrong and was no handler's doing, LEASE_LOST and the task among it; may be empty. On
+  // any thread, so it must neither block nor drain.
   std::function<void(const Error&)> trouble;
 };
 

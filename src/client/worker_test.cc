@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "client/call.h"
 #include "tests/proxy.h"
 #include "tests/scripted_server.h"
 #include "tests/served.h"
@@ -76,6 +77,14 @@ class Gate {
   std::condition_variable changed_;
   bool open_ = false;
 };
+
+// What a scripted server says to LEASE.
+const std::string kNoTasks = "%2\r\n+lsn\r\n:1\r\n+tasks\r\n*0\r\n";
+std::string lease_of_a_task(std::int64_t ttl_ms) {
+  return "%2\r\n+lsn\r\n:1\r\n+tasks\r\n*1\r\n%6\r\n+task\r\n+a-1\r\n+lease\r\n+b-2\r\n+fence\r\n+b\r\n"
+         "+attempt\r\n:1\r\n+ttl_ms\r\n:" +
+         std::to_string(ttl_ms) + "\r\n+payload\r\n+x\r\n";
+}
 
 Result<std::string> echo(const Job& job, const std::stop_token&) { return "did " + job.payload; }
 
@@ -270,17 +279,43 @@ TEST(Worker, StopsTheHandlerOfALostLease) {
   EXPECT_EQ(first->counts().completed, 0u);
 }
 
+// The lease may have begun as soon as it was asked for, and the answer took its time.
+TEST(Worker, HoldsNoLongerThanItsTimeFromWhenItAsked) {
+  constexpr std::int64_t kTtl = 1500, kLate = 1000;
+  std::atomic<std::int64_t> asked_at = 0, stopped_at = 0;
+  ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "LEASE" && asked_at == 0) {
+      asked_at = now_ms();
+      eventually([&] { return now_ms() >= asked_at + kLate; });
+      return lease_of_a_task(kTtl);
+    }
+    if (words[0] == "LEASE") return kNoTasks;
+    if (words[0] == "EXTENDMANY") return "-EXHAUSTED not now\r\n";
+    return words[0] == "HEARTBEAT" ? "%1\r\n+leases\r\n:0\r\n" : "+OK\r\n";
+  });
+  Client client(to(server.address()));
+  Gate gate;
+  auto worker = Worker::start(client, {.name = "w",
+                                       .handlers = {{"q",
+                                                     [&](const Job&, const std::stop_token& stop) {
+                                                       EXPECT_FALSE(gate.pass(stop));
+                                                       stopped_at = now_ms();
+                                                       return Result<std::string>("x");
+                                                     }}},
+                                       .ttl = milliseconds(kTtl)});
+  ASSERT_TRUE(worker);
+  ASSERT_TRUE(eventually([&] { return stopped_at > 0; }));
+  EXPECT_LT(stopped_at - asked_at, kTtl + kLate);
+}
+
 TEST(Worker, StopsAHandlerWhenTheCoordinatorSaysThatItsLeaseIsLost) {
   std::atomic<bool> begun = false;
   std::atomic<int> leases = 0;
   ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
-    if (words[0] == "LEASE" && leases++ == 0)
-      return "%2\r\n+lsn\r\n:1\r\n+tasks\r\n*1\r\n%6\r\n+task\r\n+a-1\r\n+lease\r\n+b-2\r\n+fence\r\n+b\r\n+"
-             "attempt\r\n:1\r\n"
-             "+ttl_ms\r\n:60000\r\n+payload\r\n+x\r\n";
+    if (words[0] == "LEASE" && leases++ == 0) return lease_of_a_task(60'000);
     if (words[0] == "LEASE") {
       eventually([&] { return begun.load(); });
-      return ">3\r\n+lost\r\n+a-1\r\n+b-2\r\n%2\r\n+lsn\r\n:1\r\n+tasks\r\n*0\r\n";
+      return ">3\r\n+lost\r\n+a-1\r\n+b-2\r\n" + kNoTasks;
     }
     return words[0] == "HEARTBEAT" ? "%1\r\n+leases\r\n:0\r\n" : "+OK\r\n";
   });

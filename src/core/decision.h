@@ -61,7 +61,7 @@ struct Append {
 };
 struct Reject {
   Errc code;
-  std::string_view message;  // a literal
+  std::string message;
 };
 using Decision = std::variant<Append, Reply, Reject>;
 

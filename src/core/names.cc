@@ -23,7 +23,8 @@ ScopedName::ScopedName(std::string_view ns, std::string_view name) : length_(ns.
 }
 
 Result<Capabilities> Capabilities::of(std::span<const std::string> names) {
-  if (names.size() > kCapabilitiesMax) return failure(Errc::too_large, "more than 16 capabilities");
+  if (names.size() > kCapabilitiesMax)
+    return failure(Errc::too_large, std::to_string(names.size()) + " capabilities; the limit is 16");
   std::vector<std::string_view> sorted(names.begin(), names.end());
   std::ranges::sort(sorted);
   sorted.erase(std::ranges::unique(sorted).begin(), sorted.end());

@@ -66,6 +66,7 @@ class Authority {
   std::uint64_t flushes() const { return log_ ? log_->stats().flushes.load() : 0; }
   const log::FlushStats& flush_stats() const { return log_->stats(); }
   core::Lsn durable() const { return log_->durable(); }
+  std::uint64_t disk_free_bytes() const { return turns_->disk_free_bytes(); }  // about a second ago
   const WorkNews& work_news() const { return work_news_; }
 
  private:

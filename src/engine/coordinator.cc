@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/names.h"
+#include "core/refusal.h"
 #include "engine/await.h"
 #include "engine/loop.h"
 
@@ -173,7 +174,7 @@ Result<core::TaskView> Coordinator::get(const std::string& ns, const TaskRef& ta
   if (auto done = inspect([&](const core::State& state) { found = core::view(state, ns, task); }); !done) {
     return std::unexpected(done.error());
   }
-  if (!found) return failure(Errc::not_found, "no such task");
+  if (!found) return failure(Errc::not_found, "no such task: " + core::to_text(task));
   return std::move(*found);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <ctime>
+#include <iterator>
 #include <ranges>
 
 #include "core/event_codec.h"
@@ -136,12 +137,30 @@ void tell(Fields& out, const SnapshotTaken& e) {
 }
 void tell(Fields&, const Sealed&) {}
 
-// Clients know a task by its id; every later entry names it by its lsn.
-std::string id_of(const Event& event, const Stamp& stamp) {
-  return std::holds_alternative<TaskCreated>(event) ? to_text(TaskId{stamp.epoch, stamp.lsn}) : "";
+// Of the task that it is about, if there is one and its run is known.
+std::string id_of(const Event& event, const Stamp& stamp, const Epochs& epochs) {
+  if (std::holds_alternative<TaskCreated>(event)) return to_text(TaskId{stamp.epoch, stamp.lsn});
+  const Lsn task = std::visit(
+      [](const auto& fact) -> Lsn {
+        if constexpr (requires { Lsn{fact.task}; }) return fact.task;
+        return 0;
+      },
+      event);
+  const auto epoch = task == 0 ? std::nullopt : epochs.of(task);
+  return epoch ? to_text(TaskId{*epoch, task}) : "";
 }
 
 }  // namespace
+
+void Epochs::saw(const Stamp& stamp) {
+  if (first_.empty() || first_.rbegin()->second != stamp.epoch) first_.emplace(stamp.lsn, stamp.epoch);
+}
+
+std::optional<Epoch> Epochs::of(Lsn lsn) const {
+  const auto after = first_.upper_bound(lsn);
+  if (after == first_.begin()) return {};
+  return std::prev(after)->second;
+}
 
 std::vector<Field> fields_of(const Event& event) {
   Fields fields;
@@ -149,11 +168,15 @@ std::vector<Field> fields_of(const Event& event) {
   return fields.take();
 }
 
-std::string describe(const Event& event, const Stamp& stamp) {
+std::string describe(const Event& event, const Stamp& stamp, const Epochs& epochs) {
   std::string line =
       fmt::format("{:>8}  {}  {:<14}", stamp.lsn, utc_text(stamp.time), core::name_of(type_of(event)));
-  if (const std::string id = id_of(event, stamp); !id.empty()) line += " id=" + id;
-  for (const Field& field : fields_of(event)) line += fmt::format(" {}={}", field.name, field.value);
+  const std::string id = id_of(event, stamp, epochs);
+  if (!id.empty()) line += " id=" + id;
+  for (const Field& field : fields_of(event)) {
+    const bool is_said = field.name == "task" && !id.empty();
+    if (!is_said) line += fmt::format(" {}={}", field.name, field.value);
+  }
   return line;
 }
 
@@ -172,10 +195,10 @@ std::string json_string(std::string_view text) {
   return out + '"';
 }
 
-std::string describe_json(const Event& event, const Stamp& stamp) {
+std::string describe_json(const Event& event, const Stamp& stamp, const Epochs& epochs) {
   std::string line = fmt::format(R"({{"lsn":{},"epoch":{},"time_ms":{},"type":"{}")", stamp.lsn, stamp.epoch,
                                  stamp.time.ms, core::name_of(type_of(event)));
-  if (const std::string id = id_of(event, stamp); !id.empty()) line += R"(,"id":)" + json_string(id);
+  if (const std::string id = id_of(event, stamp, epochs); !id.empty()) line += R"(,"id":)" + json_string(id);
   for (const Field& field : fields_of(event)) {
     line += fmt::format(",\"{}\":{}", field.name, field.json);
   }

@@ -118,7 +118,7 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
       keep_bodies(*work, std::get<core::WorkProcessed>(append->reply), message);
     answer(ticket, std::move(append->reply));
   } else if (auto* reject = std::get_if<core::Reject>(&decision)) {
-    answer(ticket, failure(reject->code, std::string(reject->message)));
+    answer(ticket, failure(reject->code, std::move(reject->message)));
   } else {
     answer(ticket, std::get<core::Reply>(std::move(decision)));
   }

@@ -9,6 +9,7 @@ namespace baton::engine {
 namespace {
 
 constexpr Duration kDiskCheckEvery = seconds(1);
+constexpr Duration kDiskToldEvery = minutes(1);
 constexpr Duration kMarkWhenIdleFor = milliseconds(50);
 constexpr Duration kWallCheckEvery = hours(1);
 constexpr Duration kWallDistance = seconds(5);
@@ -40,6 +41,7 @@ bool Turns::end() {
   if (!due && !segment_begun && headroom.can_rotate) return false;
   const auto free = around_.disk.free_bytes();
   if (!free) return false;  // nothing is known, so nothing changes
+  disk_free_bytes_ = *free;
   around_.engine.admit(admission_for({.free_bytes = *free,
                                       .segment_bytes = around_.log_options.segment_bytes,
                                       .batch_bytes_max = log::batch_extent_max(around_.log_options),
@@ -47,11 +49,35 @@ bool Turns::end() {
                                       .successor_ready = headroom.can_rotate,
                                       .snapshot_every = around_.housekeeper.snapshot_every(),
                                       .snapshot_to_come = around_.housekeeper.snapshot_to_come()}));
+  tell_of_disk();
   if (!due) return false;
   disk_checked_ = now;
   look_at_wall_clock();
   if (!headroom.can_rotate) around_.log.prepare_rotation();
   return around_.housekeeper.is_due();
+}
+
+// Once for each turn to the worse, and once when all is well again. A disk that wavers is not told of more
+// than once a minute.
+void Turns::tell_of_disk() {
+  const Instant now = around_.engine.now();
+  const Admission admission = around_.engine.admission();
+  if (admission == disk_told_ || (admission < disk_told_ && now - disk_told_at_ < kDiskToldEvery)) return;
+  disk_told_ = admission;
+  disk_told_at_ = now;
+  const std::string free = std::to_string(disk_free_bytes_) + " bytes are free";
+  switch (admission) {
+    case Admission::open: return around_.on_note("the disk has room again: " + free);
+    case Admission::no_submissions:
+      return around_.on_note(
+          "the disk is nearly full: " + free +
+          ", which are kept for completions and the next snapshot. Submissions are refused "
+          "until there is more: free some space");
+    case Admission::closed:
+      return around_.on_note(
+          "the disk is full: " + free +
+          ". Everything that needs an entry is refused until there is more: free some space");
+  }
 }
 
 // T does not follow a wall clock that was set; an operator should know, since the next start may.

@@ -39,12 +39,17 @@ class Turns {
   void begin(bool quiet);
   // Looks at the disk, now that everything decided is on its way there. True if a snapshot should be made.
   bool end();
+  std::uint64_t disk_free_bytes() const { return disk_free_bytes_; }  // when the disk was last looked at
 
  private:
   void look_at_wall_clock();
+  void tell_of_disk();
 
   Surroundings around_;
   Instant disk_checked_;               // not yet
+  std::uint64_t disk_free_bytes_ = 0;  // then
+  Admission disk_told_ = Admission::open;
+  Instant disk_told_at_;
   std::uint64_t left_in_segment_ = 0;  // when the disk was last looked at
   Instant wall_checked_;
   core::Lsn marked_ = 0;  // no client's entry has come since this one

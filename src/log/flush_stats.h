@@ -14,10 +14,16 @@ struct FlushStats {
                                                            2'500,   5'000,   10'000,    25'000,    50'000,
                                                            100'000, 250'000, 1'000'000, 10'000'000};
 
+  // Of batches, in records.
+  static constexpr std::array<std::uint32_t, 12> kBoundsRecords{1,   2,   5,   10,    20,    50,
+                                                                100, 200, 500, 1'000, 2'000, 4'096};
+
   void count(std::uint64_t took_us, std::uint64_t records, std::uint64_t bytes) {
     std::size_t bucket = 0;
     while (bucket < kBoundsUs.size() && took_us > kBoundsUs[bucket]) ++bucket;
-    add(buckets[bucket], 1), add(flushes, 1), add(total_us, took_us);
+    std::size_t size = 0;
+    while (size < kBoundsRecords.size() && records > kBoundsRecords[size]) ++size;
+    add(sizes[size], 1), add(buckets[bucket], 1), add(flushes, 1), add(total_us, took_us);
     add(total_records, records), add(total_bytes, bytes);
   }
 
@@ -33,6 +39,7 @@ struct FlushStats {
   }
 
   std::array<std::atomic<std::uint64_t>, kBoundsUs.size() + 1> buckets{};
+  std::array<std::atomic<std::uint64_t>, kBoundsRecords.size() + 1> sizes{};
   std::atomic<std::uint64_t> flushes = 0;
   std::atomic<std::uint64_t> total_us = 0;
   std::atomic<std::uint64_t> total_records = 0;

@@ -6,6 +6,8 @@
 #include <openssl/sha.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include <fstream>
 #include <iterator>
@@ -127,7 +129,10 @@ Result<Access> Access::read(std::string_view text) {
 
 Result<Access> Access::read_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return failure(Errc::not_found, path + ": cannot be read; check the path and who may read it");
+  if (!file)
+    return failure(Errc::not_found, fmt::format("{}: {}; it has to be a file of tokens that this program may "
+                                                "read (`baton token` writes its lines)",
+                                                path, std::strerror(errno)));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   auto access = read(text);
   if (!access) return failure(access.error().code, path + ": " + access.error().message);

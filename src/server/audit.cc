@@ -88,6 +88,11 @@ std::optional<std::string> walk(std::string_view text, History& history) {
   return {};
 }
 
+std::unexpected<Error> unwritten(const std::string& path) {
+  return failure(Errc::io_failed,
+                 fmt::format("the audit file cannot be written: {}: {}", path, std::strerror(errno)));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Audit>> Audit::open(std::string path) {
@@ -103,7 +108,7 @@ Result<std::unique_ptr<Audit>> Audit::open(std::string path) {
   }
   if (auto opened = audit->open_file(); !opened) return std::unexpected(opened.error());
   const bool cut_short = !text.empty() && text.back() != '\n';
-  if (cut_short && ::write(audit->file_.number(), "\n", 1) != 1)
+  if (cut_short && ::write(audit->file_->number(), "\n", 1) != 1)
     return failure(Errc::io_failed, fmt::format("{}: {}", audit->path_, std::strerror(errno)));
   return audit;
 }
@@ -111,32 +116,34 @@ Result<std::unique_ptr<Audit>> Audit::open(std::string path) {
 Status Audit::open_file() {
   Descriptor opened(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
   if (!opened.is_open()) return failure(Errc::io_failed, fmt::format("{}: {}", path_, std::strerror(errno)));
-  file_ = std::move(opened);
+  file_ = std::make_shared<Descriptor>(std::move(opened));
   return {};
 }
 
 Status Audit::reopen() { return open_file(); }
+
+std::function<Status()> Audit::syncing() const {
+  return [file = file_, path = path_]() -> Status {
+    if (::fdatasync(file->number()) != 0) return unwritten(path);
+    return {};
+  };
+}
 
 Status Audit::append(std::string members, Instant now) {
   std::string line =
       fmt::format("{}{},\"time\":{}{}{}{}\"}}", kBegins, number_ + 1, now.ms, members, kBefore, last_hash_);
   const std::string hash = hash_of(line);
   line += '\n';
-  const auto failed = [&] {
-    return failure(Errc::io_failed,
-                   fmt::format("the audit file cannot be written: {}: {}", path_, std::strerror(errno)));
-  };
-  const off_t end = ::lseek(file_.number(), 0, SEEK_END);
-  const ssize_t written = ::write(file_.number(), line.data(), line.size());
+  const off_t end = ::lseek(file_->number(), 0, SEEK_END);
+  const ssize_t written = ::write(file_->number(), line.data(), line.size());
   if (written != static_cast<ssize_t>(line.size())) {
-    const auto refused = failed();
+    const auto refused = unwritten(path_);
     // Half a line would spoil the next one.
-    if (written > 0 && ::ftruncate(file_.number(), end) != 0) file_ = {};
+    if (written > 0 && ::ftruncate(file_->number(), end) != 0) file_ = std::make_shared<Descriptor>();
     return refused;
   }
   ++number_;
   last_hash_ = hash;
-  if (::fdatasync(file_.number()) != 0) return failed();
   return {};
 }
 

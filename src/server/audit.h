@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,9 +37,11 @@ class Audit {
   // After the file was renamed: goes on in a new one.
   Status reopen();
 
-  // Returns the line's number, once it is on disk.
+  // Writes a line and returns its number. It is on disk once what syncing() returns was called, on any
+  // thread.
   Result<std::uint64_t> began(const AuditedAction& action, Instant now);
   Status ended(std::uint64_t number, std::string_view outcome, std::uint64_t lsn, Instant now);
+  std::function<Status()> syncing() const;
 
  private:
   explicit Audit(std::string path) : path_(std::move(path)) {}
@@ -46,7 +49,7 @@ class Audit {
   Status append(std::string members, Instant now);
 
   const std::string path_;
-  Descriptor file_;
+  std::shared_ptr<Descriptor> file_;  // shared with whoever syncs it, while it may be replaced here
   std::uint64_t number_ = 0;
   std::string last_hash_ = std::string(64, '0');
 };

@@ -122,7 +122,7 @@ TEST_F(AuditFile, HasEveryAdministrativeActionOfBothProtocols) {
   const NewToken ops = make_token();
   auto audit = Audit::open(path_).value();
   Backstage stage;
-  stage.desk().audit_to(audit.get());
+  stage.audit_to(*audit);
   stage.access = Access::read("ops " + ops.hash + " *=all").value();
   Client client(stage);
   client.session.arrived("10.0.0.7", {});
@@ -153,7 +153,7 @@ TEST_F(AuditFile, HasEveryAdministrativeActionOfBothProtocols) {
 TEST_F(AuditFile, RefusesAnActionItCannotWriteDown) {
   auto audit = Audit::open(path_).value();
   Backstage stage;
-  stage.desk().audit_to(audit.get());
+  stage.audit_to(*audit);
   Client client(stage);
   client.ask({"PAUSE", "first"});
   std::filesystem::rename(path_, path_ + ".1");

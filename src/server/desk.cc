@@ -24,6 +24,16 @@ Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher
   accepted.desk_ = this;
   accepted.finisher_ = &finisher;
   accepted.outstanding_ = 1;  // so that it is not finished before it has asked for everything
+  if (accepted.is_audited()) {
+    syncer_->run(audit_->syncing(), [this, at = &accepted](const Status& synced) {
+      if (synced)
+        at->begin(*this);
+      else
+        at->refused_ = synced.error();
+      settle(*at);
+    });
+    return accepted;
+  }
   accepted.begin(*this);
   settle(accepted);
   return accepted;
@@ -40,8 +50,12 @@ Status Desk::audit(Operation& operation, const AuditedAction& action) {
 // It has happened, so all that is left is to tell the operator. The next action will not be begun.
 void Desk::audited(const Operation& operation, const engine::Answer& answer) {
   const std::string_view outcome = answer.reply ? "COMMITTED" : word(answer.reply.error().code);
+  const auto note = [this](const Status& done) {
+    if (!done) authority_.note(done.error().message);
+  };
   const auto written = audit_->ended(operation.audited_, outcome, answer.lsn, now());
-  if (!written) authority_.note(written.error().message);
+  note(written);
+  if (written) syncer_->run(audit_->syncing(), note);
 }
 
 void Desk::abandon(Operation& operation) {
@@ -174,6 +188,7 @@ std::string Desk::queue_of(core::TaskId task) const {
 
 void Desk::recorded(const core::Event& event, const core::Stamp& stamp) {
   ++counters.entries[core::name_of(core::type_of(event))];
+  queue_counts.recorded(event, stamp);
   news_.recorded(event);
   events.recorded(event, stamp);
   if (!waiters_.anyone_waits()) return;

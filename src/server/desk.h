@@ -14,8 +14,10 @@
 #include "server/event_feed.h"
 #include "server/lease_news.h"
 #include "server/operation.h"
+#include "server/queue_counts.h"
 #include "server/reader.h"
 #include "server/submission_gate.h"
+#include "server/syncer.h"
 #include "server/waiters.h"
 
 namespace baton::server {
@@ -24,6 +26,7 @@ class Desk {
  public:
   Desk(engine::Authority& authority, Reader& reader, const ServerLimits& given = {})
       : limits(given),
+        queue_counts(authority.engine().state()),
         events(authority.engine().state()),
         authority_(authority),
         reader_(reader),
@@ -34,6 +37,7 @@ class Desk {
 
   const ServerLimits limits;
   Counters counters;
+  QueueCounts queue_counts;
   Crowd addresses;   // of connections
   Crowd principals;  // of connections
   EventFeed events;
@@ -47,9 +51,9 @@ class Desk {
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);
-  // Writes down that an operator wants this done, if anybody wants to know. It is not to be begun if that
-  // fails.
-  void audit_to(Audit* audit) { audit_ = audit; }
+  // Writes down that an operator wants this done, if anybody wants to know. It is not to be accepted if that
+  // fails, and is not begun before the line is on disk.
+  void audit_to(Audit& audit, Syncer& syncer) { audit_ = &audit, syncer_ = &syncer; }
   Status audit(Operation& operation, const AuditedAction& action);
   // The session goes.
   void forget(Finisher& finisher) { news_.forget(finisher); }
@@ -97,6 +101,7 @@ class Desk {
   engine::Authority& authority_;
   Reader& reader_;
   Audit* audit_ = nullptr;
+  Syncer* syncer_ = nullptr;
   Waiters waiters_;
   LeaseNews news_;
   SubmissionGate gate_;

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "base/check.h"
+
 namespace baton::server {
 namespace {
 
@@ -36,7 +38,18 @@ Figures figures(const engine::Authority& authority, const Counters& counters) {
           .flush_p50_us = flushes.quantile_us(0.5),
           .flush_p99_us = flushes.quantile_us(0.99),
           .flushed_entries = flushes.total_records,
-          .flushed_bytes = flushes.total_bytes};
+          .flushed_bytes = flushes.total_bytes,
+          .disk_free_bytes = authority.disk_free_bytes(),
+          .admission = engine.admission()};
+}
+
+std::string_view disk_word(engine::Admission admission) {
+  switch (admission) {
+    case engine::Admission::open: return "ok";
+    case engine::Admission::no_submissions: return "nearly_full";
+    case engine::Admission::closed: return "full";
+  }
+  BATON_CHECK(false && "unknown admission");
 }
 
 std::uint64_t resident_bytes() {

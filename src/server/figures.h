@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "engine/authority.h"
 #include "server/counters.h"
@@ -28,10 +29,16 @@ struct Figures {
   std::uint64_t flushed_entries = 0;
   std::uint64_t flushed_bytes = 0;
 
+  std::uint64_t disk_free_bytes = 0;
+  engine::Admission admission = engine::Admission::open;  // what the disk has room for
+
   std::uint64_t batch_entries() const { return flushes == 0 ? 0 : flushed_entries / flushes; }
 };
 
 Figures figures(const engine::Authority& authority, const Counters& counters);
+
+// "ok"; "nearly_full": submissions are refused; "full": so is everything that needs an entry.
+std::string_view disk_word(engine::Admission admission);
 
 std::uint64_t resident_bytes();  // memory of this process
 

@@ -54,6 +54,7 @@ struct HttpSession::Parser {
     parser.body_limit(limits.body_bytes_max);
   }
   http::request_parser<http::string_body> parser;
+  bool is_head_judged = false;
 };
 
 HttpSession::HttpSession(Desk& desk, const Access& access, const HttpLimits& limits, const Pages& pages,
@@ -78,16 +79,35 @@ void HttpSession::run_requests() {
     boost::beast::error_code error;
     const std::size_t used = parser_->parser.put(boost::asio::buffer(input_), error);
     input_.erase(0, used);
-    if (error == http::error::need_more) return;
-    if (error) {
-      const bool too_large = error == http::error::body_limit || error == http::error::header_limit;
-      keep_alive_ = false;
-      return refuse(too_large ? 413 : 400, too_large ? "TOO_LARGE" : "PROTOCOL_ERROR", error.message());
-    }
-    if (!parser_->parser.is_done()) return;
+    if (error && error != http::error::need_more) return refuse_unreadable(error);
+    if (!parser_->parser.is_done()) return judge_head();
     handle();
     if (operation_ == nullptr) parser_.reset();
   }
+}
+
+void HttpSession::refuse_unreadable(const boost::system::error_code& error) {
+  keep_alive_ = false;
+  if (error == http::error::body_limit)
+    return refuse(413, "TOO_LARGE", fmt::format("a body has {} bytes at most", limits_.body_bytes_max));
+  if (error == http::error::header_limit)
+    return refuse(413, "TOO_LARGE",
+                  fmt::format("the headers have {} bytes at most", limits_.header_bytes_max));
+  refuse(400, "PROTOCOL_ERROR", error.message());
+}
+
+// The body is still to come. Nobody makes us keep one whose head says already that it is refused.
+void HttpSession::judge_head() {
+  if (!parser_->parser.is_header_done() || std::exchange(parser_->is_head_judged, true)) return;
+  const auto& head = parser_->parser.get();
+  const std::string_view authorization = plain(head[http::field::authorization]);
+  keep_alive_ = false;
+  if (!is_meant_for_us(plain(head[http::field::host]), plain(head[http::field::origin])))
+    return refuse_other_site();
+  if (!principal_of(authorization)) return refuse_stranger(authorization);
+  keep_alive_ = true;
+  if (boost::beast::iequals(head[http::field::expect], "100-continue"))
+    output_ += "HTTP/1.1 100 Continue\r\n\r\n";
 }
 
 void HttpSession::handle() {
@@ -100,7 +120,7 @@ void HttpSession::handle() {
   is_head_ = request.method() == http::verb::head;
   const bool is_get = is_head_ || request.method() == http::verb::get;
   if (!is_meant_for_us(plain(request[http::field::host]), plain(request[http::field::origin])))
-    return refuse(403, "NOPERM", "a page of another site may not ask here");
+    return refuse_other_site();
 
   constexpr std::string_view kPrefix = "/v1/";
   const Verb* verb = path.starts_with(kPrefix) ? find_verb(path.substr(kPrefix.size())) : nullptr;
@@ -161,7 +181,8 @@ void HttpSession::begin_events(const PrincipalRef& principal, std::string_view q
   if (read.arguments().has("task")) {
     filter.task = desk_.id_of(read.ns(), read.arguments().task("task"));
     if (const auto& complaint = read.arguments().complaint()) return refuse(*complaint);
-    if (filter.task == core::TaskId{}) return refuse({Errc::not_found, "no such task"});
+    if (filter.task == core::TaskId{})
+      return refuse({Errc::not_found, fmt::format("no such task: {}", read.arguments().text("task"))});
   }
   std::optional<core::Lsn> seen;
   if (!last_id.empty()) {
@@ -173,7 +194,8 @@ void HttpSession::begin_events(const PrincipalRef& principal, std::string_view q
   events_ = std::make_unique<EventStream>(desk_.events, output_, changed_);
   if (!desk_.events.watch(*events_, std::move(filter), seen, desk_.now())) {
     events_.reset();
-    return refuse({Errc::exhausted, "as many watch already as may"});
+    return refuse(
+        {Errc::exhausted, fmt::format("{} watch already, as many as may", EventFeed::kWatchersMax)});
   }
   watcher_ = principal;
   watched_ = read.ns();
@@ -199,6 +221,8 @@ PrincipalRef HttpSession::principal_of(std::string_view authorization) const {
   return access_.find("", authorization.substr(kBearer.size()));
 }
 
+void HttpSession::refuse_other_site() { refuse(403, "NOPERM", "a page of another site may not ask here"); }
+
 void HttpSession::refuse_stranger(std::string_view authorization) {
   const std::string_view word = authorization.empty() ? "NOAUTH" : "WRONGPASS";
   refuse(401, word, "give a token that is known here, as Authorization: Bearer TOKEN");
@@ -210,6 +234,7 @@ void HttpSession::refuse_permission(const Principal& principal, Permission permi
 }
 
 void HttpSession::refuse(const Error& error) {
+  ++desk_.counters.rejections[word(error.code)];
   JsonReply reply;
   reply.error(error);
   answer(status_of(error.code), kJson, reply.json(), retry_after(error));
@@ -230,6 +255,7 @@ void HttpSession::finished(Operation& operation) {
 }
 
 void HttpSession::refuse(unsigned status, std::string_view code, std::string_view message) {
+  ++desk_.counters.rejections[code];
   JsonReply reply;
   reply.map(1);
   reply.name("error");

@@ -13,6 +13,10 @@
 #include "server/event_stream.h"
 #include "server/session.h"
 
+namespace boost::system {
+class error_code;
+}
+
 namespace baton::server {
 
 // A page that is made on request, for whoever asks: its type and its content.
@@ -46,11 +50,14 @@ class HttpSession final : public Session, private Finisher {
   struct Parser;
   void finished(Operation& operation) override;
   void run_requests();
+  void judge_head();
   void handle();
   void begin_events(const PrincipalRef& principal, std::string_view query, std::string_view last_id);
   void refuse(const Error& error);
   bool is_meant_for_us(std::string_view host, std::string_view origin) const;
   PrincipalRef principal_of(std::string_view authorization) const;
+  void refuse_unreadable(const boost::system::error_code& error);
+  void refuse_other_site();
   void refuse_stranger(std::string_view authorization);
   void refuse_permission(const Principal& principal, Permission permission, std::string_view ns);
   void answer(unsigned status, std::string_view type, std::string_view body, Duration retry_after = {});

@@ -119,6 +119,35 @@ TEST(HttpSession, ServesThoseItKnowsAndAsFarAsTheyMay) {
               StartsWith("HTTP/1.1 403"));
 }
 
+// X4 X5
+TEST(HttpSession, TakesNoBodyFromAStranger) {
+  const NewToken ci = make_token();
+  Backstage stage;
+  stage.access = Access::read("ci " + ci.hash + " default=submit").value();
+  const auto begin = [](Browser& browser, const std::string& headers) {
+    browser.send("POST /v1/submit HTTP/1.1\r\nHost: localhost\r\n" + headers +
+                 "Content-Length: 4000000\r\n\r\n");
+    return browser.session.output();
+  };
+  Browser stranger(stage), pretender(stage), known(stage);
+  EXPECT_THAT(begin(stranger, ""), StartsWith("HTTP/1.1 401"));
+  EXPECT_TRUE(stranger.session.is_closing());
+  EXPECT_THAT(begin(pretender, "Authorization: Bearer wrong\r\n"), StartsWith("HTTP/1.1 401"));
+  EXPECT_TRUE(pretender.session.is_closing());
+  const std::string bearer = "Authorization: Bearer " + ci.token + "\r\n";
+  EXPECT_EQ(begin(known, bearer + "Expect: 100-continue\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  EXPECT_TRUE(known.session.wants_more());
+}
+
+TEST(HttpSession, CountsWhatItRefuses) {
+  Backstage stage;
+  Browser browser(stage);
+  browser.post("/v1/frob", "{}");
+  browser.post("/v1/submit", "{");
+  EXPECT_EQ(stage.desk().counters.rejections["UNKNOWN_COMMAND"], 1u);
+  EXPECT_EQ(stage.desk().counters.rejections["INVALID_REQUEST"], 1u);
+}
+
 // X3
 TEST(HttpSession, RefusesBadInputAndStaysInStep) {
   Backstage stage;
@@ -168,7 +197,9 @@ TEST(HttpSession, EndsAConversationItCannotFollow) {
   const HttpLimits limits{.header_bytes_max = 200, .body_bytes_max = 100};
   Browser at_the_limit(stage, limits);
   EXPECT_THAT(at_the_limit.post("/v1/queues", "{" + std::string(98, ' ') + "}"), StartsWith("HTTP/1.1 200"));
-  EXPECT_THAT(at_the_limit.post("/v1/queues", "{" + std::string(99, ' ') + "}"), StartsWith("HTTP/1.1 413"));
+  const std::string beyond = at_the_limit.post("/v1/queues", "{" + std::string(99, ' ') + "}");
+  EXPECT_THAT(beyond, StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(beyond, HasSubstr("a body has 100 bytes at most"));
   EXPECT_TRUE(at_the_limit.session.is_closing());
   Browser talkative(stage, limits);
   EXPECT_THAT(talkative.post("/v1/queues", "{}", "X: " + std::string(200, 'x') + "\r\n"),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/task/task.h"
 #include "server/figures.h"
@@ -52,18 +53,28 @@ Instant oldest_waiting(const core::State& state, const core::Queue& queue, Insta
   return oldest;
 }
 
+std::string labels_of(std::string_view ns, std::string_view queue) {
+  return fmt::format("namespace=\"{}\",queue=\"{}\"", escaped(ns), escaped(queue));
+}
+
+// No name has a blank in it.
+constexpr std::string_view kOthers = R"(namespace="all others",queue="all others")";
+
 void put_queues(Text& text, const core::State& state, Instant now, const Principal* who) {
   std::vector<core::Slot> shown;
+  std::array<std::uint64_t, core::kTaskStates> others{};
   std::uint64_t queues = 0;
   for (core::Slot slot = 1; slot < state.queues.end(); ++slot) {
     const core::Queue& queue = state.queues[slot];
     if (queue.name.empty() || who == nullptr || !who->may(Permission::query, queue.ns)) continue;
     ++queues;
-    if (shown.size() < kQueuesShown) shown.push_back(slot);
+    if (shown.size() < kQueuesShown) {
+      shown.push_back(slot);
+    } else {
+      for (std::size_t at = 0; at < core::kTaskStates; ++at) others[at] += queue.counts[at];
+    }
   }
-  const auto labels = [&](const core::Queue& queue) {
-    return fmt::format("namespace=\"{}\",queue=\"{}\"", escaped(queue.ns), escaped(queue.name));
-  };
+  const auto labels = [&](const core::Queue& queue) { return labels_of(queue.ns, queue.name); };
   text.only("baton_queues", "gauge", "Queues that hold a task or are paused", queues);
   text.metric("baton_tasks", "gauge", "Tasks by queue and state");
   for (const core::Slot slot : shown) {
@@ -72,6 +83,10 @@ void put_queues(Text& text, const core::State& state, Instant now, const Princip
       const std::string_view name = core::name_of(static_cast<core::TaskState>(at));
       text.value("baton_tasks", fmt::format("{{{},state=\"{}\"}}", labels(queue), name), queue.counts[at]);
     }
+  }
+  for (std::size_t at = 0; queues > shown.size() && at < core::kTaskStates; ++at) {
+    const std::string_view name = core::name_of(static_cast<core::TaskState>(at));
+    text.value("baton_tasks", fmt::format("{{{},state=\"{}\"}}", kOthers, name), others[at]);
   }
   text.metric("baton_queue_paused", "gauge", "1 while no task of the queue is leased");
   for (const core::Slot slot : shown) {
@@ -87,17 +102,41 @@ void put_queues(Text& text, const core::State& state, Instant now, const Princip
   }
 }
 
-void put_flushes(Text& text, const log::FlushStats& stats) {
-  text.metric("baton_flush_seconds", "histogram", "Time to write and sync a batch");
-  std::uint64_t sum = 0;
-  for (std::size_t at = 0; at < stats.kBoundsUs.size(); ++at) {
-    sum += stats.buckets[at];
-    text.value("baton_flush_seconds_bucket", fmt::format("{{le=\"{}\"}}", stats.kBoundsUs[at] / 1e6), sum);
+void put_queue_counts(Text& text, const QueueCounts& counts, const Principal* who) {
+  text.metric("baton_queue_events_total", "counter", "What happened to the tasks of a queue since the start");
+  const auto put = [&](std::string_view labels, const QueueCounts::Counts& one) {
+    for (std::size_t at = 0; at < one.of.size(); ++at)
+      text.value("baton_queue_events_total", fmt::format("{{{},event=\"{}\"}}", labels, counts.kWhat[at]),
+                 one.of[at]);
+  };
+  for (const QueueCounts::Counts& one : counts.each()) {
+    if (who != nullptr && who->may(Permission::query, one.ns)) put(labels_of(one.ns, one.queue), one);
   }
-  sum += stats.buckets.back();
-  text.value("baton_flush_seconds_bucket", "{le=\"+Inf\"}", sum);
-  text.value("baton_flush_seconds_sum", "", static_cast<double>(stats.total_us) / 1e6);
-  text.value("baton_flush_seconds_count", "", sum);
+  const bool is_full = counts.each().size() == QueueCounts::kQueuesMax;
+  if (is_full && who != nullptr && who->may(Permission::query, "*")) put(kOthers, counts.others());
+}
+
+// What was counted up to each bound; a bound has `per` to the unit that is shown.
+template <class Bounds, class Buckets>
+void put_histogram(Text& text, const std::string& name, std::string_view help, const Bounds& bounds,
+                   double per, const Buckets& buckets, double total) {
+  text.metric(name, "histogram", help);
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at < bounds.size(); ++at) {
+    sum += buckets[at];
+    text.value(name + "_bucket", fmt::format("{{le=\"{}\"}}", bounds[at] / per), sum);
+  }
+  sum += buckets.back();
+  text.value(name + "_bucket", "{le=\"+Inf\"}", sum);
+  text.value(name + "_sum", "", total / per);
+  text.value(name + "_count", "", sum);
+}
+
+void put_flushes(Text& text, const log::FlushStats& stats) {
+  put_histogram(text, "baton_flush_seconds", "Time to write and sync a batch", stats.kBoundsUs, 1e6,
+                stats.buckets, static_cast<double>(stats.total_us));
+  put_histogram(text, "baton_batch_entries", "Entries in a batch", stats.kBoundsRecords, 1, stats.sizes,
+                static_cast<double>(stats.total_records));
   text.only("baton_flushed_entries_total", "counter", "Entries made durable", stats.total_records.load());
   text.only("baton_flushed_bytes_total", "counter", "Bytes of log written", stats.total_bytes.load());
 }
@@ -111,10 +150,13 @@ void put_counts(Text& text, std::string_view name, std::string_view label, std::
 
 }  // namespace
 
-std::string metrics_text(const engine::Authority& authority, const Counters& counters, const Principal* who) {
+std::string metrics_text(const Desk& desk, const Principal* who) {
+  const engine::Authority& authority = desk.authority();
   const engine::Engine& engine = authority.engine();
+  const Counters& counters = desk.counters;
   Text text;
   put_queues(text, engine.state(), engine.now(), who);
+  put_queue_counts(text, desk.queue_counts, who);
   put_counts(text, "baton_commands_total", "verb", "Verbs begun", counters.commands);
   put_counts(text, "baton_rejections_total", "code", "Requests refused", counters.rejections);
   put_counts(text, "baton_entries_total", "event", "Entries recorded", counters.entries);
@@ -122,6 +164,11 @@ std::string metrics_text(const engine::Authority& authority, const Counters& cou
   text.only("baton_last_lsn", "gauge", "Newest entry", engine.state().last);
   text.only("baton_durable_lag_entries", "gauge", "Entries recorded and not yet durable",
             engine.state().last - authority.durable());
+  text.only("baton_disk_free_bytes", "gauge", "Free on the disk of the log", authority.disk_free_bytes());
+  text.only("baton_disk_nearly_full", "gauge", "1 while submissions are refused for want of space",
+            engine.admission() == engine::Admission::open ? 0 : 1);
+  text.only("baton_disk_full", "gauge", "1 while nothing can be recorded for want of space",
+            engine.admission() == engine::Admission::closed ? 1 : 0);
   text.only("baton_epoch", "gauge", "Number of this run", engine.state().epoch);
   text.only("baton_workers", "gauge", "Workers heard of in the last ten minutes", engine.workers().size());
   text.only("baton_recovery_seconds", "gauge", "How long the last start took to recover",

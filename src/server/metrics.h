@@ -3,13 +3,12 @@
 
 #include <string>
 
-#include "engine/authority.h"
 #include "server/access.h"
-#include "server/counters.h"
+#include "server/desk.h"
 
 namespace baton::server {
 
 // Queues are those that whoever asks may query.
-std::string metrics_text(const engine::Authority& authority, const Counters& counters, const Principal* who);
+std::string metrics_text(const Desk& desk, const Principal* who);
 
 }  // namespace baton::server

@@ -56,6 +56,8 @@ class Operation {
   void reply_to(ReplyWriter& writer) { refused_ ? writer.error(*refused_) : write(writer); }
   // It may wait; what the same connection asks for next is not begun before it is finished.
   virtual bool is_blocking() const { return false; }
+  // Likewise, though not for long: what an operator does is written down first.
+  bool is_audited() const { return audited_ != 0; }
   // How many of the commands that a connection may have under way it counts for: more, if its reply may be
   // long.
   virtual std::size_t weight() const { return 1; }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/query.h"
+#include "core/refusal.h"
 #include "server/desk.h"
 #include "server/verb.h"
 
@@ -80,7 +81,7 @@ class TaskOperation final : public Operation {
   std::size_t weight() const override { return 64; }
 
   void write(ReplyWriter& reply) override {
-    if (!view_) return reply.error({Errc::not_found, "no such task"});
+    if (!view_) return reply.error({Errc::not_found, "no such task: " + core::to_text(task_)});
     for (const auto& bytes : bytes_) {
       if (!bytes) return reply.error(bytes.error());
     }

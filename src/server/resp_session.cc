@@ -61,7 +61,8 @@ std::size_t RespSession::run_commands(std::string_view input) {
     }
     if (found == wire::RespParser::Found::broken) {
       std::string text;
-      wire::RespWriter(text, caller_.version).error("PROTOCOL_ERROR", parser_.complaint());
+      wire::RespWriter reply(text, caller_.version);
+      refuse(reply, "PROTOCOL_ERROR", parser_.complaint());
       closing_ = true;
       put(std::move(text));
       break;
@@ -91,7 +92,7 @@ void RespSession::run(std::span<const std::string_view> words) {
     return keep(words, false, text);
   }
   if (!operation) return put(std::move(text));
-  if (operation->is_blocking()) blocking_ = operation.get();
+  if (operation->is_blocking() || operation->is_audited()) blocking_ = operation.get();
   add({.operation = operation.get(), .version = caller_.version, .weight = operation->weight()});
   desk_.accept(std::move(operation), *this);
 }
@@ -99,8 +100,8 @@ void RespSession::run(std::span<const std::string_view> words) {
 // A web page can make its reader's browser send requests here, with commands in their bodies.
 void RespSession::hang_up_on_a_browser() {
   std::string text;
-  wire::RespWriter(text, caller_.version)
-      .error("PROTOCOL_ERROR", "this is HTTP; here the Redis protocol is spoken");
+  wire::RespWriter reply(text, caller_.version);
+  refuse(reply, "PROTOCOL_ERROR", "this is HTTP; here the Redis protocol is spoken");
   closing_ = true;
   put(std::move(text));
 }
@@ -111,13 +112,13 @@ std::unique_ptr<Operation> RespSession::prepare(const Verb& verb, std::span<cons
   wire::RespWriter reply(text, caller_.version);
   if (!may(verb, reply)) return {};
   if (auto read = arguments_.read(verb.parameters, words.subspan(1)); !read) {
-    reply.error(word(read.error().code), read.error().message);
+    refuse(reply, word(read.error().code), read.error().message);
     return {};
   }
   if (executing_) arguments_.replace(verb.parameters, "wait_ms", "0");
   auto operation = verb.make(caller_.ns, arguments_);
   if (arguments_.complaint()) {
-    reply.error(word(arguments_.complaint()->code), arguments_.complaint()->message);
+    refuse(reply, word(arguments_.complaint()->code), arguments_.complaint()->message);
     return {};
   }
   if (caller_.transaction.is_open()) return operation;  // it is not begun now
@@ -125,7 +126,7 @@ std::unique_ptr<Operation> RespSession::prepare(const Verb& verb, std::span<cons
     const AuditedAction action{caller_.principal->name(), from_, std::string(verb.name), arguments_.listed(),
                                caller_.ns};
     if (auto noted = desk_.audit(*operation, action); !noted) {
-      reply.error(word(noted.error().code), noted.error().message);
+      refuse(reply, word(noted.error().code), noted.error().message);
       return {};
     }
   }
@@ -137,10 +138,10 @@ const RedisCommand* RespSession::find_own(std::span<const std::string_view> word
   wire::RespWriter reply(text, caller_.version);
   const RedisCommand* command = find_redis_command(words[0]);
   if (command == nullptr) {
-    reply.error("UNKNOWN_COMMAND",
-                fmt::format("there is no command '{:.40}'; COMMAND LIST names them", words[0]));
+    refuse(reply, "UNKNOWN_COMMAND",
+           fmt::format("there is no command '{:.40}'; COMMAND LIST names them", words[0]));
   } else if (!has_right_length(command->arity, words.size())) {
-    reply.error("INVALID_REQUEST", fmt::format("wrong number of arguments for '{}'", command->name));
+    refuse(reply, "INVALID_REQUEST", fmt::format("wrong number of arguments for '{}'", command->name));
     return nullptr;
   }
   return command;
@@ -155,7 +156,7 @@ void RespSession::keep(std::span<const std::string_view> words, bool is_good, st
     reply.simple("QUEUED");
   } else {
     caller_.transaction.spoil();
-    reply.error("TOO_LARGE", "more between MULTI and EXEC than 4096 commands or 4 MiB");
+    refuse(reply, "TOO_LARGE", "more between MULTI and EXEC than 4096 commands or 4 MiB");
   }
   put(std::move(text));
 }
@@ -174,14 +175,21 @@ void RespSession::execute() {
 
 bool RespSession::may(const Verb& verb, wire::RespWriter& reply) const {
   if (!caller_.principal) {
-    reply.error("NOAUTH", "say who you are first: AUTH token, or AUTH name token");
+    refuse(reply, "NOAUTH", "say who you are first: AUTH token, or AUTH name token");
   } else if (!caller_.principal->may(verb.permission, caller_.ns)) {
-    reply.error("NOPERM", fmt::format("'{}' may not {} in namespace '{}'", caller_.principal->name(),
-                                      name_of(verb.permission), caller_.ns));
+    refuse(reply, "NOPERM",
+           fmt::format("'{}' may not {} in namespace '{}'", caller_.principal->name(),
+                       name_of(verb.permission), caller_.ns));
   } else {
     return true;
   }
   return false;
+}
+
+// Nothing comes of it, and it was not even asked.
+void RespSession::refuse(wire::RespWriter& reply, std::string_view code, std::string_view message) const {
+  ++desk_.counters.rejections[code];
+  reply.error(code, message);
 }
 
 void RespSession::put(std::string text) {

@@ -33,7 +33,7 @@ class RespSession final : public Session, private Finisher {
   bool wants_more() const override;
   bool is_closing() const override { return closing_; }
   bool is_idle() const override { return slots_.empty(); }
-  bool is_waiting() const override { return blocking_ != nullptr; }
+  bool is_waiting() const override { return blocking_ != nullptr && blocking_->is_blocking(); }
   bool is_halfway() const override { return !input_.empty() && wants_more(); }
   void certified(std::string_view name) override {
     if (access_.needs_token()) caller_.principal = caller_.certified = access_.find_certified(name);
@@ -65,6 +65,7 @@ class RespSession final : public Session, private Finisher {
   void keep(std::span<const std::string_view> words, bool is_good, std::string& text);
   void execute();
   bool may(const Verb& verb, wire::RespWriter& reply) const;
+  void refuse(wire::RespWriter& reply, std::string_view code, std::string_view message) const;
   void hang_up_on_a_browser();
   void put(std::string text);
   void add(Slot slot);
@@ -79,7 +80,7 @@ class RespSession final : public Session, private Finisher {
   std::size_t under_way_ = 0;      // weight of them all
   std::vector<HeldLease> untold_;  // leases, of which the next reply that can will tell
   Arguments arguments_;
-  const Operation* blocking_ = nullptr;  // the last one under way, if it may wait
+  const Operation* blocking_ = nullptr;  // the last one under way, if nothing is begun behind it
   bool running_ = false;                 // inside run_commands()
   bool executing_ = false;               // what MULTI gathered
   bool closing_ = false;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "engine/authority.h"
 #include "server/access.h"
 #include "server/connections.h"
@@ -58,6 +59,7 @@ class Server::Sockets {
   void let_go();
   Status read_secrets();
   std::optional<Page> page(std::string_view path, const Principal* who) const;
+  Page readiness() const;
 
   ServerOptions options_;
   Supervisor supervisor_;
@@ -65,7 +67,8 @@ class Server::Sockets {
   Pages pages_ = [this](std::string_view path, const Principal* who) { return page(path, who); };
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
-  std::unique_ptr<Audit> audit_;  // none: nobody wants to know
+  std::unique_ptr<Audit> audit_;    // none: nobody wants to know
+  std::unique_ptr<Syncer> syncer_;  // of the audit's
   std::unique_ptr<Desk> desk_;
   Connections connections_{poller_};
   Listener resp_{poller_, [this](Descriptor socket) { opened(std::move(socket), Protocol::resp); }};
@@ -122,7 +125,10 @@ Status Server::Sockets::open() {
   reader_ = std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority_->read(blob); },
                                      [this](std::function<void()> done) { poller_.post(std::move(done)); });
   desk_ = std::make_unique<Desk>(*authority_, *reader_, options_.limits);
-  desk_->audit_to(audit_.get());
+  if (audit_) {
+    syncer_ = std::make_unique<Syncer>([this](std::function<void()> done) { poller_.post(std::move(done)); });
+    desk_->audit_to(*audit_, *syncer_);
+  }
   return {};
 }
 
@@ -170,15 +176,27 @@ void Server::Sockets::begin_stop() {
 }
 
 std::optional<Page> Server::Sockets::page(std::string_view path, const Principal* who) const {
-  if (path == "/metrics")
-    return Page{"text/plain; version=0.0.4", metrics_text(*authority_, desk_->counters, who)};
+  if (path == "/metrics") return Page{"text/plain; version=0.0.4", metrics_text(*desk_, who)};
   if (path == "/v1/openapi.json") return Page{"application/json", openapi_json()};
   if (path == "/healthz") return Page{.type = "text/plain", .content = "alive\n"};
-  if (path == "/readyz")
-    return Page{.type = "text/plain",
-                .content = stopping_ ? "stopping\n" : "ready\n",
-                .status = stopping_ ? 503u : 200u};
+  if (path == "/readyz") return readiness();
   return {};
+}
+
+// Whoever sends work elsewhere on 503 should do so when nothing can be done here. While the disk is only
+// nearly full, workers go on.
+Page Server::Sockets::readiness() const {
+  const auto said = [](unsigned status, const char* content) {
+    return Page{.type = "text/plain", .content = content, .status = status};
+  };
+  if (stopping_) return said(503, "stopping\n");
+  switch (authority_->engine().admission()) {
+    case engine::Admission::open: return said(200, "ready\n");
+    case engine::Admission::no_submissions:
+      return said(200, "ready; the disk is nearly full, and submissions are refused: free some space\n");
+    case engine::Admission::closed: return said(503, "the disk is full: free some space\n");
+  }
+  BATON_CHECK(false && "unknown admission");
 }
 
 void Server::Sockets::take_signals() {
@@ -234,7 +252,8 @@ bool Server::Sockets::take_turn() {
 void Server::Sockets::say_last_words() {
   constexpr Duration kStep = milliseconds(10);
   for (Duration waited; waited < kLastWords; waited = waited + kStep) {
-    if (!reader_->is_busy() && !connections_.is_anyone_slow()) return;
+    const bool is_busy = reader_->is_busy() || (syncer_ && syncer_->is_busy());
+    if (!is_busy && !connections_.is_anyone_slow()) return;
     poller_.wait(kStep);
     connections_.write_touched(desk_->now());
   }
@@ -244,6 +263,7 @@ void Server::Sockets::say_last_words() {
 void Server::Sockets::let_go() {
   connections_.clear();
   reader_.reset();
+  syncer_.reset();
   desk_.reset();
 }
 

@@ -40,9 +40,11 @@ void write_figures(ReplyWriter& reply, const Figures& figures) {
       {"flushed_entries", figures.flushed_entries},
       {"flushed_bytes", figures.flushed_bytes},
       {"batch_entries", figures.batch_entries()},
+      {"disk_free_bytes", figures.disk_free_bytes},
   };
-  reply.map(1 + std::size(members));
+  reply.map(2 + std::size(members));
   reply.member("version", BATON_VERSION);
+  reply.member("disk", disk_word(figures.admission));
   for (const auto& [name, value] : members) reply.member(name, value);
 }
 

@@ -1,5 +1,7 @@
 #include "server/submission_gate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -16,12 +18,10 @@ constexpr std::size_t kBesidesBytes = 128;  // of an entry, about
 std::optional<Error> SubmissionGate::refuse(const core::Request& request, const core::State& state,
                                             Instant now) {
   if (const auto* submit = std::get_if<core::SubmitTask>(&request)) {
-    if (!has_memory(state))
-      return Error{Errc::exhausted, "the server uses as much memory as it may", kMemoryRetry};
+    if (!has_memory(state)) return refuse_memory();
     return refuse_bytes(submit->ns, submit->payload.bytes().size(), true, now);
   }
-  if (std::holds_alternative<core::RequeueTask>(request) && !has_memory(state))
-    return Error{Errc::exhausted, "the server uses as much memory as it may", kMemoryRetry};
+  if (std::holds_alternative<core::RequeueTask>(request) && !has_memory(state)) return refuse_memory();
   if (const auto* complete = std::get_if<core::CompleteTask>(&request))
     return refuse_bytes(complete->ns, complete->result.bytes().size(), false, now);
   return {};
@@ -33,6 +33,13 @@ bool SubmissionGate::has_memory(const core::State& state) const {
   if (limits_.memory_bytes_max == 0 || memory_bytes_ <= limits_.memory_bytes_max) return true;
   const std::uint32_t taken = state.tasks.end() - 1;
   return taken - state.tasks.used() > taken / 20;
+}
+
+Error SubmissionGate::refuse_memory() const {
+  return {Errc::exhausted,
+          fmt::format("the server uses {} bytes of memory, and memory_bytes_max is {}", memory_bytes_,
+                      limits_.memory_bytes_max),
+          kMemoryRetry};
 }
 
 void SubmissionGate::look(Instant now) {
@@ -71,7 +78,9 @@ std::optional<Error> SubmissionGate::refuse_bytes(const std::string& ns, std::si
   Bucket& bucket = bucket_of(ns, now);
   if (may_refuse && bucket.bytes <= 0) {
     const double wait = -bucket.bytes * 1000 / static_cast<double>(limits_.namespace_bytes_per_second_max);
-    return Error{Errc::exhausted, "the namespace writes faster than it may",
+    return Error{Errc::exhausted,
+                 fmt::format("the namespace writes faster than it may, which is {} bytes per second",
+                             limits_.namespace_bytes_per_second_max),
                  milliseconds(static_cast<std::int64_t>(std::ceil(wait)) + 1)};
   }
   bucket.bytes -= static_cast<double>(bytes + kBesidesBytes);

@@ -38,6 +38,7 @@ class SubmissionGate {
   Bucket& bucket_of(const std::string& ns, Instant now);
   std::optional<Error> refuse_bytes(const std::string& ns, std::size_t bytes, bool may_refuse, Instant now);
   bool has_memory(const core::State& state) const;
+  Error refuse_memory() const;
   void fill(Bucket& bucket, Instant now) const;
 
   const ServerLimits limits_;

@@ -86,9 +86,9 @@ TEST(SubmissionGate, TellsClientsWhenToComeAgain) {
   Backstage stage({}, {.namespace_bytes_per_second_max = 1000, .namespace_bytes_burst = 1000});
   Client client(stage);
   const std::string task = member(client.ask({"SUBMIT", "q", std::string(2000, 'x')}), "task");
-  EXPECT_THAT(
-      client.ask({"SUBMIT", "q", "y"}),
-      testing::ContainsRegex("^-EXHAUSTED the namespace writes faster than it may; retry_after_ms=[1-9]"));
+  EXPECT_THAT(client.ask({"SUBMIT", "q", "y"}),
+              testing::ContainsRegex("^-EXHAUSTED the namespace writes faster than it may, which is [0-9]+ "
+                                     "bytes per second; retry_after_ms=[1-9]"));
   EXPECT_THAT(client.ask({"SUBMITMANY", "q", "2", "y", "z"}), StartsWith("*2 -EXHAUSTED "));
   const Pages no_pages = [](std::string_view, const Principal*) { return std::optional<Page>(); };
   HttpSession browser(stage.desk(), stage.access, {}, no_pages, [] {});
@@ -109,7 +109,7 @@ TEST(Limits, OfANamespaceAreToldWithAHint) {
   Client client(stage);
   client.ask({"SUBMIT", "q", "x"});
   EXPECT_EQ(client.ask({"SUBMIT", "q", "x"}),
-            "-EXHAUSTED the namespace holds as many tasks as it may; retry_after_ms=1000 ");
+            "-EXHAUSTED the namespace holds as many tasks as it may: 1; retry_after_ms=1000 ");
   client.ask({"USE", "other"});
   EXPECT_THAT(client.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
 }

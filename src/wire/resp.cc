@@ -60,9 +60,14 @@ RespParser::Found RespParser::parse(std::string_view input) {
   return begun_ || input[position_] == '*' ? parse_array(input) : parse_line(input);
 }
 
-RespParser::Found RespParser::broken(std::string_view complaint) {
-  complaint_ = complaint;
+RespParser::Found RespParser::broken(std::string complaint) {
+  complaint_ = std::move(complaint);
   return Found::broken;
+}
+
+RespParser::Found RespParser::over(std::string_view what, std::size_t value, std::size_t limit) {
+  return broken(std::string(what) + ": " + std::to_string(value) + ", and the limit is " +
+                std::to_string(limit));
 }
 
 // Nearly every command is all there, and the lengths in it have few digits. If this one is not so, nothing is
@@ -102,7 +107,7 @@ RespParser::Found RespParser::number(std::string_view input, char type, std::siz
   const char* last = rest.data() + end - 1;
   const auto [stop, error] = std::from_chars(rest.data(), last, value);
   if (error != std::errc{} || stop != last) return broken("a length is not a number");
-  if (value > max) return broken(what);
+  if (value > max) return over(what, value, max);
   position_ += 1 + end + 1;
   return Found::command;
 }
@@ -116,12 +121,14 @@ RespParser::Found RespParser::parse_array(std::string_view input) {
   }
   while (places_.size() < expected_) {
     if (!in_argument_) {
-      if (auto found = number(input, '$', limits_.command_bytes_max, "an argument is too long", length_);
+      if (auto found =
+              number(input, '$', limits_.command_bytes_max, "an argument has too many bytes", length_);
           found != Found::command)
         return found;
       in_argument_ = true;
       needed_ = position_ + length_ + 2;
-      if (needed_ > limits_.command_bytes_max) return broken("the command is too long");
+      if (needed_ > limits_.command_bytes_max)
+        return over("the command has too many bytes", needed_, limits_.command_bytes_max);
     }
     if (input.size() < needed_) return Found::nothing;
     if (input.substr(position_ + length_, 2) != "\r\n") return broken("an argument has to end with CR LF");
@@ -136,10 +143,13 @@ RespParser::Found RespParser::parse_line(std::string_view input) {
   const std::string_view rest = input.substr(position_, limits_.line_bytes_max + 1);
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos)
-    return rest.size() <= limits_.line_bytes_max ? Found::nothing : broken("a line is too long");
+    return rest.size() <= limits_.line_bytes_max
+               ? Found::nothing
+               : broken("a line has more than " + std::to_string(limits_.line_bytes_max) + " bytes");
   typed_.clear();
   if (!split_words(rest.substr(0, end), typed_, places_)) return broken("a quote has no end");
-  if (places_.size() > limits_.arguments_max) return broken("too many arguments");
+  if (places_.size() > limits_.arguments_max)
+    return over("too many arguments", places_.size(), limits_.arguments_max);
   position_ += end + 1;
   return finish(typed_);
 }

@@ -49,7 +49,8 @@ class RespParser {
   Found parse_array(std::string_view input);
   Found parse_line(std::string_view input);
   Found finish(std::string_view text);
-  Found broken(std::string_view complaint);
+  Found broken(std::string complaint);
+  Found over(std::string_view what, std::size_t value, std::size_t limit);
   // A line with a number behind `type`. Found::command if it is whole.
   Found number(std::string_view input, char type, std::size_t max, std::string_view what, std::size_t& value);
 
@@ -64,7 +65,7 @@ class RespParser {
   std::string typed_;       // the words of a line, without what quoted them
   std::vector<std::pair<std::size_t, std::size_t>> places_;
   std::vector<std::string_view> arguments_;
-  std::string_view complaint_;
+  std::string complaint_;
 };
 
 // Appends replies to a buffer, in the version that the other side speaks.

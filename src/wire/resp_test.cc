@@ -119,17 +119,21 @@ TEST(RespParser, ReadsBackRandomCommands) {
 TEST(RespParser, TakesWhatIsAtItsLimitsAndRefusesOnePastThem) {
   const RespLimits limits{.arguments_max = 3, .command_bytes_max = 100, .line_bytes_max = 10};
   EXPECT_EQ(parse(command({"a", "b", "c"}), limits).commands.size(), 1u);
-  EXPECT_EQ(parse(command({"a", "b", "c", "d"}), limits).complaint, "too many arguments");
+  EXPECT_EQ(parse(command({"a", "b", "c", "d"}), limits).complaint,
+            "too many arguments: 4, and the limit is 3");
   EXPECT_EQ(parse(command({std::string(89, 'x')}), limits).commands.size(), 1u);
-  EXPECT_EQ(parse(command({std::string(90, 'x')}), limits).complaint, "the command is too long");
-  EXPECT_EQ(parse(command({std::string(101, 'x')}), limits).complaint, "an argument is too long");
+  EXPECT_EQ(parse(command({std::string(90, 'x')}), limits).complaint,
+            "the command has too many bytes: 101, and the limit is 100");
+  EXPECT_EQ(parse(command({std::string(101, 'x')}), limits).complaint,
+            "an argument has too many bytes: 101, and the limit is 100");
   EXPECT_EQ(parse("123456789\r\n", limits).commands.size(), 1u);
-  EXPECT_EQ(parse("12345678901\r\n", limits).complaint, "a line is too long");
-  EXPECT_EQ(parse("a b c d\n", limits).complaint, "too many arguments");
+  EXPECT_EQ(parse("12345678901\r\n", limits).complaint, "a line has more than 10 bytes");
+  EXPECT_EQ(parse("a b c d\n", limits).complaint, "too many arguments: 4, and the limit is 3");
 }
 
 TEST(RespParser, RefusesALengthBeforeTheBytesCome) {
-  EXPECT_EQ(parse("*1\r\n$999999999\r\n").complaint, "an argument is too long");
+  EXPECT_EQ(parse("*1\r\n$999999999\r\n").complaint,
+            "an argument has too many bytes: 999999999, and the limit is 4194304");
 }
 
 TEST(RespWriter, WritesBothVersions) {

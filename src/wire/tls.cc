@@ -1,8 +1,14 @@
 #include "wire/tls.h"
 
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
 
 namespace baton::wire {
 namespace {
@@ -15,8 +21,52 @@ std::string reason() {
   return text != nullptr ? text : "no reason given";
 }
 
-std::unexpected<Error> wrong(const std::string& path, const char* what) {
-  return failure(Errc::invalid_request, path + ": " + what + ": " + reason());
+std::unexpected<Error> wrong(const std::string& path, const std::string& what) {
+  return failure(Errc::invalid_request, path + ": " + what);
+}
+
+// OpenSSL does not tell a file that is missing from one that makes no sense.
+Status check_readable(const std::string& path, const char* what) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file >= 0) {
+    ::close(file);
+    return {};
+  }
+  const int error = errno;
+  const std::string why = std::strerror(error);
+  if (error == EACCES)
+    return wrong(path, why + "; whoever runs this program has to be allowed to read the " + what);
+  return wrong(path, why + "; name the file with the " + what);
+}
+
+bool is_mismatch(unsigned long error) {
+  return ERR_GET_LIB(error) == ERR_LIB_X509 && (ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH ||
+                                                ERR_GET_REASON(error) == X509_R_KEY_TYPE_MISMATCH);
+}
+
+// 2026-11-15 17:40:00 UTC
+std::string text_of(const ASN1_TIME* time) {
+  std::tm at{};
+  char text[32] = "";
+  if (ASN1_TIME_to_tm(time, &at) == 1) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &at);
+  return text;
+}
+
+// What to do about a certificate of the other side that was not accepted.
+std::string_view advice(long verified) {
+  switch (verified) {
+    case X509_V_ERR_CERT_HAS_EXPIRED: return "; it has to be renewed";
+    case X509_V_ERR_CERT_NOT_YET_VALID: return "; is the clock of this machine right?";
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH: return "; it is for another host than the one that was called";
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+      return "; whoever signed it has to be among those who are trusted (the ca)";
+    default: return "";
+  }
 }
 
 }  // namespace
@@ -80,7 +130,8 @@ std::string TlsFilter::complaint() const {
   std::string why = reason();
   if (verified == X509_V_OK) return why;
   const std::string whose = SSL_is_server(ssl_.get()) != 0 ? "client" : "coordinator";
-  return "the " + whose + "'s certificate is not accepted: " + X509_verify_cert_error_string(verified);
+  return "the " + whose + "'s certificate is not accepted: " + X509_verify_cert_error_string(verified) +
+         std::string(advice(verified));
 }
 
 void TlsFilter::collect() {
@@ -91,20 +142,36 @@ void TlsFilter::collect() {
 }
 
 Status TlsContext::use_certificate(const TlsFiles& files) const {
+  if (files.certificate.empty())
+    return wrong(files.key.empty() ? files.ca : files.key,
+                 "the certificate is missing; name the file with it");
+  if (auto readable = check_readable(files.certificate, "certificate"); !readable) return readable;
+  if (files.key.empty()) return wrong(files.certificate, "its key is missing; name the file with it");
+  if (auto readable = check_readable(files.key, "key"); !readable) return readable;
   ERR_clear_error();
   if (SSL_CTX_use_certificate_chain_file(context_.get(), files.certificate.c_str()) != 1)
-    return wrong(files.certificate, "not a certificate in PEM form that can be read");
-  if (SSL_CTX_use_PrivateKey_file(context_.get(), files.key.c_str(), SSL_FILETYPE_PEM) != 1)
-    return wrong(files.key, "not a key in PEM form that can be read");
-  if (SSL_CTX_check_private_key(context_.get()) != 1)
-    return wrong(files.key, "not the key of the certificate");
+    return wrong(files.certificate, "there is no certificate in PEM form in it (" + reason() +
+                                        "); one begins with -----BEGIN CERTIFICATE-----");
+  // A key of the same kind that does not fit is refused as it is read, another kind when they are compared.
+  const bool is_read = SSL_CTX_use_PrivateKey_file(context_.get(), files.key.c_str(), SSL_FILETYPE_PEM) == 1;
+  if (!is_read && !is_mismatch(ERR_peek_error()))
+    return wrong(files.key, "there is no private key in PEM form in it (" + reason() +
+                                "); one begins with -----BEGIN PRIVATE KEY-----");
+  if (!is_read || SSL_CTX_check_private_key(context_.get()) != 1)
+    return wrong(files.key, "it is not the key of the certificate in " + files.certificate);
+  const ASN1_TIME* end = X509_get0_notAfter(SSL_CTX_get0_certificate(context_.get()));
+  if (X509_cmp_current_time(end) < 0)
+    return wrong(files.certificate,
+                 "the certificate expired on " + text_of(end) + ", and nobody would accept it; renew it");
   return {};
 }
 
 Status TlsContext::trust(const std::string& ca) const {
+  if (auto readable = check_readable(ca, "certificates of those who are trusted"); !readable) return readable;
   ERR_clear_error();
   if (SSL_CTX_load_verify_locations(context_.get(), ca.c_str(), nullptr) != 1)
-    return wrong(ca, "no certificates in PEM form that can be read");
+    return wrong(ca, "there are no certificates in PEM form in it (" + reason() +
+                         "); one begins with -----BEGIN CERTIFICATE-----");
   return {};
 }
 

@@ -88,6 +88,14 @@ TEST(Demo, ShowsEveryEntryAndWhatBecameOfTheTasks) {
   EXPECT_TRUE(contains(said.output, "tasks completed, each once: 3.")) << said.output;
 }
 
+TEST(Demo, LeavesTheDirectoryOfAServerAlone) {
+  const TemporaryDirectory temporary;
+  const Said said = run_program(
+      {"/bin/bash", "-c",
+       "cd " + temporary.path() + " && " BATON_PROGRAM " demo --tasks 1 --workers 1 >/dev/null && ls"});
+  EXPECT_EQ(said.output, "demo-data\n") << said.errors;
+}
+
 TEST(Demo, SaysWhyItCannotOpenItsDirectory) {
   const TemporaryDirectory temporary;
   const Said said = baton({"demo", "--data", temporary.path() + "/no/such/place"});
@@ -101,6 +109,10 @@ TEST(LogDump, PrintsEachEntryOnALine) {
   EXPECT_GE(lines(all.output), 4u * 3);
   EXPECT_TRUE(contains(all.output, "EpochStarted")) << all.output;
   EXPECT_TRUE(contains(all.output, "TaskCompleted")) << all.output;
+  // As the other commands take them.
+  EXPECT_TRUE(std::regex_search(all.output, std::regex("LeaseGranted   id=[0-9a-f]+-[0-9a-f]+ worker=")))
+      << all.output;
+  EXPECT_FALSE(contains(all.output, " task=")) << all.output;
 
   const Said some = baton({"log", "dump", demo_directory(), "--from", "2", "--to", "4"});
   EXPECT_EQ(some.exit_code, 0) << some.errors;

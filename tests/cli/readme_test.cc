@@ -103,6 +103,8 @@ void prepare_examples(const std::string& place) {
   std::ofstream(place + "/bin/convert") << "#!/bin/sh\ncp \"$1\" \"$4\"\n";
   std::filesystem::permissions(place + "/bin/convert", std::filesystem::perms::owner_all);
   std::ofstream(place + "/cat.png") << "meow";
+  std::ofstream(place + "/pictures.txt") << "cat.png\n";
+  std::ofstream(place + "/letters.tsv") << "greet-bob\thello, bob\n";
   std::ofstream(place + "/tasks.ndjson")
       << R"({"queue": "mail", "payload": "hello", "key": "k1", "priority": 3})";
 }
@@ -115,18 +117,20 @@ TEST(Pages, OfTheCommandsHaveExamplesThatWork) {  // X8
   const std::string before = "cd \"$0\"; export PATH=$PWD/bin:$PATH BATON_CONNECT=127.0.0.1:7077\n";
   const std::string adder = "baton work add --once -- sh -c 'read a b; echo $((a + b))' &\n";
   std::size_t examples = 0;
-  for (const char* section : {"Handing in tasks", "A command for each task"}) {
+  for (const char* section : {"Handing in tasks", "Many tasks at once", "A command for each task"}) {
     for (std::string script : scripts_in(page, section)) {
+      const bool adds = script.find("submit add") != std::string::npos;
       script = std::regex_replace(script, std::regex(" -j 4 -- "),
                                   " -j 4 --drain -- ");  // it would go on for ever
-      const Said said = run_program({"/bin/bash", "-o", "pipefail", "-ec",
-                                     server.with_ports(before + adder + script + "wait $(jobs -p) || true\n"),
-                                     place.path()});
+      const Said said =
+          run_program({"/bin/bash", "-o", "pipefail", "-ec",
+                       server.with_ports(before + (adds ? adder : "") + script + "wait $(jobs -p) || true\n"),
+                       place.path()});
       EXPECT_EQ(said.exit_code, 0) << script << said.output << said.errors;
       ++examples;
     }
   }
-  EXPECT_EQ(examples, 2u);
+  EXPECT_EQ(examples, 4u);
   EXPECT_TRUE(std::filesystem::exists(place.path() + "/cat.png.small.png"));
 }
 

@@ -59,6 +59,25 @@ TEST(ServeSettings, OnTheCommandLineOverrideTheEnvironmentAndThatTheFile) {
   EXPECT_TRUE(contains(at.baton({"queue", "list", "--json"}).output, R"("completed":3)"));
 }
 
+TEST(ServeSettings, TakeTokensThatSystemdHandsOver) {  // X4
+  const TemporaryDirectory credentials;
+  std::ofstream(credentials.path() + "/baton.tokens")
+      << "ci 5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8 default=submit\n";
+  ::setenv("CREDENTIALS_DIRECTORY", credentials.path().c_str(), 1);
+  const AtServer at;
+  ::unsetenv("CREDENTIALS_DIRECTORY");
+  EXPECT_EQ(at.baton({"submit", "mail", "hello"}).exit_code, 77);
+  EXPECT_EQ(at.shell("BATON_TOKEN=password baton submit mail hello").exit_code, 0);
+}
+
+TEST(ServeSettings, SayWhatIsWrongWithAFileOfTokens) {  // X7
+  const TemporaryDirectory temporary;
+  const std::string nowhere = temporary.path() + "/nowhere";
+  const Said said = baton({"serve", "--data", temporary.path() + "/data", "--tokens", nowhere});
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_TRUE(contains(said.errors, nowhere + ": No such file or directory; ")) << said.errors;
+}
+
 TEST(ServeSettings, FromTheEnvironmentOfAServerDoNotTroubleOtherCommands) {
   ::setenv("BATON_STUCK_MAX", "soon", 1);
   const Said other = baton({"log", "stat", "/nowhere"});

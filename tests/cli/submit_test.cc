@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <mutex>
 
 #include "tests/cli/at_server.h"
 #include "tests/scripted_server.h"
@@ -60,6 +61,86 @@ TEST(SubmitCommand, MakesATaskOfEachLineInTheirOrder) {
   EXPECT_EQ(leased.exit_code, 0) << leased.output;
 }
 
+// A coordinator that answers SUBMITMANY only after it has let go of so many connections, as one that is
+// killed would; it notes the words of each.
+class Restarting {
+ public:
+  explicit Restarting(int times) : left_(times) {}
+  std::string answer(const std::vector<std::string>& words) {
+    if (words[0] == "PING") return "+PONG\r\n";
+    if (words[0] != "SUBMITMANY") return "+OK\r\n";
+    const std::lock_guard lock(mutex_);
+    heard_.push_back(words);
+    if (left_-- > 0) return "-CLOSED the server is stopping\r\n";
+    const int count = std::stoi(words[2]);
+    std::string reply = "*" + words[2] + "\r\n";
+    for (int i = 0; i < count; ++i)
+      reply += "%3\r\n+lsn\r\n:1\r\n+task\r\n+a-" + std::to_string(i) + "\r\n+existed\r\n#f\r\n";
+    return reply;
+  }
+  std::vector<std::vector<std::string>> heard() {
+    const std::lock_guard lock(mutex_);
+    return heard_;
+  }
+
+ private:
+  std::mutex mutex_;
+  int left_;
+  std::vector<std::vector<std::string>> heard_;
+};
+
+TEST(SubmitCommand, SaysItAgainUnderTheSameKeysWhenTheConnectionBreaks) {  // X2
+  Restarting restarting(2);
+  const ScriptedServer server(
+      [&](const std::vector<std::string>& words) { return restarting.answer(words); });
+  const Said said = run_program(
+      {"/bin/bash", "-c", "printf 'one\\ntwo\\n' | " BATON_PROGRAM " submit q --lines --ids --connect $0",
+       server.address()});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_EQ(said.output, "a-0\na-1\n");
+  const auto heard = restarting.heard();
+  ASSERT_EQ(heard.size(), 3u);
+  EXPECT_EQ(heard[0], heard[1]);
+  EXPECT_EQ(heard[0], heard[2]);
+  EXPECT_EQ(std::ranges::count(heard[0], "KEY"), 2);
+}
+
+TEST(SubmitCommand, TellsAnUnknownOutcomeFromARefusal) {  // X7
+  Restarting never(1'000'000);
+  const ScriptedServer server([&](const std::vector<std::string>& words) { return never.answer(words); });
+  const Said said = run_program({"/bin/bash", "-c",
+                                 "printf 'one\\ntwo\\n' | " BATON_PROGRAM
+                                 " submit q --lines --ids --timeout 300ms --run nightly --connect $0",
+                                 server.address()});
+  EXPECT_EQ(said.exit_code, 75) << said.errors;
+  EXPECT_EQ(said.output, "-\n-\n");
+  EXPECT_TRUE(contains(said.errors, "\nbaton: from line 1 on: OUTCOME_UNKNOWN: ")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, " s, 2 of unknown outcome\n")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "the same lines again with --run nightly hand in what is missing"))
+      << said.errors;
+}
+
+TEST(SubmitCommand, TakesTheSameLinesOfTheSameRunOnce) {
+  const AtServer at;
+  const Said first = at.shell("seq 600 | baton submit q --lines --run r --ids");
+  const Said second = at.shell("seq 700 | baton submit q --lines --run r --ids");
+  EXPECT_TRUE(begins(second.output, first.output)) << second.errors;
+  EXPECT_TRUE(contains(second.errors, ", 600 of them known already\n")) << second.errors;
+  EXPECT_TRUE(contains(at.baton({"queue", "list", "--json"}).output, R"("waiting":700)"));
+  // Without a name it is another run.
+  EXPECT_EQ(at.shell("seq 10 | baton submit q --lines").errors.find("known"), std::string::npos);
+}
+
+TEST(SubmitCommand, TakesTheKeyFromTheLine) {
+  const AtServer at;
+  const Said said =
+      at.shell("printf 'k1\\thello\\tworld\\nno key\\n' | baton submit q --lines --keyed --ids");
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_TRUE(contains(said.errors, "line 2: INVALID_REQUEST: with --keyed a line begins with its key"))
+      << said.errors;
+  EXPECT_EQ(at.shell("baton task get key:k1 --only payload; echo").output, "hello\tworld\n");
+}
+
 TEST(SubmitCommand, SendsALineThatComesAloneAtOnce) {
   const AtServer at;
   // The second line is not written before the first one is a task.
@@ -113,6 +194,10 @@ TEST(SubmitCommand, RefusesWhatMakesNoSenseTogether) {
                                              {"submit", "mail", "hello", "--file", "x"},
                                              {"submit", "mail", "--lines", "--ndjson"},
                                              {"submit", "mail", "--lines", "--key", "k"},
+                                             {"submit", "mail", "hello", "--keyed"},
+                                             {"submit", "mail", "hello", "--run", "r"},
+                                             {"submit", "mail", "--lines", "--ids", "--json"},
+                                             {"submit", "mail", "--lines", "--run", "no blanks"},
                                              {"submit", "mail", "hello", "--delay", "soon"},
                                              {"submit", "mail", "hello", "--priority", "10"}}) {
     const Said said = baton(arguments);
@@ -126,6 +211,35 @@ TEST(ConnectionOptions, ThatIsRefusedSaysHowToStartAServer) {  // X7
   EXPECT_EQ(said.exit_code, 69);
   EXPECT_TRUE(contains(said.errors, "127.0.0.1:1: Connection refused. `baton serve` starts a server"))
       << said.errors;
+}
+
+// X7: the same exit code whatever was asked for.
+TEST(ConnectionOptions, OfEveryCommandTellAWrongAddressFromNobodyThere) {
+  for (std::vector<std::string> command :
+       std::vector<std::vector<std::string>>{{"submit", "q", "x"},
+                                             {"submit", "q", "--lines", "--file", "/dev/null"},
+                                             {"task", "get", "x"},
+                                             {"task", "wait", "x"},
+                                             {"task", "list"},
+                                             {"task", "cancel", "x"},
+                                             {"task", "requeue", "x"},
+                                             {"queue", "list"},
+                                             {"queue", "pause", "q"},
+                                             {"queue", "resume", "q"},
+                                             {"queue", "purge", "q"},
+                                             {"worker", "list"},
+                                             {"stats"},
+                                             {"top", "--once"},
+                                             {"bench"}}) {
+    command.insert(command.end(), {"--connect", "127.0.0.1:1"});
+    const Said nobody = baton(command);
+    EXPECT_EQ(nobody.exit_code, 69) << command[0] << nobody.errors;
+    command.back() = "nonsense";
+    const Said wrong = baton(command);
+    EXPECT_EQ(wrong.exit_code, 64) << command[0] << wrong.errors;
+  }
+  EXPECT_EQ(baton({"work", "q", "--connect", "127.0.0.1:1", "--", "true"}).exit_code, 69);
+  EXPECT_EQ(baton({"work", "q", "--connect", "nonsense", "--", "true"}).exit_code, 64);
 }
 
 TEST(ConnectionOptions, WithoutAnAnswerTheOutcomeIsUnknown) {

@@ -38,7 +38,7 @@ TEST(TaskGet, OfNoSuchTaskIsAnErrorAndTheOthersAreShown) {  // X3
   at.baton({"submit", "mail", "hello", "--key", "k"});
   const Said said = at.baton({"task", "get", "key:none", "key:k"});
   EXPECT_EQ(said.exit_code, 1);
-  EXPECT_EQ(said.errors, "baton: NOT_FOUND: key:none: no such task\n");
+  EXPECT_EQ(said.errors, "baton: NOT_FOUND: no such task: key:none\n");
   EXPECT_TRUE(contains(said.output, "payload       hello")) << said.output;
 }
 
@@ -57,6 +57,20 @@ TEST(TaskWait, PrintsResultsInTheOrderAskedForAndTellsWhatFailed) {
   EXPECT_TRUE(contains(said.errors, ": failed: exit code 65\n")) << said.errors;
 }
 
+TEST(TaskWait, EscapesWhatATerminalWouldObey) {
+  const AtServer at;
+  at.baton({"submit", "q", "x", "--key", "k", "--max-failures", "1"});
+  at.shell(R"(baton work q --once -- sh -c 'printf "red \033[31m ink" >&2; exit 65')");
+  const Said said = at.baton({"task", "wait", "key:k"});
+  EXPECT_TRUE(contains(said.errors, "exit code 65: red \\x1b[31m ink\n")) << said.errors;
+  // script(1) gives the command a terminal; results are escaped there, and only there.
+  at.baton({"submit", "q", "y", "--key", "good"});
+  at.shell(R"(baton work q --once -- printf 'a\033[31m\nb')");
+  EXPECT_EQ(at.baton({"task", "wait", "key:good"}).output, "a\x1b[31m\nb\n");
+  const Said shown = at.shell("script -qec \"" BATON_PROGRAM " task wait key:good\" /dev/null | tr -d '\\r'");
+  EXPECT_EQ(shown.output, "a\\x1b[31m\nb\n");
+}
+
 TEST(TaskList, AlignsItsColumnsAndChoosesByQueueAndState) {
   const AtServer at;
   at.shell(
@@ -65,7 +79,8 @@ TEST(TaskList, AlignsItsColumnsAndChoosesByQueueAndState) {
   // How long they are in their state is as wide as it happens to be.
   const std::regex table(
       "TASK       QUEUE    STATE      +FOR  TRIES  PRIORITY  WORKER  KEY\n"
-      "([0-9a-f]{7}-[0-9a-f]  numbers  waiting    +[0-9a-z]+      0         0\n){3}"
+      "([0-9a-f]{7}-[0-9a-f]  numbers  waiting    +[0-9a-z]+      0         0          "
+      "[0-9a-f]{16}:[1-3]\n){3}"
       "[0-9a-f]{7}-[0-9a-f]  mail     completed +[0-9a-z]+      1         0          k\n");
   EXPECT_TRUE(std::regex_match(all.output, table)) << all.output;
   EXPECT_EQ(std::count(all.output.begin(), all.output.end(), '\n'), 5) << all.output;
@@ -75,6 +90,16 @@ TEST(TaskList, AlignsItsColumnsAndChoosesByQueueAndState) {
   const Said few = at.baton({"task", "list", "--limit", "2"});
   EXPECT_EQ(std::count(few.output.begin(), few.output.end(), '\n'), 3) << few.output;
   EXPECT_TRUE(contains(few.errors, "--limit 0 shows all")) << few.errors;
+}
+
+TEST(TaskList, TellsWhenADelayedTaskIsDue) {
+  const AtServer at;
+  at.baton({"submit", "mail", "hello", "--delay", "1h", "--key", "k"});
+  const Said list = at.baton({"task", "list"});
+  EXPECT_TRUE(std::regex_search(list.output, std::regex("mail +delayed +due in (1h00m|59m5[0-9]s) ")))
+      << list.output;
+  const Said seen = at.baton({"task", "get", "key:k"});
+  EXPECT_TRUE(contains(seen.output, "state         delayed, due in ")) << seen.output;
 }
 
 TEST(TaskList, GoesThroughEveryPage) {
@@ -95,6 +120,36 @@ TEST(TaskCancel, EndsTheTaskAndRequeueHandsItInAgain) {
   EXPECT_TRUE(contains(seen.output, "dead (cancelled)")) << seen.output;
   const std::string again = first_line(at.baton({"task", "requeue", "key:k"}).output);
   EXPECT_TRUE(contains(at.baton({"task", "get", again}).output, "retry of")) << again;
+}
+
+TEST(TaskRequeue, TakesAllOfAQueueAndStateOnceAndUpToALimit) {
+  const AtServer at;
+  at.shell(
+      "seq 30 | baton submit mail --lines; baton submit other x; baton task cancel --queue mail --state "
+      "waiting");
+  const Said dry = at.baton({"task", "requeue", "--queue", "mail", "--state", "dead", "--dry-run"});
+  EXPECT_EQ(dry.exit_code, 0) << dry.errors;
+  EXPECT_EQ(dry.errors, "30 tasks would be requeued\n");
+  EXPECT_EQ(std::count(dry.output.begin(), dry.output.end(), '\n'), 30);
+  const Said some = at.baton({"task", "requeue", "--queue", "mail", "--state", "dead", "--limit", "20"});
+  EXPECT_TRUE(begins(some.errors, "baton: there may be more than these 20; ")) << some.errors;
+  EXPECT_TRUE(contains(some.errors, "\n20 tasks requeued\n")) << some.errors;
+  const Said all = at.baton({"task", "requeue", "--queue", "mail", "--state", "dead"});
+  EXPECT_TRUE(begins(all.output, some.output)) << "the same ones are the same tasks";
+  const Said queues = at.baton({"queue", "list", "--json"});
+  EXPECT_TRUE(contains(queues.output, R"("queue":"mail","paused":false,"waiting":30)")) << queues.output;
+  EXPECT_TRUE(contains(queues.output, R"("queue":"other","paused":false,"waiting":1)")) << queues.output;
+}
+
+TEST(TaskCancel, RefusesWhatMakesNoSenseTogether) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"task", "cancel"},
+                                             {"task", "cancel", "--queue", "mail"},
+                                             {"task", "cancel", "key:k", "--state", "waiting"},
+                                             {"task", "cancel", "key:k", "--dry-run"},
+                                             {"task", "cancel", "--queue", "mail", "--state", "dead"},
+                                             {"task", "requeue", "--queue", "mail", "--key", "k"}})
+    EXPECT_EQ(baton(arguments).exit_code, 64) << arguments.back();
 }
 
 TEST(Audit, SaysWhetherALineWasChanged) {

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/cli/at_server.h"
+#include "tests/proxy.h"
 #include "tests/temporary_directory.h"
 
 namespace baton::cli {
@@ -15,15 +16,17 @@ namespace {
 class AtWork {
  public:
   AtWork(AtServer& at, std::vector<std::string> arguments)
-      : child_({.command = command(at, std::move(arguments))}) {}
+      : AtWork(at.server().address(), std::move(arguments)) {}
+  AtWork(const std::string& address, std::vector<std::string> arguments)
+      : child_({.command = command(address, std::move(arguments))}) {}
 
   void signal(int number) { child_.signal(number); }
   crash::Exit wait() { return child_.wait(crash::after_ms(20'000)); }
   const std::string& errors() const { return child_.errors(); }
 
  private:
-  static std::vector<std::string> command(AtServer& at, std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {BATON_PROGRAM, "work", "--connect", at.server().address()});
+  static std::vector<std::string> command(const std::string& address, std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {BATON_PROGRAM, "work", "--connect", address});
     return arguments;
   }
   crash::Child child_;
@@ -72,8 +75,10 @@ TEST(WorkCommand, FailsForRetryWithTheEndOfStandardErrorAsTheReason) {
   at.baton({"submit", "q", "x", "--key", "k", "--max-failures", "2", "--backoff", "1ms"});
   const Said worked = at.baton({"work", "q", "--once", "--", "sh", "-c", "echo out of paper >&2; exit 3"});
   EXPECT_EQ(worked.exit_code, 0) << worked.errors;
+  EXPECT_TRUE(contains(worked.errors, ": is tried again in ")) << worked.errors;
   EXPECT_EQ(state_of(at, "k"), "waiting");
-  at.baton({"work", "q", "--once", "--", "sh", "-c", "echo out of ink >&2; exit 3"});
+  const Said last = at.baton({"work", "q", "--once", "--", "sh", "-c", "echo out of ink >&2; exit 3"});
+  EXPECT_TRUE(contains(last.errors, ": has failed for good\n")) << last.errors;
   EXPECT_EQ(state_of(at, "k"), "failed");
   const Said ended =
       at.baton({"submit", "q", "x", "--key", "k", "--max-failures", "2", "--backoff", "1ms", "--wait"});
@@ -132,9 +137,32 @@ TEST(WorkCommand, EndsTheCommandAndWhatItStartedWhenTheTaskIsCancelled) {
   EXPECT_EQ(worker.wait().code, 0);
   EXPECT_TRUE(is_there(ended));
   EXPECT_TRUE(contains(worker.errors(), "0 completed, 0 failed, 1 lost, 0 given back")) << worker.errors();
+  EXPECT_TRUE(
+      contains(worker.errors(), ": the lease was lost or the task cancelled; the handler was stopped"))
+      << worker.errors();
   pid_t left_behind = 0;
   std::ifstream(temporary.path() + "/pid") >> left_behind;
   EXPECT_TRUE(eventually([&] { return ::kill(left_behind, 0) != 0; }));
+}
+
+TEST(WorkCommand, TellsThatItsConnectionBrokeAndIsMadeAgain) {  // X7
+  AtServer at;
+  Proxy proxy(at.server().port());
+  AtWork worker(proxy.address(), {"q", "--", "true"});
+  ASSERT_TRUE(eventually([&] { return proxy.connections() >= 2; }));  // one says PING and goes
+  at.server().kill();
+  proxy.set({.refuses = true});
+  proxy.reset();
+  at.server().start();
+  proxy.set_target(at.server().port());
+  proxy.set({});
+  at.baton({"submit", "q", "x", "--key", "k"});
+  EXPECT_TRUE(eventually([&] { return state_of(at, "k") == "completed"; }));
+  worker.signal(SIGINT);
+  EXPECT_EQ(worker.wait().code, 0);
+  EXPECT_TRUE(contains(worker.errors(), "; " + proxy.address() + " is tried ")) << worker.errors();
+  EXPECT_TRUE(contains(worker.errors(), "\nbaton: connected to " + proxy.address() + "\n"))
+      << worker.errors();
 }
 
 TEST(WorkCommand, FinishesWhatItHasBegunAtTheFirstRequestToEnd) {  // X6

@@ -9,6 +9,7 @@
 #include "engine/verify.h"
 #include "log/posix_disk.h"
 #include "tests/crash/child.h"
+#include "tests/served.h"
 #include "tests/temporary_directory.h"
 
 namespace baton::crash {
@@ -76,6 +77,35 @@ TEST(NearlyFullDisk, BehavesTheSameOnARealFileSystem) {
     GTEST_SKIP() << "no file system can be mounted here";
   }
   expect_graceful(ran.lines, ran.exit, ran.errors);
+}
+
+// X5 X7: a server with hardly any room tells whoever looks.
+TEST(NearlyFullDisk, IsToldOnceInTheLogAndInStatsMetricsAndReadiness) {
+  const TemporaryDirectory directory;
+  const std::string data = directory.path() + "/data";
+  Shim shim(directory.path() + "/page", data);
+  shim.page().capacity_bytes = 20 << 20;
+  Served server(BATON_PROGRAM, {"--segment-bytes", "4MiB"},
+                {.directory = data, .environment = shim.environment()});
+  const auto ask = [&](const std::string& command) {
+    return run({.command = {BATON_PROGRAM, command, "--connect", server.address()}});
+  };
+  const auto page = [&](const std::string& path) {
+    const std::string address = "http://127.0.0.1:" + std::to_string(server.http_port()) + path;
+    return all(run({.command = {"/usr/bin/curl", "-sf", address}}).lines);
+  };
+  EXPECT_TRUE(eventually([&] {
+    return all(ask("stats").lines).find(" free; nearly full: submissions are refused") != std::string::npos;
+  }));
+  EXPECT_EQ(page("/readyz"),
+            "ready; the disk is nearly full, and submissions are refused: free some space\n");
+  EXPECT_NE(page("/metrics").find("\nbaton_disk_nearly_full 1\n"), std::string::npos);
+  shim.page().capacity_bytes = 200 << 20;
+  EXPECT_TRUE(eventually([&] { return page("/readyz") == "ready\n"; }));
+  EXPECT_TRUE(server.stop());
+  const std::string said = server.errors();
+  EXPECT_EQ(said.find("the disk is nearly full: "), said.rfind("the disk is nearly full: ")) << said;
+  EXPECT_NE(said.find(" bytes are free, which are kept for completions"), std::string::npos) << said;
 }
 
 TEST(FullDisk, IsSaidAtTheStart) {

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/mutant.h"
 #include "core/names.h"
+#include "core/refusal.h"
 #include "core/shelf.h"
 
 namespace baton::core {
@@ -82,11 +83,11 @@ struct Extension {
 
 Extension extension(const State& state, std::string_view ns, const ExtendLease& request, const Moment& at) {
   const auto refused = [](Errc code, std::string_view message) {
-    return Extension{.refusal = Reject{code, message}};
+    return Extension{.refusal = Reject{code, std::string(message)}};
   };
   if (!is_reasonable(request.ttl)) return refused(Errc::invalid_request, "the ttl must be 1 ms to 24 hours");
   const Slot slot = find_task(state, ns, request.task);
-  if (slot == 0) return refused(Errc::not_found, "no such task");
+  if (slot == 0) return {.refusal = no_such(request.task)};
   const Task& task = state.tasks[slot];
   // One of many may have expired without a record so far, since it does not matter to the others.
   const bool lapsed = task.lease != 0 && at.now >= state.leases[task.lease].expiry &&
@@ -109,16 +110,6 @@ Extension extension(const State& state, std::string_view ns, const ExtendLease& 
   }
   return {.entry = LeaseExtended{.task = task.lsn, .lease = lease.lsn, .expiry = expiry},
           .reply = {expiry - at.now}};
-}
-
-// Finds the task a worker speaks of, or the refusal.
-struct Spoken {
-  const Task* task = nullptr;
-  Decision refusal = Reject{Errc::not_found, "no such task"};
-};
-Spoken spoken_of(const State& state, std::string_view ns, const TaskRef& ref) {
-  const Slot slot = find_task(state, ns, ref);
-  return slot == 0 ? Spoken{} : Spoken{.task = &state.tasks[slot]};
 }
 
 }  // namespace
@@ -218,7 +209,7 @@ Decision decide(const State& state, const ExtendLeases& request, const Moment& a
     const Extension extended = extension(state, request.ns, item, at);
     if (extended.entry) entry.items.push_back(*extended.entry);
     if (extended.refusal) {
-      reply.items.push_back(failure(extended.refusal->code, std::string(extended.refusal->message)));
+      reply.items.push_back(failure(extended.refusal->code, extended.refusal->message));
     } else {
       reply.items.push_back(extended.reply);
     }
@@ -228,12 +219,12 @@ Decision decide(const State& state, const ExtendLeases& request, const Moment& a
 }
 
 Decision decide(const State& state, const CompleteTask& request, const Moment& at) {
-  if (request.result.bytes().size() > std::min(at.rules.payload_bytes_max, kPayloadBytesHardMax)) {
-    return Reject{Errc::too_large, "the result is over the limit"};
-  }
-  const Spoken spoken = spoken_of(state, request.ns, request.task);
-  if (spoken.task == nullptr) return spoken.refusal;
-  const Task& task = *spoken.task;
+  const std::size_t result_bytes_max = std::min(at.rules.payload_bytes_max, kPayloadBytesHardMax);
+  if (request.result.bytes().size() > result_bytes_max)
+    return too_large("result", request.result.bytes().size(), result_bytes_max);
+  const Slot slot = find_task(state, request.ns, request.task);
+  if (slot == 0) return no_such(request.task);
+  const Task& task = state.tasks[slot];
   Standing now = standing(state, task, request.lease, at.now);
   if (mutant(Mutant::m9_complete_without_lease_check) && task.lease != 0) now = {&state.leases[task.lease]};
   if (now.held == nullptr) {
@@ -250,13 +241,13 @@ Decision decide(const State& state, const CompleteTask& request, const Moment& a
 
 Decision decide(const State& state, const FailTask& request, const Moment& at) {
   if (request.reason.bytes().size() > kReasonBytesMax)
-    return Reject{Errc::too_large, "the reason is over 4096 bytes"};
+    return too_large("reason", request.reason.bytes().size(), kReasonBytesMax);
   if (request.delay < Duration{} || request.delay > kDelayMax) {
     return Reject{Errc::invalid_request, "the delay must be 0 to 366 days"};
   }
-  const Spoken spoken = spoken_of(state, request.ns, request.task);
-  if (spoken.task == nullptr) return spoken.refusal;
-  const Task& task = *spoken.task;
+  const Slot slot = find_task(state, request.ns, request.task);
+  if (slot == 0) return no_such(request.task);
+  const Task& task = state.tasks[slot];
   const Standing now = standing(state, task, request.lease, at.now);
   if (now.held == nullptr) {
     const bool same =
@@ -287,9 +278,9 @@ Decision decide(const State& state, const ReleaseTask& request, const Moment& at
   if (request.delay < Duration{} || request.delay > kDelayMax) {
     return Reject{Errc::invalid_request, "the delay must be 0 to 366 days"};
   }
-  const Spoken spoken = spoken_of(state, request.ns, request.task);
-  if (spoken.task == nullptr) return spoken.refusal;
-  const Task& task = *spoken.task;
+  const Slot slot = find_task(state, request.ns, request.task);
+  if (slot == 0) return no_such(request.task);
+  const Task& task = state.tasks[slot];
   const Standing now = standing(state, task, request.lease, at.now);
   if (now.held == nullptr) {
     return answer_late(task, now.ended, now.ended != nullptr && now.ended->how == Ended::released);

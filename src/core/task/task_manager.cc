@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/mutant.h"
 #include "core/names.h"
+#include "core/refusal.h"
 #include "core/stream/work_decision.h"
 #include "core/usage.h"
 
@@ -56,9 +57,9 @@ std::optional<Reject> refuse(const SubmitTask& request, const Rules& rules) {
   if (!request.key.empty() && !is_name(request.key)) {
     return Reject{Errc::invalid_request, "the key must be 1 to 128 graphic ASCII characters"};
   }
-  if (request.payload.bytes().size() > std::min(rules.payload_bytes_max, kPayloadBytesHardMax)) {
-    return Reject{Errc::too_large, "the payload is over the limit"};
-  }
+  const std::size_t payload_bytes_max = std::min(rules.payload_bytes_max, kPayloadBytesHardMax);
+  if (request.payload.bytes().size() > payload_bytes_max)
+    return too_large("payload", request.payload.bytes().size(), payload_bytes_max);
   if (request.priority > kPriorityMax) return Reject{Errc::invalid_request, "the priority must be 0 to 9"};
   if (request.delay < Duration{} || request.delay > kDelayMax) {
     return Reject{Errc::invalid_request, "the delay must be 0 to 366 days"};
@@ -93,11 +94,11 @@ std::optional<Reject> refuse_growth(const State& state, const Growth& growth, bo
   if (limits == NamespaceLimits{}) return {};
   const Namespace& held = usage_of(state, growth.ns);
   if (limits.tasks_max != 0 && held.tasks >= limits.tasks_max)
-    return Reject{Errc::exhausted, "the namespace holds as many tasks as it may"};
+    return full("the namespace holds as many tasks as it may", limits.tasks_max);
   if (is_new_queue && has_all_queues(held, limits))
-    return Reject{Errc::exhausted, "the namespace has as many queues as it may"};
+    return full("the namespace has as many queues as it may", limits.queues_max);
   if (limits.payload_bytes_max != 0 && held.payload_bytes + growth.payload_bytes > limits.payload_bytes_max)
-    return Reject{Errc::exhausted, "the namespace holds as many bytes of payload as it may"};
+    return full("the namespace holds as many bytes of payload as it may", limits.payload_bytes_max);
   return {};
 }
 
@@ -107,13 +108,13 @@ std::optional<Reject> refuse_growth(const State& state, const Growth& growth, co
     return Reject{Errc::exhausted, "the disk is nearly full: submissions wait until there is space again"};
   }
   if (state.tasks.used() >= rules.tasks_max) {
-    return Reject{Errc::exhausted, "the coordinator holds as many tasks as it may"};
+    return full("the coordinator holds as many tasks as it may", rules.tasks_max);
   }
   const Slot slot = state.queue_names.find(ScopedName(growth.ns, growth.queue));
   if (auto full = refuse_growth(state, growth, slot == 0, rules.each_namespace)) return full;
   if (slot == 0) {
     if (state.queues.used() < kQueuesMax) return {};
-    return Reject{Errc::exhausted, "there are as many queues as there may be"};
+    return full("there are as many queues as there may be", kQueuesMax);
   }
   const Queue& known = state.queues[slot];
   if (known.lanes.size() < kLanesPerQueueMax) return {};
@@ -122,13 +123,14 @@ std::optional<Reject> refuse_growth(const State& state, const Growth& growth, co
            state.lanes[lane].capabilities == growth.capabilities;
   });
   if (fits) return {};
-  return Reject{Errc::exhausted, "the queue has as many capability sets as it may"};
+  return full("the queue has as many sets of capabilities and priorities as it may", kLanesPerQueueMax);
 }
 
 Decision answer_from_key(const State& state, Slot known, std::uint64_t content) {
   const Task& task = state.tasks[known];
   if (state.options[task.options].content != content) {
-    return Reject{Errc::conflict, "the key was used before with other content"};
+    return Reject{Errc::conflict,
+                  "the key was used before with other content, for task " + to_text(task.id())};
   }
   return Reply{Submitted{.task = task.id(), .existed = true}};
 }
@@ -168,12 +170,13 @@ Decision decide(const State& state, const CancelTask& request, const Moment&) {
     return Reject{Errc::invalid_request, "the actor must be 1 to 128 graphic ASCII characters"};
   }
   if (request.note.bytes().size() > kReasonBytesMax)
-    return Reject{Errc::too_large, "the note is over 4096 bytes"};
+    return too_large("note", request.note.bytes().size(), kReasonBytesMax);
   const Slot slot = find_task(state, request.ns, request.task);
-  if (slot == 0) return Reject{Errc::not_found, "no such task"};
+  if (slot == 0) return no_such(request.task);
   const Task& task = state.tasks[slot];
   if (task.state == TaskState::dead && task.dead_reason == DeadReason::cancelled) return Reply{Accepted{}};
-  if (is_final(task.state)) return Reject{Errc::wrong_state, "the task has already ended"};
+  if (is_final(task.state))
+    return Reject{Errc::wrong_state, "the task has already ended: it is " + std::string(name_of(task.state))};
   return Append{TaskDead{.task = task.lsn,
                          .why = DeadReason::cancelled,
                          .actor = request.actor,
@@ -193,12 +196,13 @@ Decision decide(const State& state, const RequeueTask& request, const Moment& at
                             : state.keys.find(ScopedName(request.ns, request.key));
     const bool of_that = repeat != 0 && request.task.key.empty() &&
                          state.options[state.tasks[repeat].options].retry_of == request.task.id;
-    if (!of_that) return Reject{Errc::not_found, "no such task"};
+    if (!of_that) return no_such(request.task);
     return Reply{Submitted{.task = state.tasks[repeat].id(), .existed = true}};
   }
   const Task& old = state.tasks[slot];
   if (old.state != TaskState::failed && old.state != TaskState::dead) {
-    return Reject{Errc::wrong_state, "only a failed or dead task can be requeued"};
+    return Reject{Errc::wrong_state, "only a failed or dead task can be requeued, and this one is " +
+                                         std::string(name_of(old.state))};
   }
   const std::uint64_t content = request.key.empty() ? 0 : content_of_repeat(old.id());
   if (!request.key.empty()) {
@@ -233,10 +237,10 @@ Decision decide(const State& state, const PauseQueue& request, const Moment& at)
   const Slot slot = find_queue(state, request.ns, request.queue);
   if (slot != 0 && state.queues[slot].paused) return Reply{Accepted{}};
   if (slot == 0 && state.queues.used() >= kQueuesMax) {
-    return Reject{Errc::exhausted, "there are as many queues as there may be"};
+    return full("there are as many queues as there may be", kQueuesMax);
   }
   if (slot == 0 && has_all_queues(usage_of(state, request.ns), at.rules.each_namespace)) {
-    return Reject{Errc::exhausted, "the namespace has as many queues as it may"};
+    return full("the namespace has as many queues as it may", at.rules.each_namespace.queues_max);
   }
   return Append{QueuePaused{.ns = request.ns, .queue = request.queue}, Accepted{}};
 }
@@ -251,7 +255,7 @@ Decision decide(const State& state, const ResumeQueue& request, const Moment&) {
 Decision decide(const State& state, const PurgeQueue& request, const Moment&) {
   if (auto bad = refuse_name(request.ns, request.queue)) return *bad;
   const Slot slot = find_queue(state, request.ns, request.queue);
-  if (slot == 0) return Reject{Errc::not_found, "no such queue"};
+  if (slot == 0) return Reject{Errc::not_found, "no such queue: " + request.queue};
   const std::size_t wanted = request.count_max == 0 ? kPurgeItemsMax : request.count_max;
   TasksPurged purged;
   for (Slot task = state.queues[slot].finished.head; task != 0; task = state.tasks[task].next) {

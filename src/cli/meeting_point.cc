@@ -1,0 +1,48 @@
+#include "cli/meeting_point.h"
+
+#include "cli/quantities.h"
+#include "pipeline/directory_coordinator.h"
+#include "pipeline/redis_coordinator.h"
+#include "pipeline/server_coordinator.h"
+
+namespace baton::cli {
+namespace {
+
+using Made = Result<std::unique_ptr<pipeline::DistributedCoordinator>>;
+
+Made meet_at_redis(std::string_view where, const std::string& run, Duration lease) {
+  pipeline::RedisCoordinatorOptions options{.run = run, .lease = lease};
+  if (const std::size_t at = where.find('@'); at != where.npos) {
+    options.password = where.substr(0, at);
+    if (options.password.starts_with(':')) options.password.erase(0, 1);
+    where.remove_prefix(at + 1);
+  }
+  const std::size_t colon = where.rfind(':');
+  options.host = where.substr(0, colon);
+  if (colon != where.npos) {
+    const auto port = read_number(where.substr(colon + 1), 1, 65'535);
+    if (!port)
+      return failure(Errc::invalid_request,
+                     "the port of redis://" + std::string(where) + ": " + port.error().message);
+    options.port = static_cast<int>(*port);
+  }
+  return std::make_unique<pipeline::RedisCoordinator>(options);
+}
+
+}  // namespace
+
+Made meet(const MeetingPoint& point, const std::string& run) {
+  const std::string address = point.where();
+  const std::string_view where = address;
+  if (where.starts_with("dir:")) {
+    return std::make_unique<pipeline::DirectoryCoordinator>(pipeline::DirectoryCoordinatorOptions{
+        .directory = std::string(where.substr(4)), .lease = point.lease});
+  }
+  if (where.starts_with("redis://")) return meet_at_redis(where.substr(8), run, point.lease);
+  auto options = client_options(point.connection);
+  if (!options) return std::unexpected(options.error());
+  return std::make_unique<pipeline::ServerCoordinator>(
+      pipeline::ServerCoordinatorOptions{.client = *options, .run = run, .lease = point.lease});
+}
+
+}  // namespace baton::cli

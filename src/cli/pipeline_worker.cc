@@ -1,0 +1,181 @@
+#include "cli/pipeline_worker.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "cli/command_line.h"
+#include "cli/meeting_point.h"
+#include "cli/pipeline_source.h"
+#include "pipeline/run.h"
+#include "pipeline/wire_text.h"
+#include "pipeline/worker.h"
+
+namespace baton::cli {
+namespace {
+
+constexpr char kAbout[] =
+    "Runs meet at a baton server (--connect HOST:PORT), in a shared folder (dir:FOLDER) or at Redis "
+    "(redis://HOST:PORT).\n"
+    "It takes part in those that meet at the same place, one after the other, until it is stopped; with "
+    "--run or a\n"
+    "folder, in that run alone. The pipeline comes from the master. Exit codes: 0 the run is over, 2 "
+    "refused,\n"
+    "3 stopped, 4 the coordinator or the master was lost.\n\n";
+
+struct PipelineWorkerOptions {
+  MeetingPoint meeting;
+  std::optional<std::string> run;
+  std::vector<std::string> capabilities;
+  std::uint64_t slots = 1;
+  std::uint32_t index = 0;
+  std::string directory;
+  Duration master_lost_after = seconds(60);
+  Duration wait = minutes(2);
+  bool quiet = false;
+};
+
+std::string default_name() {
+  char host[HOST_NAME_MAX + 1] = {};
+  ::gethostname(host, sizeof host - 1);
+  return fmt::format("{}-{}", host, ::getpid());
+}
+
+class PipelineWorker {
+ public:
+  explicit PipelineWorker(PipelineWorkerOptions options) : options_(std::move(options)) {}
+
+  int run(const std::stop_token& stop) {
+    const bool has_one = options_.run || options_.meeting.where().starts_with("dir:");
+    if (has_one) return take_part(options_.run.value_or("run"), stop);
+    if (!options_.meeting.is_server()) {
+      fmt::print(stderr, "baton: say which run with --run\n");
+      return kExitUsage;
+    }
+    const auto client = connect(options_.meeting.connection);
+    if (!client) return complain(client.error());
+    say(fmt::format("waits for runs at {}", options_.meeting.connection.addresses.front()));
+    std::set<std::string> done;
+    while (!stop.stop_requested()) {
+      const auto next = next_run(**client, done);
+      if (!next) return complain(next.error());
+      if (next->empty()) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        continue;
+      }
+      done.insert(*next);
+      (void)take_part(*next, stop);
+    }
+    return 0;
+  }
+
+ private:
+  void say(const std::string& text) const {
+    if (!options_.quiet) fmt::print(stderr, "baton worker: {}\n", text);
+  }
+
+  // The oldest that has a master and that we have not been part of.
+  static Result<std::string> next_run(client::Client& client, const std::set<std::string>& done) {
+    auto runs = client.tasks({.queue = "pipeline-runs", .state = "leased", .count = 1000});
+    if (!runs) return std::unexpected(runs.error());
+    for (const client::TaskView& view : runs->tasks) {
+      if (!done.contains(view.key)) return view.key;
+    }
+    return std::string();
+  }
+
+  int take_part(const std::string& run, const std::stop_token& stop) {
+    auto coordinator = meet(options_.meeting, run);
+    if (!coordinator) return complain(coordinator.error()), 4;
+    const auto opening = wait_for_opening(**coordinator, stop);
+    if (!opening && stop.stop_requested()) return pipeline::exit_code(pipeline::WorkerEnd::stopped);
+    if (!opening) return complain(opening.error()), 4;
+    const auto definition = pipeline::from_text<pipeline::FileDefinition>(opening->definition);
+    if (!definition) {
+      fmt::print(stderr, "baton: run {} is of a C++ program, and its workers have to be that program\n", run);
+      return pipeline::kExitInvalid;
+    }
+    const auto loaded = load(*definition);
+    const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
+    if (!graph) return pipeline::kExitInvalid;
+    pipeline::WorkerOptions worker{.index = static_cast<std::int32_t>(options_.index),
+                                   .slots = static_cast<std::uint32_t>(options_.slots)};
+    worker.site.name = default_name();
+    worker.site.capabilities = options_.capabilities;
+    for (const std::string& name : pipeline::detected_capabilities())
+      worker.site.capabilities.push_back(name);
+    worker.site.directory = options_.directory.empty() ? folder_of(definition->path) : options_.directory;
+    worker.site.run = run;
+    worker.site.parameters = loaded->file.values;
+    worker.site.secrets = secrets_of(loaded->file);
+    if (!options_.quiet)
+      worker.site.log = [](const pipeline::LogLine& line) { fmt::print("{}: {}\n", line.module, line.text); };
+    worker.master_lost_after = options_.master_lost_after;
+    worker.notice = [this](const std::string& text) { say(text); };
+    say(fmt::format("takes part in run {} of {}", run, opening->name));
+    const pipeline::WorkerReport report = pipeline::run_worker(*graph, **coordinator, worker, stop);
+    say(fmt::format("run {}: {} modules done; {}", run, report.modules, report.reason));
+    std::fflush(stdout);
+    return pipeline::exit_code(report.end);
+  }
+
+  // The master may come later than its workers.
+  Result<pipeline::RunOpening> wait_for_opening(pipeline::DistributedCoordinator& coordinator,
+                                                const std::stop_token& stop) const {
+    for (Duration waited;; waited = waited + milliseconds(100)) {
+      auto opening = coordinator.run_opening(stop);
+      if (opening || opening.error().code != Errc::not_found || waited >= options_.wait) return opening;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      if (stop.stop_requested()) return failure(Errc::closed, "stopped before the run began");
+    }
+  }
+
+  const PipelineWorkerOptions options_;
+};
+
+int run_pipeline_worker(PipelineWorkerOptions options) {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set, number);
+  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::stop_source stop;
+  std::thread signals([&] {
+    int number = 0;
+    while (::sigwait(&set, &number) == 0 && number != SIGUSR1) stop.request_stop();
+  });
+  const int code = PipelineWorker(std::move(options)).run(stop.get_token());
+  ::pthread_kill(signals.native_handle(), SIGUSR1);
+  signals.join();
+  return code;
+}
+
+}  // namespace
+
+void add_worker_command(CommandLine& line) {
+  auto options = std::make_shared<PipelineWorkerOptions>();
+  Command worker =
+      line.command("worker", "Runs modules of pipelines for masters elsewhere; or looks at workers of tasks");
+  worker
+      .options("--cap NAME", options->capabilities,
+               "What this machine can do, besides linux; may be repeated")
+      .number("--slots N", options->slots, "Modules at a time", 1, 1024)
+      .number("--index N", options->index, "Its number among the workers of a run; 0: the first that is free")
+      .option("--run ID", options->run, "Only this run", "")
+      .option("--dir FOLDER", options->directory, "Where commands run [the folder of the pipeline's file]")
+      .duration("--master-lost-after TIME", options->master_lost_after, "How long the master may be silent")
+      .flag("--quiet", options->quiet, "Do not show what modules say");
+  add_connection_options(worker, options->meeting.connection);
+  worker
+      .footer(kAbout + ("Example: " + line.program()) +
+              " worker --connect 10.0.0.5:7077 --cap docker --slots 4")
+      .run([options] { return run_pipeline_worker(*options); });
+}
+
+}  // namespace baton::cli

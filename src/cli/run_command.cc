@@ -1,0 +1,203 @@
+#include "cli/run_command.h"
+
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <thread>
+
+#include "cli/command_line.h"
+#include "cli/run_view.h"
+#include "pipeline/run.h"
+#include "process/child_process.h"
+
+namespace baton::cli {
+namespace {
+
+constexpr char kAbout[] =
+    "With --connect it is the master of a run that workers take part in: they meet at a baton server "
+    "(HOST:PORT), in a\n"
+    "folder that they share (dir:FOLDER) or at Redis (redis://HOST:PORT).\n\n"
+    "Exit codes: 0 all went well, 1 a module failed, 2 the pipeline makes no sense, 3 cancelled,\n"
+    "4 the coordinator was lost, 64 the command line makes no sense.\n\n";
+
+// Several that watch the same run.
+class Watchers : public pipeline::RunObserver {
+ public:
+  void add(pipeline::RunObserver& one) { all_.push_back(&one); }
+  void began(const pipeline::Graph& graph, const std::string& run) override {
+    for (auto* one : all_) one->began(graph, run);
+  }
+  void changed(const pipeline::ModuleReport& report, const std::shared_ptr<const void>& value) override {
+    for (auto* one : all_) one->changed(report, value);
+  }
+  void said(const pipeline::LogLine& line) override {
+    for (auto* one : all_) one->said(line);
+  }
+  void progressed(pipeline::NodeIndex node, double part) override {
+    for (auto* one : all_) one->progressed(node, part);
+  }
+  void noticed(const std::string& text) override {
+    for (auto* one : all_) one->noticed(text);
+  }
+  void time_passed() override {
+    for (auto* one : all_) one->time_passed();
+  }
+  bool wants_time() const override {
+    return std::ranges::any_of(all_, [](const auto* one) { return one->wants_time(); });
+  }
+  void ended(const pipeline::RunReport& report) override {
+    for (auto* one : all_) one->ended(report);
+  }
+
+ private:
+  std::vector<pipeline::RunObserver*> all_;
+};
+
+// Ctrl-C stops the run: modules are asked to stop, and what always runs still does. To be made before other
+// threads.
+class StopOnSignal {
+ public:
+  StopOnSignal() {
+    ::sigemptyset(&set_);
+    for (const int number : {SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set_, number);
+    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    thread_ = std::thread([this] {
+      int number = 0;
+      while (::sigwait(&set_, &number) == 0 && number != SIGUSR1) source_.request_stop();
+    });
+  }
+  ~StopOnSignal() {
+    ::pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  sigset_t set_{};
+  std::stop_source source_;
+  std::thread thread_;
+};
+
+// Worker processes on this machine. They end with the run, or when this goes.
+class LocalWorkers {
+ public:
+  LocalWorkers(const RunCommandOptions& options, const std::string& where, const std::string& run) {
+    for (std::uint64_t i = 0; i < options.workers; ++i) {
+      std::vector<std::string> words = {"/proc/self/exe",
+                                        "worker",
+                                        "--quiet",
+                                        "--connect",
+                                        where,
+                                        "--run",
+                                        run,
+                                        "--slots",
+                                        std::to_string(std::max<std::uint64_t>(1, options.jobs))};
+      for (const std::string& capability : options.capabilities)
+        words.insert(words.end(), {"--cap", capability});
+      threads_.emplace_back([this, words = std::move(words)](const std::stop_token& stop) {
+        process::ChildCommand command{.words = words, .grace = seconds(15)};
+        command.said = [](process::Output, std::string_view text) {
+          (void)!::write(STDERR_FILENO, text.data(), text.size());
+        };
+        auto ended = process::run_child(command, std::span(&stop, 1));
+        if (!ended) fmt::print(stderr, "baton: a worker could not be started: {}\n", ended.error().message);
+      });
+    }
+  }
+
+ private:
+  std::vector<std::jthread> threads_;
+};
+
+bool is_terminal() {
+  const char* term = ::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) == 1 && ::getenv("CI") == nullptr && term != nullptr &&
+         std::string_view(term) != "dumb";
+}
+
+}  // namespace
+
+int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
+                 const std::map<std::string, pipeline::Restored>& restored) {
+  const auto graph = graph_of(loaded, options.source.selection);
+  if (!graph) return pipeline::kExitInvalid;
+  const StopOnSignal stop;
+  pipeline::RunOptions run{.run = options.run.value_or(pipeline::make_run_id()),
+                           .jobs = options.jobs,
+                           .is_only_master = options.only_master};
+  run.site.capabilities = options.capabilities;
+  for (const std::string& name : pipeline::detected_capabilities()) run.site.capabilities.push_back(name);
+  run.site.directory = folder_of(loaded.definition.path);
+  run.site.parameters = loaded.file.values;
+  run.site.secrets = secrets_of(loaded.file);
+  run.stop = stop.token();
+  run.history = pipeline::Records::history(run.site.directory);
+  run.restored = restored;
+  run.definition = pipeline::to_json(pipeline::Codec<pipeline::FileDefinition>::encode(loaded.definition));
+  run.workers_expected = options.expect > 0 ? options.expect : options.workers;
+
+  pipeline::Records records(run.site.directory, loaded.definition);
+  RunView view({.on_terminal = is_terminal(), .verbose = options.verbose, .history = run.history});
+  Watchers watchers;
+  watchers.add(records);
+  if (!options.json) watchers.add(view);
+  run.observer = &watchers;
+
+  MeetingPoint meeting = options.meeting;
+  const bool meets_elsewhere = !meeting.connection.addresses.empty();
+  if (!meets_elsewhere)
+    meeting.connection.addresses = {"dir:" + run.site.directory + "/.baton/runs/" + run.run + "/meeting"};
+  std::unique_ptr<pipeline::DistributedCoordinator> coordinator;
+  std::optional<LocalWorkers> workers;
+  if (meets_elsewhere || options.workers > 0) {
+    auto made = meet(meeting, run.run);
+    if (!made) return complain(made.error()), pipeline::exit_code(pipeline::RunOutcome::coordination_lost);
+    coordinator = std::move(*made);
+    run.coordinator = coordinator.get();
+    if (options.workers > 0) workers.emplace(options, meeting.where(), run.run);
+  }
+  const pipeline::RunReport report = pipeline::run(*graph, std::move(run));
+  workers.reset();
+  if (options.json) fmt::print("{}\n", pipeline::to_json(report));
+  if (!records.trouble().empty()) fmt::print(stderr, "baton: {}\n", records.trouble());
+  return pipeline::exit_code(report.outcome);
+}
+
+void add_how_to_run(Command& command, RunCommandOptions& options) {
+  command
+      .number("-j,--jobs N", options.jobs,
+              "Modules at a time on one machine; 0: as many as it has processors", 0, 1024)
+      .number("--workers N", options.workers, "Start so many worker processes here", 0, 64)
+      .options("--cap NAME", options.capabilities, "What this machine can do, besides linux; may be repeated")
+      .number("--expect N", options.expect,
+              "So many workers will come and no more: what none of them can do fails at once")
+      .flag("--only-master", options.only_master, "Run nothing here but what is pinned to the master")
+      .option("--run ID", options.run, "What the run is called; the same again goes on with it", "a new one")
+      .flag("-v,--verbose", options.verbose, "Show what modules say on a terminal too")
+      .flag("--json", options.json, "Print the report, for programs, and nothing else");
+  options.meeting.connection.addresses.clear();  // without an address it runs here alone
+  add_connection_options(command, options.meeting.connection);
+}
+
+void add_run_command(CommandLine& line) {
+  auto options = std::make_shared<RunCommandOptions>();
+  Command run = line.command("run", "Runs a pipeline: modules of a YAML file, here or on many machines");
+  add_source_options(run, options->source);
+  add_how_to_run(run, *options);
+  const std::string program = line.program();
+  run.footer(kAbout + ("Examples:\n  " + program) + " run pipeline.yaml -j 8\n  " + program +
+             " run pipeline.yaml --workers 3\n  " + program + " run pipeline.yaml --connect 10.0.0.5:7077")
+      .run([options] {
+        const auto loaded = load(options->source);
+        return loaded ? run_pipeline(*options, *loaded) : pipeline::kExitInvalid;
+      });
+}
+
+}  // namespace baton::cli
