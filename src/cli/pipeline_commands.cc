@@ -166,13 +166,8 @@ int rerun(RunCommandOptions options, const PastOptions& past, bool only_failed) 
   const auto loaded = load(kept->file);
   const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
   if (!graph) return pipeline::kExitInvalid;
-  std::map<std::string, pipeline::Restored> restored;
-  for (const pipeline::JournalLine& line : pipeline::Records::journal(past.folder, *run)) {
-    const bool has_result =
-        line.status == "succeeded" || line.status == "cached" || line.status == "restored";
-    if (only_failed && has_result && !line.value.empty())
-      restored[line.module] = {.value = line.value, .artifacts = {}};
-  }
+  const auto restored = only_failed ? restorable(pipeline::Records::journal(past.folder, *run))
+                                    : std::map<std::string, pipeline::Restored>();
   fmt::print("run {} again, {} of {} known from then\n", *run, restored.size(),
              counted(graph->size(), "module"));
   options.run.reset();

@@ -117,6 +117,8 @@ class PipelineWorker {
     worker.site.secrets = secrets_of(loaded->file);
     if (!options_.quiet)
       worker.site.log = [](const pipeline::LogLine& line) { fmt::print("{}: {}\n", line.module, line.text); };
+    worker.heartbeat = Duration{std::min(pipeline::kHeartbeat.ms, options_.meeting.lease.ms / 3)};
+    worker.cancellation_poll = std::min(worker.cancellation_poll, worker.heartbeat);
     worker.master_lost_after = options_.master_lost_after;
     worker.notice = [this](const std::string& text) { say(text); };
     say(fmt::format("takes part in run {} of {}", run, opening->name));
@@ -169,6 +171,8 @@ void add_worker_command(CommandLine& line) {
       .number("--index N", options->index, "Its number among the workers of a run; 0: the first that is free")
       .option("--run ID", options->run, "Only this run", "")
       .option("--dir FOLDER", options->directory, "Where commands run [the folder of the pipeline's file]")
+      .duration("--lost-after TIME", options->meeting.lease,
+                "It counts as lost when it is silent for so long")
       .duration("--master-lost-after TIME", options->master_lost_after, "How long the master may be silent")
       .flag("--quiet", options->quiet, "Do not show what modules say");
   add_connection_options(worker, options->meeting.connection);

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cli/command_line.h"
+#include "cli/quantities.h"
 #include "cli/run_view.h"
 #include "pipeline/run.h"
 #include "process/child_process.h"
@@ -124,6 +125,16 @@ bool is_terminal() {
 
 }  // namespace
 
+std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline::JournalLine>& journal) {
+  std::map<std::string, pipeline::Restored> all;
+  for (const pipeline::JournalLine& line : journal) {
+    const bool has_result =
+        line.status == "succeeded" || line.status == "cached" || line.status == "restored";
+    if (has_result && !line.value.empty()) all[line.module] = {.value = line.value, .artifacts = {}};
+  }
+  return all;
+}
+
 int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                  const std::map<std::string, pipeline::Restored>& restored) {
   const auto graph = graph_of(loaded, options.source.selection);
@@ -140,7 +151,14 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   run.stop = stop.token();
   run.history = pipeline::Records::history(run.site.directory);
   run.restored = restored;
+  // The same run again, after its master was killed: what is known of it is not done again.
+  if (const auto kept = pipeline::Records::kept(run.site.directory, run.run);
+      kept && kept->fingerprint == graph->fingerprint()) {
+    for (auto& [module, result] : restorable(pipeline::Records::journal(run.site.directory, run.run)))
+      run.restored.emplace(module, std::move(result));
+  }
   run.definition = pipeline::to_json(pipeline::Codec<pipeline::FileDefinition>::encode(loaded.definition));
+  run.lost_after = options.meeting.lease;
   run.workers_expected = options.expect > 0 ? options.expect : options.workers;
 
   pipeline::Records records(run.site.directory, loaded.definition);
@@ -178,6 +196,7 @@ void add_how_to_run(Command& command, RunCommandOptions& options) {
       .options("--cap NAME", options.capabilities, "What this machine can do, besides linux; may be repeated")
       .number("--expect N", options.expect,
               "So many workers will come and no more: what none of them can do fails at once")
+      .duration("--lost-after TIME", options.meeting.lease, "A worker that is silent for so long is lost")
       .flag("--only-master", options.only_master, "Run nothing here but what is pinned to the master")
       .option("--run ID", options.run, "What the run is called; the same again goes on with it", "a new one")
       .flag("-v,--verbose", options.verbose, "Show what modules say on a terminal too")

@@ -80,7 +80,8 @@ std::string RunView::running_line(const Running& one, double part) const {
     part = static_cast<double>(took.ms) / static_cast<double>(known->second.ms);
   }
   if (part > 0) text += " " + bar(std::min(part, 0.99), 20);
-  if (known != options_.history.end() && known->second > took) text += " about " + rough_text(known->second - took) + " left";
+  if (known != options_.history.end() && known->second > took)
+    text += " about " + rough_text(known->second - took) + " left";
   if (!one.worker.empty() && one.worker != "master") text += "  on " + one.worker;
   return text.substr(0, columns() - 1);
 }
@@ -94,7 +95,8 @@ void RunView::draw() {
     fmt::print("{}\n", running_line(one, progress_[node]));
   }
   drawn_ = std::min(running_.size(), kRunningShown);
-  const double part = graph_->size() == 0 ? 1 : static_cast<double>(over_) / static_cast<double>(graph_->size());
+  const double part =
+      graph_->size() == 0 ? 1 : static_cast<double>(over_) / static_cast<double>(graph_->size());
   fmt::print("{} {} of {}, {} at work\n", bar(part, 30), over_, graph_->size(), running_.size());
   ++drawn_;
   std::fflush(stdout);
@@ -103,11 +105,14 @@ void RunView::draw() {
 void RunView::time_passed() { draw(); }
 
 void RunView::changed(const ModuleReport& report, const std::shared_ptr<const void>&) {
-  if (report.status == ModuleStatus::running) running_[report.node] = {report.id, report.worker, client::now_ms()};
+  if (report.status == ModuleStatus::running)
+    running_[report.node] = {report.id, report.worker, client::now_ms()};
   if (pipeline::is_final(report.status)) {
     running_.erase(report.node);
     ++over_;
-    const std::string state = options_.on_terminal ? fmt::format("{}{}\x1b[0m", colour(report.status), mark(report.status)) : mark(report.status);
+    const std::string state = options_.on_terminal
+                                  ? fmt::format("{}{}\x1b[0m", colour(report.status), mark(report.status))
+                                  : mark(report.status);
     std::string text = fmt::format("{} {}", report.id, state);
     if (report.took > Duration{} || report.tries > 0) text += " in " + rough_text(report.took);
     if (!report.worker.empty() && report.worker != "master") text += " on " + report.worker;
@@ -115,9 +120,12 @@ void RunView::changed(const ModuleReport& report, const std::shared_ptr<const vo
     if (const std::string reason = why(report); !reason.empty()) text += ": " + printable(reason, 400);
     line(text);
     const bool failed = report.failure.kind != pipeline::FailureKind::none;
-    if (!options_.on_terminal || options_.verbose) show_group(report.id, SIZE_MAX);
-    else if (failed) show_group(report.id, kLinesOfAFailure);
-    if (failed && !said_.contains(report.id) && !report.failure.detail.empty()) line("    | " + printable(report.failure.detail, 2000));
+    if (!options_.on_terminal || options_.verbose)
+      show_group(report.id, SIZE_MAX);
+    else if (failed)
+      show_group(report.id, kLinesOfAFailure);
+    if (failed && !said_.contains(report.id) && !report.failure.detail.empty())
+      line("    | " + printable(report.failure.detail, 2000));
     said_.erase(report.id);
     left_out_.erase(report.id);
   }
@@ -129,7 +137,8 @@ void RunView::show_group(const std::string& module, std::size_t lines_max) {
   if (said == said_.end()) return;
   const std::vector<std::string>& lines = said->second;
   const std::size_t first = lines.size() > lines_max ? lines.size() - lines_max : 0;
-  if (first + left_out_[module] > 0) line(fmt::format("    … {} before", counted(first + left_out_[module], "line")));
+  if (first + left_out_[module] > 0)
+    line(fmt::format("    … {} before", counted(first + left_out_[module], "line")));
   for (std::size_t i = first; i < lines.size(); ++i) line("    | " + printable(lines[i], 1000));
 }
 
@@ -168,7 +177,8 @@ void RunView::ended(const pipeline::RunReport& report) {
   constexpr std::size_t kRowsMax = 60;
   for (std::size_t i = 0; i < all.size() && i < kRowsMax; ++i) {
     const ModuleReport& one = *all[i];
-    table.row({one.id, std::string(pipeline::word(one.status)), one.tries > 0 ? rough_text(one.took) : "", one.worker, printable(why(one), 60)});
+    table.row({one.id, std::string(pipeline::word(one.status)), one.tries > 0 ? rough_text(one.took) : "",
+               one.worker, printable(why(one), 60)});
   }
   fmt::print("\n");
   table.print();
@@ -176,8 +186,10 @@ void RunView::ended(const pipeline::RunReport& report) {
   std::map<std::string_view, std::size_t> counts;
   for (const ModuleReport& one : report.modules) ++counts[pipeline::word(one.status)];
   std::string summary;
-  for (const auto& [status, count] : counts) summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", count, status);
-  fmt::print("\n{} {} after {}: {}\n", report.pipeline, pipeline::word(report.outcome), rough_text(report.took), summary);
+  for (const auto& [status, count] : counts)
+    summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", count, status);
+  fmt::print("\n{} {} after {}: {}\n", report.pipeline, pipeline::word(report.outcome),
+             rough_text(report.took), summary);
   std::fflush(stdout);
 }
 

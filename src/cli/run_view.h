@@ -1,5 +1,6 @@
-// What a person sees of a run. On a terminal: a line for each module that runs, written over, above them those that are
-// over. Elsewhere: what each module said, as a group when it is over, so that those that ran together do not mix.
+// What a person sees of a run. On a terminal: a line for each module that runs, written over, above them
+// those that are over. Elsewhere: what each module said, as a group when it is over, so that those that ran
+// together do not mix.
 #pragma once
 
 #include <cstdint>

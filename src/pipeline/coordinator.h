@@ -195,7 +195,8 @@ class DistributedCoordinator {
   virtual Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) = 0;
   virtual Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) = 0;
 
-  // For workers that know no pipeline of their own. NOT_FOUND: there is no such run, or nothing is told of it.
+  // For workers that know no pipeline of their own. NOT_FOUND: there is no such run, or nothing is told of
+  // it.
   virtual Result<RunOpening> run_opening(std::stop_token stop);
 
   // What an implementation may do better than one by one.

@@ -37,6 +37,7 @@ Master::Master(const Graph& graph, RunOptions options)
   report_.began_at = {wall_ms()};
   for (NodeIndex node = 0; node < graph.size(); ++node) {
     report_.modules.push_back({.node = node, .id = graph[node].id});
+    has_queue_timeouts_ |= graph[node].spec->queue_timeout > Duration{};
   }
   options_.site.log = [this, also = options_.site.log](const LogLine& line) {
     if (also) also(line);
@@ -70,8 +71,8 @@ void Master::take_in() {
 
 // True: something arrived. False: time has passed.
 bool Master::wait() {
-  const bool clock_matters =
-      !lacking_.empty() || give_up_at_ || graph_.definition().timeout > Duration{} || coordinator_;
+  const bool clock_matters = !lacking_.empty() || give_up_at_ || has_queue_timeouts_ ||
+                             graph_.definition().timeout > Duration{} || coordinator_;
   std::unique_lock lock(mutex_);
   const auto something = [this] { return !inbox_.empty(); };
   if (observer_.wants_time()) return arrived_.wait_for(lock, chrono::milliseconds(kShown.ms), something);
@@ -109,13 +110,16 @@ RunReport Master::run() {
 
 Status Master::open() {
   if (!coordinator_) return {};
-  const RunOpening opening{
-      .session = random_name(), .name = report_.pipeline, .fingerprint = graph_.fingerprint(), .definition = options_.definition};
+  const RunOpening opening{.session = random_name(),
+                           .name = report_.pipeline,
+                           .fingerprint = graph_.fingerprint(),
+                           .definition = options_.definition};
   if (auto opened = coordinator_->open_run(opening, closing_.get_token()); !opened) return opened;
   if (auto workers = coordinator_->get_registered_workers(closing_.get_token()))
     saw_workers(std::move(*workers));
   threads_.emplace_back([this] { receive(closing_.get_token()); });
   threads_.emplace_back([this] { poll_workers(closing_.get_token()); });
+  threads_.emplace_back([this] { publish_own(closing_.get_token()); });
   return {};
 }
 
@@ -258,9 +262,10 @@ Result<ModuleAssignment> Master::assignment_of(NodeIndex node) {
     for (const NodeIndex other : need.on) {
       if (auto done = encode(other); !done) return std::unexpected(done.error());
       DependencyResult& dependency = assignment.dependencies.emplace_back();
-      dependency = {.module = graph_[other].id,
-                    .status = schedule_.status(other),
-                    .skipped_because = schedule_.reason(other)};
+      // How it came by its value does not matter, and a master that was started again must say the same.
+      const ModuleStatus ended = schedule_.status(other);
+      dependency = {.module = graph_[other].id, .status = has_value(ended) ? ModuleStatus::succeeded : ended};
+      if (ended == ModuleStatus::skipped) dependency.skipped_because = schedule_.reason(other);
       if (held_[other].encoded) dependency.value = *held_[other].encoded;
       if (report_.modules[other].failure.kind != FailureKind::none)
         dependency.failure = report_.modules[other].failure;
@@ -277,6 +282,39 @@ void Master::ended_here(NodeIndex node, ModuleResult result, Duration took) {
   report.tries = result.tries;
   report.took = took;
   finish(node, result.status, result.skipped_because, result.failure);
+  if (coordinator_ && !lost_) publish(node);
+}
+
+// Others may want to know what ran here; the run does not wait for it.
+void Master::publish(NodeIndex node) {
+  const ModuleReport& report = report_.modules[node];
+  SerializedModuleResult result{.module = report.id,
+                                .attempt = report.attempt,
+                                .status = report.status,
+                                .skipped_because = report.reason,
+                                .tries = report.tries,
+                                .took = report.took};
+  if (report.failure.kind != FailureKind::none) result.failure = report.failure;
+  if (encode(node) && held_[node].encoded) result.value = *held_[node].encoded;
+  const std::lock_guard lock(mutex_);
+  unpublished_.push_back(std::move(result));
+  finished_here_.notify_one();
+}
+
+void Master::publish_own(const std::stop_token& end) {
+  std::unique_lock lock(mutex_);
+  while (finished_here_.wait(lock, end, [this] { return !unpublished_.empty(); })) {
+    const std::vector<SerializedModuleResult> all = std::exchange(unpublished_, {});
+    lock.unlock();
+    for (const SerializedModuleResult& result : all) {
+      if (auto done = coordinator_->publish_result(result, end); !done && !end.stop_requested()) {
+        post([this, text = result.module + ": its result was not published: " + done.error().message] {
+          observer_.noticed(text);
+        });
+      }
+    }
+    lock.lock();
+  }
 }
 
 void Master::ended_there(const SerializedModuleResult& result) {
@@ -320,6 +358,8 @@ void Master::tell(NodeIndex node) {
   ModuleReport& report = report_.modules[node];
   report.status = schedule_.status(node);
   report.reason = schedule_.reason(node);
+  if (options_.observer && has_value(report.status))
+    (void)value_of(node);  // one from elsewhere is still encoded
   observer_.changed(report, held_[node].value);
 }
 
@@ -374,10 +414,32 @@ void Master::watch_clock() {
   if (limit > Duration{} && now() > limit && !schedule_.is_stopping()) {
     stop("the run took longer than " + std::to_string(limit.ms / 1000) + " s", true);
   }
+  if (has_queue_timeouts_) watch_queues();
   if (!give_up_at_ || now() < *give_up_at_) return;
   for (const auto& [node, lane] : std::exchange(there_, {})) {
     finish(node, ModuleStatus::cancelled, "its worker did not say how it ended",
            {.kind = FailureKind::cancelled, .message = "its worker did not say how it ended"});
+  }
+}
+
+// Modules that have been ready for longer than they may.
+void Master::watch_queues() {
+  std::vector<NodeIndex> late;
+  schedule_.each_ready([](const Lane&) { return true; },
+                       [&](NodeIndex node) {
+                         const Duration limit = graph_[node].spec->queue_timeout;
+                         Duration& ready_at = report_.modules[node].ready_at;
+                         if (ready_at == Duration{}) ready_at = now();
+                         if (limit > Duration{} && now() - ready_at > limit) late.push_back(node);
+                       });
+  for (const NodeIndex node : late) {
+    if (is_final(schedule_.status(node))) continue;
+    const std::string held_up = schedule_.held_up_by(node);
+    const ModuleFailure failed{.kind = FailureKind::timeout,
+                               .message = "it has waited for longer than " +
+                                          std::to_string(graph_[node].spec->queue_timeout.ms) + " ms" +
+                                          (held_up.empty() ? "" : ", for " + held_up)};
+    finish(node, status_of_failure(graph_[node], failed), {}, failed);
   }
 }
 

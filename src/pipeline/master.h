@@ -67,11 +67,14 @@ class Master {
   void stop(const std::string& reason, bool by_user);
   void watch_capabilities();
   void watch_clock();
+  void watch_queues();
   void lose_coordination(const Error& error);
   void saw_workers(std::vector<RegisteredWorker> workers);
   void receive(const std::stop_token& end);
   void wait_for(const std::string& module);
   void poll_workers(const std::stop_token& end);
+  void publish(NodeIndex node);
+  void publish_own(const std::stop_token& end);
   RunReport close();
 
   Duration now() const;
@@ -94,6 +97,7 @@ class Master {
   std::size_t here_cpu_ = 0;  // of them, those that keep a processor busy
   std::map<NodeIndex, Lane> there_;
   std::set<NodeIndex> lacking_;  // ready, and nobody can run them
+  bool has_queue_timeouts_ = false;
   bool by_user_ = false;
   bool told_workers_to_stop_ = false;
   std::optional<Duration> give_up_at_;  // on workers that do not end what they have after a stop
@@ -102,6 +106,9 @@ class Master {
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::vector<std::function<void()>> inbox_;
+
+  std::condition_variable_any finished_here_;
+  std::vector<SerializedModuleResult> unpublished_;  // of modules that ran here
 
   std::unique_ptr<Crew> crew_;
   std::stop_source closing_;

@@ -14,6 +14,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,6 +37,19 @@ struct Definition {
   OnFailure on_failure = OnFailure::stop;
   Duration timeout;  // of the whole run; 0: none
 };
+
+// How a pipeline is spread over instances of the same program: 0 is the master, the others are workers.
+struct DistributedOptions {
+  std::int32_t instance_index = 0;
+  std::uint32_t total_instances = 1;
+  std::string
+      run_id;  // the same for all of them; empty: one is made, which only helps an instance that is alone
+  std::vector<std::string> capabilities;  // of this machine, besides what it is
+  std::uint32_t slots = 0;                // modules at a time; 0: as many as there are processors
+};
+
+class DistributedCoordinator;
+class DistributedCoordinatorFactory;
 
 class Pipeline {
  public:
@@ -62,7 +76,27 @@ class Pipeline {
   void on_failure(OnFailure what) { definition_.on_failure = what; }
   void timeout(Duration of_the_run) { definition_.timeout = of_the_run; }
 
+  // Spreads the pipeline; --instance and --total of main(), and BATON_INSTANCE and BATON_TOTAL, win over what
+  // is said here. Without a coordinator of one's own it is the one in memory, which is good for one process.
+  void add_distributed_mode(DistributedOptions options) { distributed_ = std::move(options); }
+  template <class C, class... A>
+  void add_distributed_coordinator(A&&... arguments) {
+    coordinator_ = std::make_shared<C>(std::forward<A>(arguments)...);
+  }
+  // Wins over a coordinator. It is asked once the run begins.
+  template <class F, class... A>
+  void add_distributed_coordinator_factory(A&&... arguments) {
+    factory_ = std::make_shared<F>(std::forward<A>(arguments)...);
+  }
+
   const Definition& definition() const { return definition_; }
+  const std::optional<DistributedOptions>& distributed() const { return distributed_; }
+  // Shared, so that a pipeline may be copied.
+  const std::shared_ptr<DistributedCoordinator>& coordinator() const { return coordinator_; }
+  const std::shared_ptr<DistributedCoordinatorFactory>& factory() const { return factory_; }
+
+  // All that a program with this pipeline does: see program.h. Returns what to exit with.
+  int main(int argc, char** argv) const;
 
  private:
   template <class C, class B>
@@ -92,6 +126,9 @@ class Pipeline {
   }
 
   Definition definition_;
+  std::optional<DistributedOptions> distributed_;
+  std::shared_ptr<DistributedCoordinator> coordinator_;
+  std::shared_ptr<DistributedCoordinatorFactory> factory_;
 };
 
 }  // namespace baton::pipeline

@@ -17,7 +17,9 @@ constexpr std::size_t kRunsKept = 20;
 constexpr std::size_t kLogsOpen = 64;
 
 std::string base(const std::string& folder) { return (folder.empty() ? "." : folder) + "/.baton"; }
-std::string run_folder(const std::string& folder, const std::string& run) { return base(folder) + "/runs/" + as_file_name(run); }
+std::string run_folder(const std::string& folder, const std::string& run) {
+  return base(folder) + "/runs/" + as_file_name(run);
+}
 
 Result<std::string> contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -85,7 +87,12 @@ void Records::append(File& file, const std::string& path, const std::string& lin
 
 void Records::changed(const ModuleReport& report, const std::shared_ptr<const void>& value) {
   if (directory_.empty() || !is_final(report.status)) return;
-  JournalLine line{report.id, std::string(word(report.status)), {}, report.reason.empty() ? report.failure.message : report.reason, report.worker, report.took};
+  JournalLine line{report.id,
+                   std::string(word(report.status)),
+                   {},
+                   report.reason.empty() ? report.failure.message : report.reason,
+                   report.worker,
+                   report.took};
   const ResultType& type = (*graph_)[report.node].spec->result;
   if (value && type.travels()) line.value = type.encode(value.get());
   append(journal_, directory_ + "/journal", to_text(line));
@@ -142,7 +149,8 @@ std::vector<JournalLine> Records::journal(const std::string& folder, const std::
   return lines;
 }
 
-Result<std::string> Records::log(const std::string& folder, const std::string& run, const std::string& module) {
+Result<std::string> Records::log(const std::string& folder, const std::string& run,
+                                 const std::string& module) {
   return contents(run_folder(folder, run) + "/logs/" + as_file_name(module) + ".log");
 }
 
@@ -153,24 +161,31 @@ Result<std::string> Records::report(const std::string& folder, const std::string
 std::string to_json(const RunReport& report) {
   Value::List modules;
   for (const ModuleReport& one : report.modules) {
-    Value::Fields fields = {{"id", text(one.id)},         {"status", text(word(one.status))}, {"reason", text(one.reason)},
-                            {"worker", text(one.worker)}, {"attempt", Value{std::int64_t{one.attempt}}},
-                            {"tries", Value{std::int64_t{one.tries}}}, {"began_ms", Value{one.began_at.ms}}, {"took_ms", Value{one.took.ms}}};
+    Value::Fields fields = {{"id", text(one.id)},
+                            {"status", text(word(one.status))},
+                            {"reason", text(one.reason)},
+                            {"worker", text(one.worker)},
+                            {"attempt", Value{std::int64_t{one.attempt}}},
+                            {"tries", Value{std::int64_t{one.tries}}},
+                            {"began_ms", Value{one.began_at.ms}},
+                            {"took_ms", Value{one.took.ms}}};
     if (one.failure.kind != FailureKind::none) {
-      fields.emplace_back("failure", Value{Value::Fields{{"kind", text(word(one.failure.kind))},
-                                                         {"message", text(one.failure.message)},
-                                                         {"detail", text(one.failure.detail)},
-                                                         {"exit_code", Value{std::int64_t{one.failure.exit_code}}}}});
+      fields.emplace_back("failure",
+                          Value{Value::Fields{{"kind", text(word(one.failure.kind))},
+                                              {"message", text(one.failure.message)},
+                                              {"detail", text(one.failure.detail)},
+                                              {"exit_code", Value{std::int64_t{one.failure.exit_code}}}}});
     }
     modules.push_back({std::move(fields)});
   }
   Value::List workers;
   for (const RegisteredWorker& one : report.workers) {
-    workers.push_back({Value::Fields{{"index", Value{std::int64_t{one.registration.index}}},
-                                     {"name", text(one.registration.name)},
-                                     {"capabilities", Codec<std::vector<std::string>>::encode(one.registration.capabilities)},
-                                     {"slots", Value{std::int64_t{one.registration.slots}}},
-                                     {"status", text(word(one.status))}}});
+    workers.push_back({Value::Fields{
+        {"index", Value{std::int64_t{one.registration.index}}},
+        {"name", text(one.registration.name)},
+        {"capabilities", Codec<std::vector<std::string>>::encode(one.registration.capabilities)},
+        {"slots", Value{std::int64_t{one.registration.slots}}},
+        {"status", text(word(one.status))}}});
   }
   return to_json(Value{Value::Fields{{"run", text(report.run)},
                                      {"pipeline", text(report.pipeline)},

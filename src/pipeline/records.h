@@ -1,4 +1,5 @@
-// What is kept of runs, in a folder beside the pipeline: for `logs`, `why`, `list` and `rerun`, and for estimates.
+// What is kept of runs, in a folder beside the pipeline: for `logs`, `why`, `list` and `rerun`, and for
+// estimates.
 //
 //   .baton/history.json                      how long modules took
 //   .baton/runs/RUN/pipeline.json            the file's text and parameters, and the fingerprint of the graph
@@ -62,7 +63,8 @@ class Records : public RunObserver {
   static std::vector<std::string> runs(const std::string& folder);  // newest last
   static Result<KeptRun> kept(const std::string& folder, const std::string& run);
   static std::vector<JournalLine> journal(const std::string& folder, const std::string& run);
-  static Result<std::string> log(const std::string& folder, const std::string& run, const std::string& module);
+  static Result<std::string> log(const std::string& folder, const std::string& run,
+                                 const std::string& module);
   static Result<std::string> report(const std::string& folder, const std::string& run);
 
  private:

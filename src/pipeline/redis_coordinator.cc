@@ -161,8 +161,8 @@ RedisCoordinator::RedisCoordinator(const RedisCoordinatorOptions& options)
 RedisCoordinator::~RedisCoordinator() = default;
 
 Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
-  const auto answer =
-      server_->call(redis_scripts::kOpen, {opening.session, std::to_string(opening.fingerprint), to_text(opening)}, stop);
+  const auto answer = server_->call(
+      redis_scripts::kOpen, {opening.session, std::to_string(opening.fingerprint), to_text(opening)}, stop);
   if (!answer) return std::unexpected(answer.error());
   if (answer->front() == "over")
     return failure(Errc::conflict, "run " + server_->options_.run + " is over: give each run its own id");

@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <barrier>
+#include <cstdio>
 
 #include "pipeline/testing.h"
 
@@ -241,6 +243,34 @@ TEST(Modules, RunAsManyAtATimeAsThereAreJobs) {
   for (int i = 0; i < 3; ++i)
     pipeline.add("m" + std::to_string(i)).run([&](Context&) { together.arrive_and_wait(); });
   EXPECT_EQ(run(pipeline, {.jobs = 3}).outcome, RunOutcome::succeeded);
+}
+
+TEST(AModule, DoesNotWaitForAPlaceForEver) {  // P13
+  Pipeline pipeline("queue");
+  pipeline.on_failure(OnFailure::finish);
+  pipeline.add("slow").exclusive("db").run([](Context& context) {
+    context.shell("while [ ! -e \"$GO\" ]; do sleep 0.02; done",
+                  {.environment = {{"GO", context.parameter("go").value()}}});
+  });
+  pipeline.add("late").exclusive("db").queue_timeout(milliseconds(10)).run(do_nothing);
+  const std::string go = ::testing::TempDir() + "queue-timeout-" + std::to_string(::getpid());
+  class Opener : public RunObserver {
+   public:
+    explicit Opener(std::string path) : path_(std::move(path)) {}
+    void changed(const ModuleReport& report, const std::shared_ptr<const void>&) override {
+      if (report.id == "late" && is_final(report.status)) std::fclose(std::fopen(path_.c_str(), "w"));
+    }
+
+   private:
+    const std::string path_;
+  } opener(go);
+  RunOptions options{.jobs = 2, .observer = &opener};
+  options.site.parameters["go"] = go;
+  const RunReport report = run(pipeline, std::move(options));
+  std::remove(go.c_str());
+  EXPECT_EQ(module(report, "late").failure.message,
+            "it has waited for longer than 10 ms, for lock 'db', which slow has");
+  EXPECT_EQ(module(report, "slow").status, ModuleStatus::succeeded);
 }
 
 TEST(ARun, TakesWhatIsKnownFromBefore) {  // P17

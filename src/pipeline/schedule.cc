@@ -264,6 +264,11 @@ void Schedule::each_ready(const std::function<bool(const Lane&)>& of_interest,
     if (lane.ready.empty() || !of_interest(lane.lane)) continue;
     for (const Rank& one : lane.ready) tell(one.node);
   }
+  for (const auto& [key, nodes] : parked_) {
+    for (const NodeIndex node : nodes) {
+      if (of_interest(lanes_[nodes_[node].lane].lane)) tell(node);
+    }
+  }
 }
 
 std::string Schedule::held_up_by(NodeIndex node) const {

@@ -209,6 +209,19 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
     return registrations_.emplace(view.task, std::move(*registration)).first->second;
   }
 
+  static bool is_alive(WorkerStatus status) {
+    return status != WorkerStatus::disconnected && status != WorkerStatus::timed_out;
+  }
+  // Whether somebody else has this index.
+  Result<bool> is_taken(std::int32_t index, const std::string& session, const std::stop_token& stop) {
+    auto there = registered(stop);
+    if (!there) return std::unexpected(there.error());
+    return std::ranges::any_of(*there, [&](const RegisteredWorker& other) {
+      return other.registration.index == index && other.registration.session != session &&
+             is_alive(other.status);
+    });
+  }
+
   static WorkerStatus status_of(const client::TaskView& view, bool works) {
     if (view.has_ended()) return WorkerStatus::disconnected;
     if (view.state != "leased") return WorkerStatus::timed_out;
@@ -234,7 +247,9 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
       RegisteredWorker worker{*registration, status_of(view, works != current.end()), {}, {}};
       if (works != current.end()) worker.current_module = works->second;
       if (worker.status == WorkerStatus::timed_out) worker.silent_for = lease_;
-      newest.insert_or_assign(registration->index, std::move(worker));
+      // Of two that registered at once the first stays; the other goes away again.
+      const auto [known, is_new] = newest.try_emplace(registration->index, worker);
+      if (!is_new && !is_alive(known->second.status)) known->second = std::move(worker);
     }
     std::vector<RegisteredWorker> all;
     for (auto& [index, worker] : newest) all.push_back(std::move(worker));
@@ -407,19 +422,15 @@ Status ServerCoordinator::close_run(const std::string& reason, std::stop_token s
 Status ServerCoordinator::register_worker(const WorkerRegistration& registration, std::stop_token stop) {
   Shared& shared = *shared_;
   if (auto admitted = shared.admit(registration, stop); !admitted) return admitted;
-  auto there = shared.registered(stop);
-  if (!there) return std::unexpected(there.error());
-  for (const RegisteredWorker& other : *there) {
-    const bool is_alive = other.status == WorkerStatus::active || other.status == WorkerStatus::executing ||
-                          other.status == WorkerStatus::connected;
-    if (other.registration.index == registration.index &&
-        other.registration.session != registration.session && is_alive) {
-      return failure(
-          Errc::locked,
-          "worker " + std::to_string(registration.index) +
-              " is registered already, by another process that is still there: give each its own index");
-    }
-  }
+  const auto refusal = [&] {
+    return failure(
+        Errc::locked,
+        "worker " + std::to_string(registration.index) +
+            " is registered already, by another process that is still there: give each its own index");
+  };
+  auto taken = shared.is_taken(registration.index, registration.session, stop);
+  if (!taken) return std::unexpected(taken.error());
+  if (*taken) return refusal();
   const std::string key = shared.run_ + "@" + std::to_string(registration.index) + "-" + registration.session;
   auto submitted = shared.submit(
       {.queue = shared.workers(),
@@ -428,7 +439,16 @@ Status ServerCoordinator::register_worker(const WorkerRegistration& registration
        .options = {.capabilities = {"session:" + registration.session}, .max_attempts = kManyAttempts}},
       stop);
   if (!submitted) return std::unexpected(submitted.error());
-  return shared.hold(shared.presence_, shared.presence_of(registration.session, kRegistered), stop);
+  auto held = shared.hold(shared.presence_, shared.presence_of(registration.session, kRegistered), stop);
+  if (!held) return held;
+  // Another may have come at the same moment; only one of the two finds the other before itself.
+  taken = shared.is_taken(registration.index, registration.session, stop);
+  if (!taken) return std::unexpected(taken.error());
+  if (!*taken) return {};
+  (void)shared.ask<client::Verdict>(stop, [&](auto answer) {
+    shared.client_->complete(std::exchange(shared.presence_, {}), "another has its index", std::move(answer));
+  });
+  return refusal();
 }
 
 Result<Dequeued> ServerCoordinator::dequeue_module(const WorkerRegistration& worker, std::stop_token stop) {
@@ -502,6 +522,11 @@ Result<Accepted> ServerCoordinator::publish_result(const SerializedModuleResult&
 Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& heartbeat,
                                                          std::stop_token stop) {
   Shared& shared = *shared_;
+  auto replaced = shared.is_taken(heartbeat.index, heartbeat.session, stop);
+  if (!replaced) return std::unexpected(replaced.error());
+  if (*replaced) {
+    return failure(Errc::conflict, "another process is worker " + std::to_string(heartbeat.index) + " now");
+  }
   if (!std::exchange(shared.is_active_, true)) {  // from now on it is seen to be
     (void)shared.ask<client::Verdict>(
         stop, [&](auto answer) { shared.client_->release(shared.presence_, std::move(answer)); });
@@ -512,13 +537,6 @@ Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& 
     if (held.error().code != Errc::conflict) return std::unexpected(held.error());
     return failure(Errc::not_found,
                    "worker " + std::to_string(heartbeat.index) + " is not registered, or has left");
-  }
-  auto there = shared.registered(stop);
-  if (!there) return std::unexpected(there.error());
-  for (const RegisteredWorker& other : *there) {
-    if (other.registration.index == heartbeat.index && other.registration.session != heartbeat.session) {
-      return failure(Errc::conflict, "another process is worker " + std::to_string(heartbeat.index) + " now");
-    }
   }
   HeartbeatReply reply;
   std::vector<client::Held> held;

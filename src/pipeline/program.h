@@ -1,0 +1,32 @@
+// A pipeline as a program of its own.
+//
+//   ./ci                               run it here
+//   ./ci validate | plan | graph       look at it
+//   ./ci --instance 0 --total 3        its master, of three instances; the others are workers
+//   ./ci --jobs 8 --cap docker         so many modules at a time; what this machine can do
+//
+// BATON_INSTANCE, BATON_TOTAL, BATON_RUN and BATON_CAPS (with commas) say the same; a flag wins over a
+// variable, a variable over what the program says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/pipeline.h"
+#include "pipeline/report.h"
+
+namespace baton::pipeline {
+
+struct ProgramOptions {
+  std::string command = "run";
+  DistributedOptions distributed;
+};
+
+// What the words, and variables as `variable` gives them, say. INVALID_REQUEST tells what makes no sense.
+Result<ProgramOptions> program_options(const Pipeline& pipeline, const std::vector<std::string>& words,
+                                       const std::function<const char*(const char*)>& variable);
+
+// Runs the instance that the options say. Returns what to exit with.
+int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObserver* observer = nullptr);
+
+}  // namespace baton::pipeline

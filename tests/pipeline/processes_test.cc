@@ -1,0 +1,252 @@
+// Pipelines with a server, a master and workers that are processes, and are killed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <sstream>
+
+#include "pipeline/value.h"
+#include "tests/crash/child.h"
+#include "tests/pipeline/redis_server.h"
+#include "tests/served.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+// A folder with a pipeline in it, and people who run it.
+class Yard {
+ public:
+  explicit Yard(const std::string& text) { std::ofstream(path() + "/pipeline.yaml") << text; }
+
+  std::string path() const { return directory_.path(); }
+  crash::ChildOptions baton(std::vector<std::string> words) const {
+    words.insert(words.begin(), BATON_PROGRAM);
+    return {.command = std::move(words)};
+  }
+  crash::ChildOptions run(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"run", path() + "/pipeline.yaml"});
+    return baton(std::move(more));
+  }
+  crash::ChildOptions worker(const std::string& where, std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"worker", "--connect", where, "--lost-after", "1s"});
+    return baton(std::move(more));
+  }
+  std::string contents(const std::string& name) const {
+    std::ifstream file(path() + "/" + name);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+// The report that a master printed.
+Value report_of(crash::Child& master, crash::Exit& exit) {
+  std::string json;
+  master.listen(crash::after_ms(120'000), [&](const std::string& line) {
+    json = line;
+    return true;
+  });
+  exit = master.wait(crash::after_ms(10'000));
+  auto report = from_json(json);
+  EXPECT_TRUE(report) << json << master.errors();
+  return report ? *report : Value{};
+}
+std::map<std::string, std::string> statuses(const Value& report) {
+  std::map<std::string, std::string> all;
+  if (const Value* modules = report.field("modules")) {
+    for (const Value& module : *modules->list())
+      all[*module.field("id")->text()] = *module.field("status")->text();
+  }
+  return all;
+}
+
+constexpr char kSpread[] = R"(
+version: 1
+name: spread
+modules:
+  build: { run: 'echo "version=1.4" >> "$BATON_OUTPUT"', outputs: [version] }
+  test: { needs: [build], matrix: [windows, macos], run: 'echo "$BATON_TARGET ${needs.build.outputs.version}"' }
+  publish: { needs: [test], pin: master, run: "true" }
+)";
+
+void runs_at(const std::string& where, const std::vector<std::string>& more) {
+  const Yard yard(kSpread);
+  std::vector<std::string> with = {"--connect", where, "--json", "--run", "spread"};
+  crash::Child master(yard.run(with));
+  std::vector<std::string> as_windows = more, as_mac = more;
+  as_windows.insert(as_windows.end(), {"--cap", "windows"});
+  as_mac.insert(as_mac.end(), {"--cap", "macos"});
+  crash::Child windows(yard.worker(where, as_windows)), mac(yard.worker(where, as_mac));
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+  EXPECT_EQ(statuses(report)["test[windows]"], "succeeded");
+  EXPECT_EQ(statuses(report)["test[macos]"], "succeeded");
+}
+
+TEST(APipelineOfProcesses, MeetsAtAServer) {  // P2 P8 P11
+  Served server(BATON_PROGRAM);
+  runs_at(server.address(), {"--run", "spread"});
+}
+TEST(APipelineOfProcesses, MeetsInAFolder) {  // P2
+  TemporaryDirectory shared;
+  runs_at("dir:" + shared.path() + "/run", {});
+}
+TEST(APipelineOfProcesses, MeetsAtRedis) {  // P2
+  RedisServer server;
+  runs_at("redis://" + server.path(), {"--run", "spread"});
+}
+
+TEST(APipelineOfProcesses, StartsItsOwnWorkers) {  // P11
+  const Yard yard(kSpread);
+  const crash::Ran ran =
+      crash::run(yard.run({"--workers", "2", "--cap", "windows", "--cap", "macos"}), 60'000);
+  EXPECT_EQ(ran.exit.code, 0) << ran.errors;
+  EXPECT_THAT(ran.lines.back(), HasSubstr("spread succeeded"));
+}
+
+TEST(APipelineOfProcesses, SaysByItsExitCodeHowItEnded) {  // P16
+  const auto code = [](const std::string& text) { return crash::run(Yard(text).run({"-j", "2"})).exit.code; };
+  EXPECT_EQ(code("version: 1\nmodules: { a: { run: 'true' } }"), 0);
+  EXPECT_EQ(code("version: 1\nmodules: { a: { run: 'false' } }"), 1);
+  EXPECT_EQ(code("version: 1\nmodules: { a: { runn: 'false' } }"), 2);
+  const Yard yard("version: 1\nmodules: { a: { run: 'sleep 100' } }");
+  crash::Child stopped(yard.run({}));
+  stopped.listen(crash::after_ms(30'000),
+                 [](const std::string& line) { return line.find("1 module") == std::string::npos; });
+  stopped.signal(SIGINT);
+  EXPECT_EQ(stopped.wait(crash::after_ms(30'000)).code, 3);
+  const crash::Ran lost = crash::run(yard.run({"--connect", "127.0.0.1:1", "--timeout", "1s"}));
+  EXPECT_EQ(lost.exit.code, 4) << lost.errors;
+}
+
+// Workers are killed at random and replaced. Every module has one result in the end, whoever brought it.
+void survives_kills(int kills) {
+  std::ostringstream text;
+  text << "version: 1\ndefaults: { retry: { max: 1000, on: [lost] } }\nmodules:\n";
+  const int modules = 20 * kills / 3;
+  for (int i = 0; i < modules; ++i)
+    text << "  m" << i << ": { run: 'sleep 0.1; echo m" << i << " >> ran' }\n";
+  text << "  last: { needs: [m0, m1], run: 'echo last >> ran' }\n";
+  const Yard yard(text.str());
+  Served server(BATON_PROGRAM);
+  crash::Child master(yard.run(
+      {"--connect", server.address(), "--only-master", "--lost-after", "1s", "--json", "--run", "killed"}));
+  std::vector<std::unique_ptr<crash::Child>> workers;
+  for (int i = 0; i < 4; ++i)
+    workers.push_back(std::make_unique<crash::Child>(
+        yard.worker(server.address(), {"--quiet", "--run", "killed", "--slots", "2"})));
+  std::mt19937 dice(1);
+  for (int i = 0; i < kills; ++i) {
+    // Until something has been done since the last one: a kill is to hit somebody at work.
+    const std::string before = yard.contents("ran");
+    for (int tries = 0; tries < 1000 && yard.contents("ran") == before; ++tries)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    auto& victim = workers[dice() % workers.size()];
+    victim->signal(SIGKILL);
+    victim->wait(crash::after_ms(10'000));
+    victim = std::make_unique<crash::Child>(
+        yard.worker(server.address(), {"--quiet", "--run", "killed", "--slots", "2"}));
+  }
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+  const auto ended = statuses(report);
+  EXPECT_EQ(ended.size(), static_cast<std::size_t>(modules) + 1);
+  for (const auto& [id, status] : ended) EXPECT_EQ(status, "succeeded") << id;
+}
+TEST(APipelineOfProcesses, SurvivesKilledWorkers) { survives_kills(6); }  // P4 P6
+TEST(Long, PipelineSurvivesAHundredKills) {                               // P4
+  if (std::getenv("BATON_LONG") == nullptr) GTEST_SKIP() << "takes minutes; BATON_LONG=1 runs it";
+  survives_kills(100);
+}
+
+TEST(APipelineOfProcesses, GoesOnAfterAKillOfItsMaster) {  // P17
+  const Yard yard(R"(
+version: 1
+modules:
+  first: { run: 'echo first >> ran' }
+  second: { needs: [first], run: 'echo second >> ran; while [ ! -e go ]; do sleep 0.05; done' }
+  third: { needs: [second], run: 'echo third >> ran' }
+)");
+  Served server(BATON_PROGRAM);
+  const std::vector<std::string> how = {"--connect", server.address(), "--only-master", "--lost-after",
+                                        "1s",        "--json",         "--run",         "again"};
+  auto master = std::make_unique<crash::Child>(yard.run(how));
+  crash::Child worker(yard.worker(server.address(), {"--quiet", "--run", "again"}));
+  for (int tries = 0; tries < 2000 && yard.contents("ran").find("second") == std::string::npos; ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  master->signal(SIGKILL);
+  master->wait(crash::after_ms(10'000));
+  std::ofstream(yard.path() + "/go").close();
+  std::this_thread::sleep_for(std::chrono::milliseconds(1100));  // the time of a lease that the server counts
+  master = std::make_unique<crash::Child>(yard.run(how));
+  crash::Exit exit;
+  const Value report = report_of(*master, exit);
+  EXPECT_EQ(exit.code, 0) << master->errors() << to_json(report);
+  EXPECT_EQ(yard.contents("ran"), "first\nsecond\nthird\n") << "something was run twice";
+}
+
+TEST(APipelineOfProcesses, GoesOnAfterAKillOfTheServer) {  // P4
+  const Yard yard(R"(
+version: 1
+modules:
+  first: { run: 'echo first >> ran; while [ ! -e go ]; do sleep 0.05; done' }
+  second: { needs: [first], run: 'echo second >> ran' }
+)");
+  TemporaryDirectory data;
+  Served server(BATON_PROGRAM, {}, {.directory = data.path() + "/data"});
+  // The next server listens where this one did, as it would.
+  const std::string address = server.address();
+  crash::Child master(
+      yard.run({"--connect", address, "--only-master", "--lost-after", "5s", "--json", "--run", "again"}));
+  crash::Child worker(yard.worker(address, {"--quiet", "--run", "again"}));
+  for (int tries = 0; tries < 2000 && yard.contents("ran").empty(); ++tries)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  server.kill();
+  crash::Child next(
+      yard.baton({"serve", "--data", data.path() + "/data", "--listen", address, "--http", "127.0.0.1:0"}));
+  std::ofstream(yard.path() + "/go").close();
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+  EXPECT_EQ(statuses(report)["second"], "succeeded");
+}
+
+TEST(APastRun, IsRememberedAndRepeatedWhereItFailed) {  // P16
+  const Yard yard(R"(
+version: 1
+name: again
+modules:
+  build: { run: 'echo build >> ran; echo built it', outputs: [] }
+  test: { needs: [build], run: 'echo test >> ran; test -e fixed' }
+  publish: { needs: [test], run: 'echo publish >> ran' }
+)");
+  EXPECT_EQ(crash::run(yard.run({})).exit.code, 1);
+  const auto said = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "pipeline");
+    words.insert(words.end(), {"--dir", yard.path()});
+    return crash::run(yard.baton(words)).lines;
+  };
+  EXPECT_THAT(said({"logs", "build"}), Contains("built it"));
+  EXPECT_THAT(said({"why", "publish"}), Contains(HasSubstr("it needs test, which failed")));
+  std::ofstream(yard.path() + "/fixed").close();
+  const auto again = said({"rerun", "--failed"});
+  EXPECT_THAT(again.back(), HasSubstr("again succeeded"));
+  EXPECT_EQ(yard.contents("ran"), "build\ntest\ntest\npublish\n");
+}
+
+}  // namespace
+}  // namespace baton::pipeline
