@@ -19,13 +19,20 @@ engine::Answer closed() { return {.reply = failure(Errc::closed, "the server is 
 
 }  // namespace
 
+// Who asked is gone by now, and the syncer too.
+Desk::~Desk() {
+  for (const Operation* operation : unbegun_) delete operation;
+}
+
 Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher) {
   Operation& accepted = *operation.release();
   accepted.desk_ = this;
   accepted.finisher_ = &finisher;
   accepted.outstanding_ = 1;  // so that it is not finished before it has asked for everything
   if (accepted.is_audited()) {
+    unbegun_.push_back(&accepted);
     syncer_->run(audit_->syncing(), [this, at = &accepted](const Status& synced) {
+      std::erase(unbegun_, at);
       if (synced)
         at->begin(*this);
       else

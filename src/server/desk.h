@@ -35,6 +35,10 @@ class Desk {
     counters.since = now();
   }
 
+  ~Desk();
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
+
   const ServerLimits limits;
   Counters counters;
   QueueCounts queue_counts;
@@ -102,6 +106,7 @@ class Desk {
   Reader& reader_;
   Audit* audit_ = nullptr;
   Syncer* syncer_ = nullptr;
+  std::vector<Operation*> unbegun_;  // their lines are not on disk yet
   Waiters waiters_;
   LeaseNews news_;
   SubmissionGate gate_;
