@@ -41,6 +41,7 @@ endforeach()
 # A client's internals stay at home; the engine's face is made of most of what is behind it.
 install(FILES src/client/client.h src/client/types.h src/client/work_coordinator.h src/client/worker.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/client COMPONENT development)
+install(FILES src/wire/resp_value.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/wire COMPONENT development)
 install(FILES src/publish/task_sink.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/publish COMPONENT development)
 install(FILES src/postgres/arguments.h src/postgres/connection.h src/postgres/migrations.h src/postgres/transaction.h
               src/postgres/work_coordinator.h

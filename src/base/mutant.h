@@ -37,6 +37,12 @@ enum class Mutant {
   m25_cancelled_records_unbounded,
   m26_validated_with_a_stale_time,
   m27_same_batch_record_counts_as_evidence,
+  m28_stream_claimed_by_two,
+  m29_retry_overtaken,
+  m30_duplicate_in_the_window_accepted,
+  m31_report_under_a_lost_lease_accepted,
+  m32_silent_instance_keeps_its_place,
+  m33_message_lost_at_poison,
 };
 
 #ifdef BATON_MUTANTS

@@ -4,33 +4,46 @@
 
 #include <cstdlib>
 
-#include "cli/quantities.h"
 #include "postgres/errors.h"
+#include "postgres/migrations.h"
 
 namespace baton::cli {
 
 using postgres::Arguments;
-using postgres::Rows;
 
 namespace {
 
 constexpr Duration kConnectTimeout = seconds(5);
 
-std::string seconds_text(std::string_view count) {
-  return count.empty() ? "-" : rough_text(seconds(std::atoll(std::string(count).c_str())));
+constexpr const char* kLetters = R"(
+    (select d.dead_letter_id, v.service_name as service, case d.lane when 1 then 'outbox' else 'inbox' end as lane,
+            d.message_id, d.stream_id, d.message_type, d.failures, d.deliveries,
+            extract(epoch from now() - d.dead_lettered_at)::bigint as dead_seconds, d.error, d.target, d.envelope_type,
+            d.partition_number, d.seq, d.status, d.failure_reason, d.parks_stream, d.dead_lettered_by, d.event_data,
+            d.metadata, d.scope
+     from wh_dead_letters d join wh_services v using (service_no)
+     where $1 = '' or d.dead_letter_id = any(string_to_array($1, ',')::bigint[])
+     order by d.dead_letter_id) as letters)";
+
+Arguments argument(std::string_view text) { return std::move(Arguments().add(text)); }
+Arguments argument(std::uint64_t number) {
+  return std::move(Arguments().add(static_cast<std::int32_t>(number)));
+}
+std::int32_t whole_seconds(Duration time) { return static_cast<std::int32_t>(time.ms / 1000); }
+std::string list_of(const StreamSource::Letters& letters) {
+  return fmt::format("{}", fmt::join(letters, ","));
 }
 
 }  // namespace
 
-Result<Database> Database::open(const std::string& url) {
-  if (url.empty())
-    return failure(Errc::invalid_request, "which database? Give --database URL, or set BATON_DATABASE");
+Result<std::unique_ptr<Database>> Database::open(const std::string& url) {
   auto connection = postgres::Connection::open(url, kConnectTimeout);
   if (!connection) return std::unexpected(postgres::error_of(connection.error()));
-  return Database(std::move(*connection));
+  if (auto fits = postgres::check_version(**connection); !fits) return std::unexpected(fits.error());
+  return std::unique_ptr<Database>(new Database(std::move(*connection)));
 }
 
-Result<Rows> Database::run(const std::string& sql, Arguments arguments) {
+Result<postgres::Rows> Database::run(const std::string& sql, Arguments arguments) {
   const std::string& name = names_.emplace_back("question" + std::to_string(names_.size()));
   const std::vector<postgres::Call> calls{{{name.c_str(), sql.c_str()}, std::move(arguments)}};
   auto rows = connection_->run(calls, {});
@@ -38,32 +51,62 @@ Result<Rows> Database::run(const std::string& sql, Arguments arguments) {
   return std::move(rows->front());
 }
 
-Result<Rows> Database::ask(const std::string& from, Arguments arguments, const std::string& columns) {
-  return run(fmt::format("select {} from {}", columns, from), std::move(arguments));
-}
-
-Status Database::print_json(const std::string& from, Arguments arguments) {
-  const auto rows = run(fmt::format("select row_to_json(r)::text from (select * from {}) as r", from),
-                        std::move(arguments));
-  if (!rows) return std::unexpected(rows.error());
-  for (int row = 0; row < rows->size(); ++row) fmt::print("{}\n", rows->text(row, 0));
-  return {};
-}
-
-Arguments argument(std::string_view text) { return std::move(Arguments().add(text)); }
-Arguments argument(std::int32_t number) { return std::move(Arguments().add(number)); }
-
-void print(const Rows& rows, const std::vector<Column>& columns) {
-  Table table(columns);
-  for (int row = 0; row < rows.size(); ++row) {
-    std::vector<std::string> cells;
-    for (int column = 0; column < rows.columns(); ++column) {
-      const std::string_view value = rows.text(row, column);
-      cells.push_back(rows.name(column).ends_with("_seconds") ? seconds_text(value) : printable(value, 100));
+Result<Rows> Database::ask(const std::string& from, Arguments arguments, std::span<const Field> fields) {
+  std::string columns;
+  for (const Field& field : fields)
+    columns += fmt::format("{}{}::text", columns.empty() ? "" : ", ", field.name);
+  const auto found = run(fmt::format("select {} from {}", columns, from), std::move(arguments));
+  if (!found) return std::unexpected(found.error());
+  Rows rows(static_cast<std::size_t>(found->size()));
+  for (int at = 0; at < found->size(); ++at) {
+    for (int column = 0; column < found->columns(); ++column) {
+      auto& cell = rows[static_cast<std::size_t>(at)].emplace_back();
+      if (!found->is_null(at, column)) cell = found->text(at, column);
     }
-    table.row(std::move(cells));
   }
-  table.print();
+  return rows;
+}
+
+Result<std::uint64_t> Database::count(const std::string& of, const std::string& from, Arguments arguments) {
+  const auto rows = run(fmt::format("select ({})::text from {}", of, from), std::move(arguments));
+  if (!rows) return std::unexpected(rows.error());
+  return static_cast<std::uint64_t>(std::atoll(std::string(rows->text(0, 0)).c_str()));
+}
+
+Result<Rows> Database::lanes() { return ask("wh_status()", {}, kLaneFields); }
+
+Result<Rows> Database::instances(Duration stale) {
+  return ask("wh_instances($1)", std::move(Arguments().add(whole_seconds(stale))), kInstanceFields);
+}
+
+Result<Rows> Database::lag(std::uint64_t count) { return ask("wh_lag($1)", argument(count), kLagFields); }
+
+Result<Rows> Database::partitions(std::uint64_t count, Duration stale) {
+  return ask("wh_partitions($1, $2)", std::move(argument(count).add(whole_seconds(stale))), kPartitionFields);
+}
+
+Result<Rows> Database::why(const std::string& message, Duration stale) {
+  return ask("wh_why($1::text::uuid, $2)", std::move(argument(message).add(whole_seconds(stale))),
+             kWhyFields);
+}
+
+Result<Rows> Database::letters(const Letters& letters) {
+  return ask(kLetters, argument(list_of(letters)), kLetterFields);
+}
+
+Result<std::uint64_t> Database::replay(const Letters& letters) {
+  if (letters.empty()) return count("replayed", "wh_replay_dead_letters() as replayed", {});
+  return count("count(*) filter (where wh_replay_dead_letter(letter))",
+               "unnest(string_to_array($1, ',')::bigint[]) as l(letter)", argument(list_of(letters)));
+}
+
+Result<std::uint64_t> Database::purge(const Letters& letters, Duration older_than) {
+  Arguments arguments = argument(list_of(letters));
+  arguments.add(std::string_view(fmt::format("{} milliseconds", older_than.ms)));
+  return count("purged",
+               "wh_purge_dead_letters($2::text::interval, "
+               "case when $1 <> '' then string_to_array($1, ',')::bigint[] end) as purged",
+               std::move(arguments));
 }
 
 }  // namespace baton::cli

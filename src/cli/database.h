@@ -1,41 +1,37 @@
-// What a PostgreSQL database says, as text: the questions are functions there (sql/011_operations.sql).
+// Streams on PostgreSQL, as operators see them: the questions are functions there (sql/011_operations.sql).
 #pragma once
 
 #include <deque>
 #include <memory>
 #include <string>
-#include <vector>
 
-#include "base/result.h"
-#include "cli/table.h"
+#include "cli/stream_source.h"
 #include "postgres/connection.h"
 
 namespace baton::cli {
 
-class Database {
+class Database final : public StreamSource {
  public:
-  static Result<Database> open(const std::string& url);
+  static Result<std::unique_ptr<Database>> open(const std::string& url);  // which has the schema
 
-  postgres::Connection& connection() { return *connection_; }
-
-  // Columns have to be text.
-  Result<postgres::Rows> ask(const std::string& from, postgres::Arguments arguments = {},
-                             const std::string& columns = "*");
-  // A line of JSON for each row.
-  Status print_json(const std::string& from, postgres::Arguments arguments = {});
+  Result<Rows> lanes() override;
+  Result<Rows> instances(Duration stale) override;
+  Result<Rows> lag(std::uint64_t count) override;
+  Result<Rows> partitions(std::uint64_t count, Duration stale) override;
+  Result<Rows> why(const std::string& message, Duration stale) override;
+  Result<Rows> letters(const Letters& letters) override;
+  Result<std::uint64_t> replay(const Letters& letters) override;
+  Result<std::uint64_t> purge(const Letters& letters, Duration older_than) override;
 
  private:
   explicit Database(std::unique_ptr<postgres::Connection> connection) : connection_(std::move(connection)) {}
+  // Columns are the fields, as text.
+  Result<Rows> ask(const std::string& from, postgres::Arguments arguments, std::span<const Field> fields);
+  Result<std::uint64_t> count(const std::string& of, const std::string& from, postgres::Arguments arguments);
   Result<postgres::Rows> run(const std::string& sql, postgres::Arguments arguments);
 
   std::deque<std::string> names_;  // of statements, which the connection remembers
   std::unique_ptr<postgres::Connection> connection_;
 };
-
-postgres::Arguments argument(std::string_view text);
-postgres::Arguments argument(std::int32_t number);
-
-// As a table; columns whose name ends in _seconds are times.
-void print(const postgres::Rows& rows, const std::vector<Column>& columns);
 
 }  // namespace baton::cli

@@ -56,6 +56,12 @@ JsonObject& JsonObject::boolean(std::string_view key, bool value) {
   return *this;
 }
 
+JsonObject& JsonObject::literal(std::string_view key, std::string_view json) {
+  name(key);
+  members_ += json;
+  return *this;
+}
+
 JsonObject& JsonObject::object(std::string_view key, const JsonObject& value) {
   name(key);
   members_ += value.whole();

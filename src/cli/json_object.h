@@ -14,6 +14,7 @@ class JsonObject {
   JsonObject& number(std::string_view name, std::uint64_t value);
   JsonObject& decimal(std::string_view name, double value);
   JsonObject& boolean(std::string_view name, bool value);
+  JsonObject& literal(std::string_view name, std::string_view json);  // as it is
   JsonObject& object(std::string_view name, const JsonObject& value);
 
   std::string whole() const { return '{' + members_ + '}'; }

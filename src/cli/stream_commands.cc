@@ -7,22 +7,20 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/coordinator_streams.h"
 #include "cli/database.h"
 #include "cli/dead_letter_commands.h"
 #include "cli/json_object.h"
 #include "cli/quantities.h"
+#include "cli/table.h"
 #include "postgres/migrations.h"
 
 namespace baton::cli {
 namespace {
 
-using postgres::Arguments;
-
-Arguments stale_seconds(const StreamOptions& options) {
-  return argument(static_cast<std::int32_t>(options.stale.ms / 1000));
-}
-
-Status migrate(Database&, const StreamOptions& options) {
+Status migrate(const StreamOptions& options) {
+  if (options.database.empty())
+    return failure(Errc::invalid_request, "which database? Give --database URL, or set BATON_DATABASE");
   const auto added = postgres::migrate(options.database);
   if (!added) return std::unexpected(added.error());
   const int version = postgres::migrations().back().version;
@@ -40,118 +38,76 @@ Status migrate(Database&, const StreamOptions& options) {
   return {};
 }
 
-Status status(Database& database, const StreamOptions& options) {
-  if (options.json) {
-    if (auto lanes = database.print_json("wh_status()"); !lanes) return lanes;
-    return database.print_json("wh_instances($1)", stale_seconds(options));
-  }
-  const auto lanes =
-      database.ask("wh_status()", {},
-                   "service, lane, waiting::text, held::text, dead::text, streams::text, held_streams::text, "
-                   "parked_streams::text, oldest_claimable_seconds::text as oldest_seconds");
+Status show(const Result<Rows>& rows, std::span<const Field> fields, const StreamOptions& options) {
+  if (!rows) return std::unexpected(rows.error());
+  options.json ? print_json(fields, *rows) : print_table(fields, *rows);
+  return {};
+}
+
+Status status(StreamSource& source, const StreamOptions& options) {
+  if (auto lanes = show(source.lanes(), kLaneFields, options); !lanes) return lanes;
+  if (!options.json) fmt::print("\n");
+  return show(source.instances(options.stale), kInstanceFields, options);
+}
+
+Status metrics(StreamSource& source, const StreamOptions& options) {
+  const auto lanes = source.lanes();
   if (!lanes) return std::unexpected(lanes.error());
-  const auto instances =
-      database.ask("wh_instances($1)", stale_seconds(options),
-                   "service, instance::text, rank::text, host, process::text, silent_seconds::text as "
-                   "silent_seconds, held_streams::text, held_messages::text, "
-                   "case when is_stale then 'stale' else '' end");
+  const auto instances = source.instances(options.stale);
   if (!instances) return std::unexpected(instances.error());
-  constexpr Align right = Align::right;
-  print(*lanes, {{"SERVICE"},
-                 {"LANE"},
-                 {"WAITING", right},
-                 {"HELD", right},
-                 {"DEAD", right},
-                 {"STREAMS", right},
-                 {"HELD", right},
-                 {"PARKED", right},
-                 {"OLDEST", right}});
-  fmt::print("\n");
-  print(*instances, {{"SERVICE"},
-                     {"INSTANCE"},
-                     {"RANK", right},
-                     {"HOST"},
-                     {"PROCESS", right},
-                     {"SILENT", right},
-                     {"STREAMS", right},
-                     {"MESSAGES", right},
-                     {""}});
+  print_metrics(*lanes, *instances);
   return {};
 }
 
-Status lag(Database& database, const StreamOptions& options) {
-  if (options.json)
-    return database.print_json("wh_lag($1)", argument(static_cast<std::int32_t>(options.count)));
-  const auto rows = database.ask("wh_lag($1)", argument(static_cast<std::int32_t>(options.count)),
-                                 "service, lane, stream::text, partition_number::text, messages::text, "
-                                 "waits_seconds::text as waits_seconds, state");
-  if (!rows) return std::unexpected(rows.error());
-  print(*rows, {{"SERVICE"},
-                {"LANE"},
-                {"STREAM"},
-                {"PARTITION", Align::right},
-                {"MESSAGES", Align::right},
-                {"WAITS", Align::right},
-                {"STATE"}});
+Status lag(StreamSource& source, const StreamOptions& options) {
+  return show(source.lag(options.count), kLagFields, options);
+}
+
+Status partitions(StreamSource& source, const StreamOptions& options) {
+  return show(source.partitions(options.count, options.stale), kPartitionFields, options);
+}
+
+Status why(StreamSource& source, const StreamOptions& options) {
+  const auto answers = source.why(options.message, options.stale);
+  if (!answers || options.json) return show(answers, kWhyFields, options);
+  for (const Row& row : *answers)
+    fmt::print("{:<31} {}\n", row[0].value_or(""), printable(row[1].value_or(""), 1000));
   return {};
 }
 
-Status partitions(Database& database, const StreamOptions& options) {
-  Arguments arguments = argument(static_cast<std::int32_t>(options.count));
-  arguments.add(static_cast<std::int32_t>(options.stale.ms / 1000));
-  if (options.json) return database.print_json("wh_partitions($1, $2)", std::move(arguments));
-  const auto rows =
-      database.ask("wh_partitions($1, $2)", std::move(arguments),
-                   "service, lane, partition_number::text, streams::text, messages::text, "
-                   "oldest_claimable_seconds::text as oldest_seconds, coalesce(offered_to::text, 'nobody')");
-  if (!rows) return std::unexpected(rows.error());
-  print(*rows, {{"SERVICE"},
-                {"LANE"},
-                {"PARTITION", Align::right},
-                {"STREAMS", Align::right},
-                {"MESSAGES", Align::right},
-                {"OLDEST", Align::right},
-                {"OFFERED TO"}});
-  return {};
-}
+using Action = Status (*)(StreamSource&, const StreamOptions&);
 
-Status metrics(Database& database, const StreamOptions& options) {
-  const auto rows = database.ask("wh_metrics($1)", stale_seconds(options));
-  if (!rows) return std::unexpected(rows.error());
-  for (int row = 0; row < rows->size(); ++row) fmt::print("{}\n", rows->text(row, 0));
-  return {};
-}
-
-Status why(Database& database, const StreamOptions& options) {
-  Arguments arguments = argument(options.message);
-  arguments.add(static_cast<std::int32_t>(options.stale.ms / 1000));
-  const std::string from = "wh_why($1::text::uuid, $2)";
-  if (options.json) return database.print_json(from, std::move(arguments));
-  const auto rows = database.ask(from, std::move(arguments));
-  if (!rows) return std::unexpected(rows.error());
-  for (int row = 0; row < rows->size(); ++row)
-    fmt::print("{:<31} {}\n", rows->text(row, 0), printable(rows->text(row, 1), 1000));
-  return {};
-}
-
-using Action = Status (*)(Database&, const StreamOptions&);
-
-int run(const StreamOptions& options, Action action) {
-  const Format format = format_of(options.json);
-  auto database = Database::open(options.database);
-  if (!database) return complain(database.error(), format);
-  if (action != migrate) {
-    if (auto fits = postgres::check_version(database->connection()); !fits)
-      return complain(fits.error(), format);
+Status run(const StreamOptions& options, Action action) {
+  if (!options.database.empty()) {
+    auto database = Database::open(options.database);
+    return database ? action(**database, options) : std::unexpected(database.error());
   }
-  if (auto done = action(*database, options); !done) return complain(done.error(), format);
-  return 0;
+  const auto client = connect(options.connection);
+  if (!client) return std::unexpected(client.error());
+  CoordinatorStreams streams(**client);
+  return action(streams, options);
+}
+
+int exit_code(const Status& done, const StreamOptions& options) {
+  return done ? 0 : complain(done.error(), format_of(options.json));
+}
+
+constexpr const char* kDatabase = "postgresql://user@host/name, or as libpq takes it";
+
+void add_migrate(CommandLine& line) {
+  auto options = std::make_shared<StreamOptions>();
+  Command command = line.command("stream migrate", "Brings a database to the newest version of the schema");
+  command.option("--database URL", options->database, kDatabase).environment("BATON_DATABASE");
+  command.flag("--json", options->json, "Output for programs");
+  command.footer("Example: " + line.program() + " stream migrate --database postgresql:///shop");
+  command.run([options] { return exit_code(migrate(*options), *options); });
 }
 
 }  // namespace
 
 void add_stream_commands(CommandLine& line) {
-  line.group("stream", "Looks after streams on PostgreSQL: schema, backlog, dead letters");
+  line.group("stream",
+             "Looks after streams, of a coordinator or on PostgreSQL: backlog, dead letters, schema");
   line.group("stream dead", "Messages that nobody tries any more: lists, shows, replays, purges them");
   const std::string program = line.program();
   const auto add = [&](const std::string& name, const char* description, const std::string& example,
@@ -159,11 +115,14 @@ void add_stream_commands(CommandLine& line) {
     auto options = std::make_shared<StreamOptions>();
     Command command = line.command("stream " + name, description);
     if (more) more(command, *options);
-    command.option("--database URL", options->database, "postgresql://user@host/name, or as libpq takes it")
+    command
+        .option("--database URL", options->database,
+                "Streams on PostgreSQL, instead of a coordinator's: postgresql://user@host/name")
         .environment("BATON_DATABASE");
     command.flag("--json", options->json, "Output for programs: a line for each row");
-    command.footer("Example: " + program + " stream " + name + example + " --database postgresql:///shop");
-    command.run([options, action] { return run(*options, action); });
+    add_connection_options(command, options->connection);
+    command.footer("Example: " + program + " stream " + name + example);
+    command.run([options, action] { return exit_code(run(*options, action), *options); });
   };
   const auto stale = [](Command& command, StreamOptions& options) {
     command.duration("--stale TIME", options.stale, "An instance silent for longer counts as gone");
@@ -175,16 +134,16 @@ void add_stream_commands(CommandLine& line) {
     command.some_arguments("letter", options.letters, "Numbers of dead letters");
     command.flag("--all", options.all, "All of them");
   };
-  add("migrate", "Brings a database to the newest version of the schema", "", migrate);
+  add_migrate(line);
   add("status", "Shows what waits, is held and is dead, and the instances", "", status, stale);
-  add("metrics", "Prints the same as text for Prometheus", "", metrics, stale);
+  add("metrics", "Prints the same as text for Prometheus", " --database postgresql:///shop", metrics, stale);
   add("lag", "Lists the streams that have waited for longest, and why", "", lag,
       [](Command& command, StreamOptions& options) {
-        command.number("--count N", options.count, "Streams at most", 1, 10'000);
+        command.number("--count N", options.count, "Streams at most", 1, 1000);
       });
   add("partitions", "Lists the partitions with the most messages, and whose they are", "", partitions,
       [&](Command& command, StreamOptions& options) {
-        command.number("--count N", options.count, "Partitions at most", 1, 10'000);
+        command.number("--count N", options.count, "Partitions at most", 1, 1000);
         stale(command, options);
       });
   add("why", "Tells why a message is not being handled", " 01930000-0000-7000-8000-000000000001", why,

@@ -5,12 +5,14 @@
 #include <string>
 #include <vector>
 
+#include "cli/connection.h"
 #include "stream/work_coordinator.h"
 
 namespace baton::cli {
 
 struct StreamOptions {
-  std::string database;
+  Connection connection;
+  std::string database;  // instead of a coordinator
   bool json = false;
   std::string message;               // why
   std::uint64_t count = 20;          // lag, partitions

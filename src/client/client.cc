@@ -67,6 +67,11 @@ ExchangeOptions exchange_options(const ClientOptions& options, std::optional<Err
   return made;
 }
 
+Result<RespValue> as_it_came(const RespValue& reply) {
+  if (reply.type == RespValue::Type::error) return std::unexpected(error_of(reply));
+  return reply;
+}
+
 // What a thread waits with for its own call.
 template <class T>
 class Awaited {
@@ -195,12 +200,19 @@ std::uint64_t Client::listen(std::function<void(const Held&)> lost) {
 }
 void Client::stop_listening(std::uint64_t id) { calls_->stop_listening(id); }
 
-Result<RespValue> Client::say(const Command& command) {
-  const auto as_it_came = [](const RespValue& reply) -> Result<RespValue> {
-    if (reply.type == RespValue::Type::error) return std::unexpected(error_of(reply));
-    return reply;
-  };
-  return calls_->ask<RespValue>({command, Safety::repeatable, as_it_came}, {});
+Result<RespValue> Client::say(const Command& command, Duration deadline) {
+  return calls_->ask<RespValue>({command, Safety::repeatable, as_it_came}, deadline);
+}
+
+void Client::say(const Command& command, Duration wait, Callback<RespValue> done) {
+  calls_->start<RespValue>({command, Safety::repeatable, as_it_came, wait}, std::move(done), {});
+}
+
+Result<RespValue> Client::ask(const std::vector<std::string>& words, Duration deadline) {
+  if (words.empty()) return failure(Errc::invalid_request, "nothing was asked");
+  Command command(words.front());
+  for (std::size_t i = 1; i < words.size(); ++i) command.add(words[i]);
+  return say(command, deadline);
 }
 
 Result<Submitted> Client::submit(const Submit& request, Duration deadline) {

@@ -110,6 +110,10 @@ class Client {
   Status resume(const std::string& queue, Duration deadline = {});
   Result<std::uint64_t> purge(const std::string& queue, std::uint32_t count = 1024, Duration deadline = {});
 
+  // What has no form of its own here and may be said twice, as its words; the reply is as it came
+  // (wire/resp_value.h).
+  Result<wire::RespValue> ask(const std::vector<std::string>& words, Duration deadline = {});
+
   void submit(const Submit& request, Callback<Submitted> done, Duration deadline = {});
   void submit_many(const SubmitMany& request, Callback<std::vector<Result<Submitted>>> done,
                    Duration deadline = {});
@@ -146,8 +150,9 @@ class Client {
  private:
   friend class WorkCoordinator;
   class Calls;
-  // A command that may be repeated, and its reply as it came.
-  Result<wire::RespValue> say(const Command& command);
+  // A command that may be repeated, and its reply as it came. The coordinator may wait on purpose.
+  Result<wire::RespValue> say(const Command& command, Duration deadline = {});
+  void say(const Command& command, Duration wait, Callback<wire::RespValue> done);
   const std::unique_ptr<Calls> calls_;
 };
 

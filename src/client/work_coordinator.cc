@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "client/call.h"
 #include "client/command.h"
 #include "client/stream_json.h"
 #include "stream/checks.h"
@@ -19,7 +20,7 @@ using namespace stream;
 using Verdicts = std::vector<stream::Verdict>;
 using wire::RespValue;
 
-constexpr Duration kPoll = milliseconds(200);
+constexpr Duration kWaitAtOnce = seconds(10);  // so that a call that was stopped is over soon
 
 std::string_view word_of(Lane lane) { return lane == Lane::outbox ? "outbox" : "inbox"; }
 
@@ -143,6 +144,32 @@ Result<Verdicts> either(Result<WorkBatch> batch, Verdicts WorkBatch::* outbox, V
   return std::move((*batch).*(lane == Lane::outbox ? outbox : inbox));
 }
 
+Result<bool> woken_by(const Result<RespValue>& reply) {
+  if (!reply) return std::unexpected(reply.error());
+  const RespValue* woken = reply->find("woken");
+  return woken != nullptr && (woken->truth || woken->number != 0);
+}
+
+// What a thread waits with that may be stopped: the answer may come when it has gone.
+class Awaited {
+ public:
+  void set(Result<bool> woken) {
+    const std::lock_guard lock(mutex_);
+    woken_ = std::move(woken);
+    comes_.notify_all();
+  }
+  std::optional<Result<bool>> wait(std::stop_token stop) {
+    std::unique_lock lock(mutex_);
+    comes_.wait(lock, std::move(stop), [&] { return woken_.has_value(); });
+    return woken_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any comes_;
+  std::optional<Result<bool>> woken_;
+};
+
 }  // namespace
 
 // What can be complained about here is not sent.
@@ -154,7 +181,9 @@ Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, c
   return batch_of(*reply);
 }
 
-Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& request, std::stop_token stop) {
+Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
+                                                         std::stop_token stop) {
+  asks_for_work(request.instance.id);
   Command command("PROCESS_WORK_BATCH");
   add_identity(command, request.instance);
   add_list(command, "OUTBOX_COMPLETIONS", request.outbox_completions);
@@ -175,7 +204,8 @@ Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& re
   return say(check(request), command, stop);
 }
 
-Result<Standing> WorkCoordinator::heartbeat(const Instance& instance, Duration stale, std::stop_token stop) {
+Result<Standing> WorkCoordinator::do_heartbeat(const Instance& instance, Duration stale,
+                                               std::stop_token stop) {
   Command command("STREAM_HEARTBEAT");
   add_identity(command, instance);
   command.option("STALE_MS", stale);
@@ -184,9 +214,9 @@ Result<Standing> WorkCoordinator::heartbeat(const Instance& instance, Duration s
   return batch->standing;
 }
 
-Result<Verdicts> WorkCoordinator::store(InstanceId instance, Lane lane,
-                                        const std::vector<NewMessage>& messages, std::int32_t partitions,
-                                        std::stop_token stop) {
+Result<Verdicts> WorkCoordinator::do_store(InstanceId instance, Lane lane,
+                                           const std::vector<NewMessage>& messages, std::int32_t partitions,
+                                           std::stop_token stop) {
   Command command("STREAM_STORE");
   command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(messages));
   command.option("PARTITIONS", partitions);
@@ -194,9 +224,10 @@ Result<Verdicts> WorkCoordinator::store(InstanceId instance, Lane lane,
                 &WorkBatch::new_inbox_messages, lane);
 }
 
-Result<std::vector<Work>> WorkCoordinator::claim(InstanceId instance, const ClaimRequest& request,
-                                                 std::stop_token stop) {
+Result<std::vector<Work>> WorkCoordinator::do_claim(InstanceId instance, const ClaimRequest& request,
+                                                    std::stop_token stop) {
   if (!request.outbox && !request.inbox) return std::vector<Work>{};
+  asks_for_work(instance);
   Command command("STREAM_CLAIM");
   command.add(to_text(instance.value)).option("LEASE_MS", request.lease).option("STALE_MS", request.stale);
   if (request.outbox != request.inbox) command.option("LANE", request.outbox ? "outbox" : "inbox");
@@ -206,9 +237,9 @@ Result<std::vector<Work>> WorkCoordinator::claim(InstanceId instance, const Clai
   return std::move(batch->work);
 }
 
-Result<Verdicts> WorkCoordinator::complete(InstanceId instance, Lane lane,
-                                           const std::vector<Completion>& completions, WorkFlags flags,
-                                           std::stop_token stop) {
+Result<Verdicts> WorkCoordinator::do_complete(InstanceId instance, Lane lane,
+                                              const std::vector<Completion>& completions, WorkFlags flags,
+                                              std::stop_token stop) {
   Command command("STREAM_COMPLETE");
   command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(completions));
   if (has(flags, WorkFlags::debug_mode)) command.add("DEBUG_MODE");
@@ -216,46 +247,67 @@ Result<Verdicts> WorkCoordinator::complete(InstanceId instance, Lane lane,
                 &WorkBatch::inbox_completions, lane);
 }
 
-Result<Verdicts> WorkCoordinator::fail(InstanceId instance, Lane lane,
-                                       const std::vector<stream::Failure>& failures, std::stop_token stop) {
+Result<Verdicts> WorkCoordinator::do_fail(InstanceId instance, Lane lane,
+                                          const std::vector<stream::Failure>& failures,
+                                          std::stop_token stop) {
   Command command("STREAM_FAIL");
   command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(failures));
   return either(say(check(failures), command, stop), &WorkBatch::outbox_failures, &WorkBatch::inbox_failures,
                 lane);
 }
 
-Result<Verdicts> WorkCoordinator::renew(InstanceId instance, Lane lane, const std::vector<stream::Held>& held,
-                                        Duration lease, std::stop_token stop) {
+Result<Verdicts> WorkCoordinator::do_renew(InstanceId instance, Lane lane,
+                                           const std::vector<stream::Held>& held, Duration lease,
+                                           std::stop_token stop) {
   Command command("STREAM_RENEW");
   command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(held)).option("LEASE_MS", lease);
   return either(say(check(held), command, stop), &WorkBatch::outbox_renewals, &WorkBatch::inbox_renewals,
                 lane);
 }
 
-Result<Verdicts> WorkCoordinator::release(InstanceId instance, Lane lane,
-                                          const std::vector<stream::Held>& held, std::stop_token stop) {
+Result<Verdicts> WorkCoordinator::do_release(InstanceId instance, Lane lane,
+                                             const std::vector<stream::Held>& held, std::stop_token stop) {
   Command command("STREAM_RELEASE");
   command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(held));
   return either(say(check(held), command, stop), &WorkBatch::outbox_completions,
                 &WorkBatch::inbox_completions, lane);
 }
 
-Result<std::vector<Work>> WorkCoordinator::resume(InstanceId instance, std::stop_token stop) {
+Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::stop_token stop) {
   auto batch = say({}, Command("STREAM_RESUME").add(to_text(instance.value)), stop);
   if (!batch) return std::unexpected(batch.error());
   return std::move(batch->work);
 }
 
-Result<bool> WorkCoordinator::wait_for_work(Duration at_most, std::stop_token stop) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  const std::chrono::milliseconds pause(std::min(at_most, kPoll).ms);
-  never.wait_for(lock, stop, pause, [] { return false; });
-  return at_most > kPoll && !stop.stop_requested();
+void WorkCoordinator::asks_for_work(InstanceId instance) {
+  const std::lock_guard lock(mutex_);
+  asking_ = instance;
+  asked_at_ = now_ms();
+  asks_.notify_all();
 }
 
-Status WorkCoordinator::leave(InstanceId instance, std::stop_token stop) {
+// What came since it asked is not announced again, so the coordinator is told how long ago that was.
+Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {
+  const std::int64_t until = now_ms() + at_most.ms;
+  for (;;) {
+    Command command("STREAM_WAIT");
+    {
+      std::unique_lock lock(mutex_);
+      const std::chrono::milliseconds left(std::max<std::int64_t>(until - now_ms(), 0));
+      if (!asks_.wait_for(lock, stop, left, [&] { return asking_.has_value(); })) return false;
+      command.add(to_text(asking_->value)).option("SINCE_MS", now_ms() - asked_at_ + 1);
+    }
+    const Duration slice{std::min(until - now_ms(), kWaitAtOnce.ms)};
+    if (slice <= Duration{} || stop.stop_requested()) return false;
+    const auto answer = std::make_shared<Awaited>();
+    client_.say(command, slice, [answer](const Result<RespValue>& reply) { answer->set(woken_by(reply)); });
+    const auto woken = answer->wait(stop);
+    if (!woken) return false;
+    if (!*woken || **woken) return *woken;
+  }
+}
+
+Status WorkCoordinator::do_leave(InstanceId instance, std::stop_token stop) {
   auto batch = say({}, Command("STREAM_LEAVE").add(to_text(instance.value)), stop);
   if (!batch) return std::unexpected(batch.error());
   return {};

@@ -6,7 +6,11 @@
 // before it is sent.
 #pragma once
 
+#include <condition_variable>
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "client/client.h"
@@ -23,41 +27,43 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   // Over the connection of a client that outlives it.
   explicit WorkCoordinator(Client& client) : client_(client) {}
 
-  Result<stream::WorkBatch> process_work_batch(const stream::WorkBatchRequest& request,
-                                               std::stop_token stop = {}) override;
-  Result<stream::Standing> heartbeat(const stream::Instance& instance, Duration stale = stream::kStale,
-                                     std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> store(stream::InstanceId instance, stream::Lane lane,
-                                             const std::vector<stream::NewMessage>& messages,
-                                             std::int32_t partitions = stream::kPartitions,
-                                             std::stop_token stop = {}) override;
-  Result<std::vector<stream::Work>> claim(stream::InstanceId instance,
-                                          const stream::ClaimRequest& request = {},
-                                          std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> complete(stream::InstanceId instance, stream::Lane lane,
-                                                const std::vector<stream::Completion>& completions,
-                                                stream::WorkFlags flags = stream::WorkFlags::none,
-                                                std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> fail(stream::InstanceId instance, stream::Lane lane,
-                                            const std::vector<stream::Failure>& failures,
-                                            std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> renew(stream::InstanceId instance, stream::Lane lane,
-                                             const std::vector<stream::Held>& held,
-                                             Duration lease = stream::kLease,
-                                             std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> release(stream::InstanceId instance, stream::Lane lane,
-                                               const std::vector<stream::Held>& held,
-                                               std::stop_token stop = {}) override;
-  Result<std::vector<stream::Work>> resume(stream::InstanceId instance, std::stop_token stop = {}) override;
-  // Whoever wants to wait lets STREAM_CLAIM wait; here there is nothing that wakes.
-  Result<bool> wait_for_work(Duration at_most, std::stop_token stop = {}) override;
-  Status leave(stream::InstanceId instance, std::stop_token stop = {}) override;
-
  private:
+  Result<stream::WorkBatch> do_process_work_batch(const stream::WorkBatchRequest& request,
+                                                  std::stop_token stop) override;
+  Result<stream::Standing> do_heartbeat(const stream::Instance& instance, Duration stale,
+                                        std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_store(stream::InstanceId instance, stream::Lane lane,
+                                                const std::vector<stream::NewMessage>& messages,
+                                                std::int32_t partitions, std::stop_token stop) override;
+  Result<std::vector<stream::Work>> do_claim(stream::InstanceId instance, const stream::ClaimRequest& request,
+                                             std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_complete(stream::InstanceId instance, stream::Lane lane,
+                                                   const std::vector<stream::Completion>& completions,
+                                                   stream::WorkFlags flags, std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_fail(stream::InstanceId instance, stream::Lane lane,
+                                               const std::vector<stream::Failure>& failures,
+                                               std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_renew(stream::InstanceId instance, stream::Lane lane,
+                                                const std::vector<stream::Held>& held, Duration lease,
+                                                std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_release(stream::InstanceId instance, stream::Lane lane,
+                                                  const std::vector<stream::Held>& held,
+                                                  std::stop_token stop) override;
+  Result<std::vector<stream::Work>> do_resume(stream::InstanceId instance, std::stop_token stop) override;
+  // For the instance that asked for work last.
+  Result<bool> do_wait_for_work(Duration at_most, std::stop_token stop) override;
+  Status do_leave(stream::InstanceId instance, std::stop_token stop) override;
+
   Result<stream::WorkBatch> say(Status checked, const Command& command, const std::stop_token& stop);
+
+  void asks_for_work(stream::InstanceId instance);
 
   const std::unique_ptr<Client> own_;
   Client& client_;
+  std::mutex mutex_;
+  std::condition_variable_any asks_;
+  std::optional<stream::InstanceId> asking_;
+  std::int64_t asked_at_ = 0;  // on the clock of now_ms()
 };
 
 }  // namespace baton::client

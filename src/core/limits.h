@@ -45,6 +45,8 @@ inline constexpr std::uint32_t kStreamsLookedAt = 100'000;  // for one claim, in
 // Streams: how long is waited, and how much is kept.
 struct StreamRules {
   std::uint32_t failures_max = 10;     // after so many a message is a dead letter; 0: never
+  std::uint32_t losses_max = 10;       // likewise if it was lost so often with whoever had it
+  std::uint32_t suspect_after = 3;     // such losses it is handed out alone: those behind it are not to blame
   Duration retry_unit = seconds(30);   // the wait after a failure is 2, 4, 8 and then 10 of them
   Duration offered_for = seconds(10);  // to the instance with its rank alone
   Duration seen_for = days(30);        // an inbox knows a message again, 0: for ever; events likewise

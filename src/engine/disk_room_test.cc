@@ -4,6 +4,7 @@
 #include "engine/admission.h"
 #include "engine/housekeeper.h"
 #include "engine/snapshot.h"
+#include "engine/turns.h"
 #include "tests/life.h"
 
 namespace baton::engine::testing {
@@ -66,6 +67,36 @@ struct House {
   Life life;
   Housekeeper housekeeper;
 };
+
+// X7
+TEST(Turns, TellOnceOfADiskThatFillsAndOnceOfOneThatHasRoomAgain) {
+  sim::SimDisk disk;
+  HandClock clock;
+  House house(disk, clock);
+  std::vector<std::string> notes;
+  Turns turns({house.life.engine(), house.life.log(), disk, house.life.time(), house.housekeeper, kSmallLog,
+               [&](const std::string& note) { notes.push_back(note); }});
+  const auto look = [&](std::uint64_t free_bytes, int times) {
+    house.leave_free(free_bytes);
+    for (int i = 0; i < times; ++i) {
+      clock.pass(seconds(1));
+      turns.begin(false);
+      turns.end();
+    }
+  };
+  constexpr std::uint64_t kMuch = 100 << 20, kLittle = 3 * kSegment;
+  look(kMuch, 3);
+  EXPECT_TRUE(notes.empty());
+  look(kLittle, 5);
+  look(kMuch, 2);
+  look(kLittle, 5);  // it wavers
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes[0].starts_with("the disk is nearly full: " + std::to_string(kLittle) + " bytes are free"))
+      << notes[0];
+  look(kMuch, 70);
+  ASSERT_EQ(notes.size(), 2u);
+  EXPECT_TRUE(notes[1].starts_with("the disk has room again: ")) << notes[1];
+}
 
 // X3
 TEST(Snapshot, IsNotBegunWhereItWouldUseWhatIsSetAsideForCompletions) {

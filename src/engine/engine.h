@@ -83,6 +83,7 @@ class Engine {
   Admission admission() const { return admission_; }
   const core::State& state() const { return state_; }
   const core::WorkerRegistry& workers() const { return workers_; }
+  const core::Rules& rules() const { return options_.rules; }
   Instant now() const { return now_; }
   // When time alone will next bring something about, if it will.
   std::optional<Instant> next_due() const;

@@ -160,15 +160,31 @@ Result<core::ProcessWork> renewal_of(std::string ns, InstanceId instance, Lane l
   return work;
 }
 
-Result<std::vector<core::GivenMessage>> held_by(const core::State& state, const std::string& ns,
-                                                InstanceId instance) {
-  const core::streams::Streams& all = state.streams;
+namespace {
+
+Result<core::Slot> registered(const core::streams::Streams& all, const std::string& ns, InstanceId instance) {
   const core::Slot slot = core::streams::find_instance(all, ns, instance);
   if (slot == 0 && core::streams::was_evicted(all, ns, instance))
     return failure(Errc::lease_lost, "the instance was evicted: start again under a new id");
   if (slot == 0) return failure(Errc::not_found, "the instance is not registered: send a heartbeat first");
+  return slot;
+}
+
+}  // namespace
+
+Result<core::Slot> service_of(const core::State& state, const std::string& ns, InstanceId instance) {
+  const auto slot = registered(state.streams, ns, instance);
+  if (!slot) return slot;
+  return state.streams.instances[*slot].service;
+}
+
+Result<std::vector<core::GivenMessage>> held_by(const core::State& state, const std::string& ns,
+                                                InstanceId instance) {
+  const core::streams::Streams& all = state.streams;
+  const auto slot = registered(all, ns, instance);
+  if (!slot) return std::unexpected(slot.error());
   std::vector<core::GivenMessage> held;
-  for (core::Slot at = all.instances[slot].held.head; at != 0; at = all.streams[at].next) {
+  for (core::Slot at = all.instances[*slot].held.head; at != 0; at = all.streams[at].next) {
     const core::streams::Stream& of = all.streams[at];
     for (core::Slot message = of.messages.head; message != 0; message = all.messages[message].next) {
       if (all.messages[message].seq > of.given_seq) break;

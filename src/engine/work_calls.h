@@ -27,7 +27,9 @@ Result<core::ProcessWork> failure_of(std::string ns, stream::InstanceId instance
 Result<core::ProcessWork> renewal_of(std::string ns, stream::InstanceId instance, stream::Lane lane,
                                      const std::vector<stream::Held>& held, Duration lease);
 
-// Whatever the instance holds and has not reported on. Errc::lease_lost or not_found if it may not ask.
+// Of an instance. Errc::lease_lost or not_found if it may not ask.
+Result<core::Slot> service_of(const core::State& state, const std::string& ns, stream::InstanceId instance);
+// Whatever the instance holds and has not reported on. Likewise.
 Result<std::vector<core::GivenMessage>> held_by(const core::State& state, const std::string& ns,
                                                 stream::InstanceId instance);
 

@@ -61,7 +61,8 @@ Result<std::vector<Verdict>> WorkCoordinator::verdicts(Result<Done> done,
   return std::move((done->processed.*of)[lane]);
 }
 
-Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& request, std::stop_token stop) {
+Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
+                                                         std::stop_token stop) {
   auto done = process(turn_of(ns_, request), stop);
   if (!done) return std::unexpected(done.error());
   WorkBatch batch = batch_of(done->processed);
@@ -71,55 +72,57 @@ Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& re
   return batch;
 }
 
-Result<Standing> WorkCoordinator::heartbeat(const Instance& instance, Duration stale, std::stop_token stop) {
+Result<Standing> WorkCoordinator::do_heartbeat(const Instance& instance, Duration stale,
+                                               std::stop_token stop) {
   auto done = process(heartbeat_of(ns_, instance, stale), stop);
   if (!done) return std::unexpected(done.error());
   return done->processed.standing;
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::store(InstanceId instance, Lane lane,
-                                                    const std::vector<NewMessage>& messages,
-                                                    std::int32_t partitions, std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_store(InstanceId instance, Lane lane,
+                                                       const std::vector<NewMessage>& messages,
+                                                       std::int32_t partitions, std::stop_token stop) {
   return verdicts(process(store_of(ns_, instance, lane, messages, partitions), stop),
                   &core::WorkProcessed::messages, lane);
 }
 
-Result<std::vector<Work>> WorkCoordinator::claim(InstanceId instance, const ClaimRequest& request,
-                                                 std::stop_token stop) {
+Result<std::vector<Work>> WorkCoordinator::do_claim(InstanceId instance, const ClaimRequest& request,
+                                                    std::stop_token stop) {
   auto done = process(claim_of(ns_, instance, request), stop);
   if (!done) return std::unexpected(done.error());
   return work_of(*done);
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::complete(InstanceId instance, Lane lane,
-                                                       const std::vector<Completion>& completions,
-                                                       WorkFlags flags, std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_complete(InstanceId instance, Lane lane,
+                                                          const std::vector<Completion>& completions,
+                                                          WorkFlags flags, std::stop_token stop) {
   return verdicts(process(completion_of(ns_, instance, lane, completions, flags), stop),
                   &core::WorkProcessed::completions, lane);
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::fail(InstanceId instance, Lane lane,
-                                                   const std::vector<Failure>& failures,
-                                                   std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_fail(InstanceId instance, Lane lane,
+                                                      const std::vector<Failure>& failures,
+                                                      std::stop_token stop) {
   return verdicts(process(failure_of(ns_, instance, lane, failures), stop), &core::WorkProcessed::failures,
                   lane);
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::renew(InstanceId instance, Lane lane,
-                                                    const std::vector<Held>& held, Duration lease,
-                                                    std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_renew(InstanceId instance, Lane lane,
+                                                       const std::vector<Held>& held, Duration lease,
+                                                       std::stop_token stop) {
   return verdicts(process(renewal_of(ns_, instance, lane, held, lease), stop), &core::WorkProcessed::renewals,
                   lane);
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::release(InstanceId instance, Lane lane,
-                                                      const std::vector<Held>& held, std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_release(InstanceId instance, Lane lane,
+                                                         const std::vector<Held>& held,
+                                                         std::stop_token stop) {
   std::vector<Completion> given_back;
   for (const Held& item : held) given_back.push_back({.held = item});
   return complete(instance, lane, given_back, WorkFlags::none, stop);
 }
 
-Result<std::vector<Work>> WorkCoordinator::resume(InstanceId instance, std::stop_token stop) {
+Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::stop_token stop) {
   if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
   Result<std::vector<core::GivenMessage>> held;
   auto looked = coordinator_.inspect([&](const core::State& state) { held = held_by(state, ns_, instance); });
@@ -128,11 +131,11 @@ Result<std::vector<Work>> WorkCoordinator::resume(InstanceId instance, std::stop
   return work_of({.processed = {.work = std::move(*held)}, .bodies = {}});
 }
 
-Result<bool> WorkCoordinator::wait_for_work(Duration at_most, std::stop_token stop) {
+Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {
   return coordinator_.work_news().wait(news_, at_most, stop);
 }
 
-Status WorkCoordinator::leave(InstanceId instance, std::stop_token stop) {
+Status WorkCoordinator::do_leave(InstanceId instance, std::stop_token stop) {
   if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
   auto answer = coordinator_.answer_to(core::LeaveWork{.ns = ns_, .instance = instance});
   if (!answer) return std::unexpected(answer.error());

@@ -21,36 +21,32 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   // `coordinator` outlives it.
   explicit WorkCoordinator(Coordinator& coordinator, std::string ns = "default");
 
-  Result<stream::WorkBatch> process_work_batch(const stream::WorkBatchRequest& request,
-                                               std::stop_token stop = {}) override;
-  Result<stream::Standing> heartbeat(const stream::Instance& instance, Duration stale = stream::kStale,
-                                     std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> store(stream::InstanceId instance, stream::Lane lane,
-                                             const std::vector<stream::NewMessage>& messages,
-                                             std::int32_t partitions = stream::kPartitions,
-                                             std::stop_token stop = {}) override;
-  Result<std::vector<stream::Work>> claim(stream::InstanceId instance,
-                                          const stream::ClaimRequest& request = {},
-                                          std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> complete(stream::InstanceId instance, stream::Lane lane,
-                                                const std::vector<stream::Completion>& completions,
-                                                stream::WorkFlags flags = stream::WorkFlags::none,
-                                                std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> fail(stream::InstanceId instance, stream::Lane lane,
-                                            const std::vector<stream::Failure>& failures,
-                                            std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> renew(stream::InstanceId instance, stream::Lane lane,
-                                             const std::vector<stream::Held>& held,
-                                             Duration lease = stream::kLease,
-                                             std::stop_token stop = {}) override;
-  Result<std::vector<stream::Verdict>> release(stream::InstanceId instance, stream::Lane lane,
-                                               const std::vector<stream::Held>& held,
-                                               std::stop_token stop = {}) override;
-  Result<std::vector<stream::Work>> resume(stream::InstanceId instance, std::stop_token stop = {}) override;
-  Result<bool> wait_for_work(Duration at_most, std::stop_token stop = {}) override;
-  Status leave(stream::InstanceId instance, std::stop_token stop = {}) override;
-
  private:
+  Result<stream::WorkBatch> do_process_work_batch(const stream::WorkBatchRequest& request,
+                                                  std::stop_token stop) override;
+  Result<stream::Standing> do_heartbeat(const stream::Instance& instance, Duration stale,
+                                        std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_store(stream::InstanceId instance, stream::Lane lane,
+                                                const std::vector<stream::NewMessage>& messages,
+                                                std::int32_t partitions, std::stop_token stop) override;
+  Result<std::vector<stream::Work>> do_claim(stream::InstanceId instance, const stream::ClaimRequest& request,
+                                             std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_complete(stream::InstanceId instance, stream::Lane lane,
+                                                   const std::vector<stream::Completion>& completions,
+                                                   stream::WorkFlags flags, std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_fail(stream::InstanceId instance, stream::Lane lane,
+                                               const std::vector<stream::Failure>& failures,
+                                               std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_renew(stream::InstanceId instance, stream::Lane lane,
+                                                const std::vector<stream::Held>& held, Duration lease,
+                                                std::stop_token stop) override;
+  Result<std::vector<stream::Verdict>> do_release(stream::InstanceId instance, stream::Lane lane,
+                                                  const std::vector<stream::Held>& held,
+                                                  std::stop_token stop) override;
+  Result<std::vector<stream::Work>> do_resume(stream::InstanceId instance, std::stop_token stop) override;
+  Result<bool> do_wait_for_work(Duration at_most, std::stop_token stop) override;
+  Status do_leave(stream::InstanceId instance, std::stop_token stop) override;
+
   struct Done {
     core::WorkProcessed processed;
     std::vector<SharedBytes> bodies;

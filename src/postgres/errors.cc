@@ -19,6 +19,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"WH003", Errc::invalid_request, ""},
     {"WH004", Errc::too_large, ""},
     {"WH005", Errc::unsupported_version, ""},
+    {"WH006", Errc::conflict, ""},
     {"23514", Errc::too_large, "the data of a message has at most 1 MiB"},
     {"22", Errc::invalid_request, ""},
     {"54", Errc::too_large, ""},

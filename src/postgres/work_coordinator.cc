@@ -145,7 +145,8 @@ Result<std::vector<Verdict>> WorkCoordinator::verdicts(const Call& call, std::si
   return verdicts_of(rows->front(), count);
 }
 
-Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& request, std::stop_token stop) {
+Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
+                                                         std::stop_token stop) {
   if (auto fits = check(request); !fits) return std::unexpected(fits.error());
   const BatchCalls batch(request);
   auto rows = run(batch.calls(), stop);
@@ -153,7 +154,8 @@ Result<WorkBatch> WorkCoordinator::process_work_batch(const WorkBatchRequest& re
   return batch.batch_of(*rows);
 }
 
-Result<Standing> WorkCoordinator::heartbeat(const Instance& instance, Duration stale, std::stop_token stop) {
+Result<Standing> WorkCoordinator::do_heartbeat(const Instance& instance, Duration stale,
+                                               std::stop_token stop) {
   if (auto fits = check(instance); !fits) return std::unexpected(fits.error());
   if (auto fits = check_seconds(stale, "the time after which an instance is stale"); !fits)
     return std::unexpected(fits.error());
@@ -162,57 +164,58 @@ Result<Standing> WorkCoordinator::heartbeat(const Instance& instance, Duration s
   return standing_of(rows->front());
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::store(InstanceId instance, Lane lane,
-                                                    const std::vector<NewMessage>& messages,
-                                                    std::int32_t partitions, std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_store(InstanceId instance, Lane lane,
+                                                       const std::vector<NewMessage>& messages,
+                                                       std::int32_t partitions, std::stop_token stop) {
   if (auto fits = check(messages, partitions); !fits) return std::unexpected(fits.error());
   return verdicts(store_call(instance, lane, messages, partitions), messages.size(), stop);
 }
 
-Result<std::vector<Work>> WorkCoordinator::claim(InstanceId instance, const ClaimRequest& request,
-                                                 std::stop_token stop) {
+Result<std::vector<Work>> WorkCoordinator::do_claim(InstanceId instance, const ClaimRequest& request,
+                                                    std::stop_token stop) {
   if (auto fits = check(request); !fits) return std::unexpected(fits.error());
   auto rows = run(std::vector{lease_call(instance, request), given_call(instance)}, stop);
   if (!rows) return std::unexpected(rows.error());
   return work_of(rows->back());
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::complete(InstanceId instance, Lane lane,
-                                                       const std::vector<Completion>& completions,
-                                                       WorkFlags flags, std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_complete(InstanceId instance, Lane lane,
+                                                          const std::vector<Completion>& completions,
+                                                          WorkFlags flags, std::stop_token stop) {
   if (auto fits = check(completions, flags); !fits) return std::unexpected(fits.error());
   return verdicts(complete_call(instance, lane, completions, has(flags, WorkFlags::debug_mode)),
                   completions.size(), stop);
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::fail(InstanceId instance, Lane lane,
-                                                   const std::vector<Failure>& failures,
-                                                   std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_fail(InstanceId instance, Lane lane,
+                                                      const std::vector<Failure>& failures,
+                                                      std::stop_token stop) {
   if (auto fits = check(failures); !fits) return std::unexpected(fits.error());
   return verdicts(fail_call(instance, lane, failures), failures.size(), stop);
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::renew(InstanceId instance, Lane lane,
-                                                    const std::vector<Held>& held, Duration lease,
-                                                    std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_renew(InstanceId instance, Lane lane,
+                                                       const std::vector<Held>& held, Duration lease,
+                                                       std::stop_token stop) {
   if (auto fits = check(held); !fits) return std::unexpected(fits.error());
   if (auto fits = check_seconds(lease, "a lease"); !fits) return std::unexpected(fits.error());
   return verdicts(renew_call(instance, lane, held, lease), held.size(), stop);
 }
 
-Result<std::vector<Verdict>> WorkCoordinator::release(InstanceId instance, Lane lane,
-                                                      const std::vector<Held>& held, std::stop_token stop) {
+Result<std::vector<Verdict>> WorkCoordinator::do_release(InstanceId instance, Lane lane,
+                                                         const std::vector<Held>& held,
+                                                         std::stop_token stop) {
   if (auto fits = check(held); !fits) return std::unexpected(fits.error());
   return verdicts(release_call(instance, lane, held), held.size(), stop);
 }
 
-Result<std::vector<Work>> WorkCoordinator::resume(InstanceId instance, std::stop_token stop) {
+Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::stop_token stop) {
   auto rows = run(std::vector{resume_call(instance)}, stop);
   if (!rows) return std::unexpected(rows.error());
   return work_of(rows->front());
 }
 
-Result<bool> WorkCoordinator::wait_for_work(Duration at_most, std::stop_token stop) {
+Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {
   const std::scoped_lock turn(news_.mutex);
   if (auto connected = connect(news_, "listen wh_work", stop); !connected)
     return std::unexpected(connected.error());
@@ -222,7 +225,7 @@ Result<bool> WorkCoordinator::wait_for_work(Duration at_most, std::stop_token st
   return std::unexpected(error_of(woken.error()));
 }
 
-Status WorkCoordinator::leave(InstanceId instance, std::stop_token stop) {
+Status WorkCoordinator::do_leave(InstanceId instance, std::stop_token stop) {
   auto rows = run(std::vector{leave_call(instance)}, stop);
   if (!rows) return std::unexpected(rows.error());
   return {};

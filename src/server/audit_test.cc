@@ -150,6 +150,19 @@ TEST_F(AuditFile, HasEveryAdministrativeActionOfBothProtocols) {
   EXPECT_EQ(check_audit(content_of(path_)).value(), 6u);
 }
 
+// What is written down first takes its time, and the next command of the connection waits for it.
+TEST_F(AuditFile, LeavesTheCommandsOfAConnectionInTheirOrder) {
+  auto audit = Audit::open(path_).value();
+  Backstage stage;
+  stage.audit_to(*audit);
+  Client client(stage);
+  client.send({"PAUSE", "mail"});
+  client.send({"QUEUES"});
+  EXPECT_EQ(client.session.output(), "") << "nothing is begun before the line is on disk";
+  EXPECT_THAT(client.hear(), testing::ContainsRegex("COMMITTED .*queues \\*1 .*mail "));
+  client.send({"RESUME", "mail"});  // whoever goes meanwhile leaves nothing behind
+}
+
 TEST_F(AuditFile, RefusesAnActionItCannotWriteDown) {
   auto audit = Audit::open(path_).value();
   Backstage stage;

@@ -5,13 +5,13 @@
 
 #include "core/event_codec.h"
 #include "core/prospect.h"
+#include "core/stream/outlook.h"
 
 namespace baton::server {
 namespace {
 
 // Who waits for work of streams stands in lines too. No queue has such a name.
 constexpr std::string_view kStreams = "\1streams of ";
-constexpr Duration kStreamPoll = seconds(1);
 
 std::string line_of(core::Slot service) { return std::string(kStreams) + std::to_string(service); }
 
@@ -19,13 +19,20 @@ engine::Answer closed() { return {.reply = failure(Errc::closed, "the server is 
 
 }  // namespace
 
+// Who asked is gone by now, and the syncer too.
+Desk::~Desk() {
+  for (const Operation* operation : unbegun_) delete operation;
+}
+
 Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher) {
   Operation& accepted = *operation.release();
   accepted.desk_ = this;
   accepted.finisher_ = &finisher;
   accepted.outstanding_ = 1;  // so that it is not finished before it has asked for everything
   if (accepted.is_audited()) {
+    unbegun_.push_back(&accepted);
     syncer_->run(audit_->syncing(), [this, at = &accepted](const Status& synced) {
+      std::erase(unbegun_, at);
       if (synced)
         at->begin(*this);
       else
@@ -159,9 +166,12 @@ void Desk::wait_for_stream(Operation& operation, std::string_view ns, stream::In
   const core::Slot slot = core::streams::find_instance(all, ns, instance);
   if (slot == 0) return;
   ++operation.outstanding_;
-  const std::string line = line_of(all.instances[slot].service);
-  // A lease that ends and a retry that is due announce nothing; so it looks for itself now and then.
-  waiters_.wait_for_task(operation, ns, {line}, deadline, now() + kStreamPoll);
+  const core::Slot service = all.instances[slot].service;
+  const std::string line = line_of(service);
+  // A lease that ends and a retry that is due announce nothing.
+  const engine::Engine& engine = authority_.engine();
+  const auto outlook = core::outlook(engine.state(), engine.rules().streams, service, now(), now());
+  waiters_.wait_for_task(operation, ns, {line}, deadline, outlook.next);
   if (newest_work_ > looked_at) waiters_.task_came(ns, line);  // it is not announced again
 }
 
@@ -191,6 +201,7 @@ void Desk::recorded(const core::Event& event, const core::Stamp& stamp) {
   queue_counts.recorded(event, stamp);
   news_.recorded(event);
   events.recorded(event, stamp);
+  work_came(event, stamp);  // also if nobody waits: somebody may have looked before, and begin to now
   if (!waiters_.anyone_waits()) return;
   if (const auto* created = std::get_if<core::TaskCreated>(&event)) {
     waiters_.task_came(created->ns, created->queue);
@@ -204,12 +215,17 @@ void Desk::recorded(const core::Event& event, const core::Stamp& stamp) {
     waiters_.task_ended(completed->task);
   } else if (const auto* dead = std::get_if<core::TaskDead>(&event)) {
     waiters_.task_ended(dead->task);
-  } else {
-    work_came(event, stamp);
   }
 }
 
 void Desk::work_came(const core::Event& event, const core::Stamp& stamp) {
+  if (std::holds_alternative<core::InstancesEvicted>(event) ||
+      std::holds_alternative<core::InstanceLeft>(event) ||
+      std::holds_alternative<core::LettersReplayed>(event) ||
+      std::holds_alternative<core::LettersPurged>(event)) {
+    newest_work_ = stamp.lsn;
+    return waiters_.task_came_to_all(kStreams);
+  }
   const auto* batch = std::get_if<core::WorkBatchApplied>(&event);
   if (batch == nullptr || (batch->stored.empty() && batch->reports.empty())) return;
   const core::streams::Streams& all = authority_.engine().state().streams;

@@ -35,6 +35,10 @@ class Desk {
     counters.since = now();
   }
 
+  ~Desk();
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
+
   const ServerLimits limits;
   Counters counters;
   QueueCounts queue_counts;
@@ -70,7 +74,7 @@ class Desk {
   void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
   // Until there may be work of streams of the instance's service that was not there at entry `looked_at`.
   void wait_for_stream(Operation& operation, std::string_view ns, stream::InstanceId instance,
-                       core::Lsn looked_at, Instant deadline);
+                       core::Lsn looked_at, Instant deadline);  // who is not registered does not wait
   // Whoever waits for this operation has the lease now, and hears if it is lost.
   void gave(Operation& operation, const HeldLease& held);
   // What he has not been told of yet.
@@ -102,6 +106,7 @@ class Desk {
   Reader& reader_;
   Audit* audit_ = nullptr;
   Syncer* syncer_ = nullptr;
+  std::vector<Operation*> unbegun_;  // their lines are not on disk yet
   Waiters waiters_;
   LeaseNews news_;
   SubmissionGate gate_;

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
+#include "core/stream/stream_query.h"
+#include "core/stream/work_request.h"
 #include "core/task/task.h"
 #include "server/figures.h"
 
@@ -12,6 +15,7 @@ namespace baton::server {
 namespace {
 
 constexpr std::size_t kQueuesShown = 1000;  // so that a page stays readable whatever users do
+constexpr std::size_t kServicesShown = 1000;
 
 class Text {
  public:
@@ -33,12 +37,12 @@ class Text {
   std::string out_;
 };
 
-// Names are graphic ASCII; only these two have to be escaped.
+// Names of services may have lines; others are graphic ASCII.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char letter : text) {
-    if (letter == '"' || letter == '\\') out += '\\';
-    out += letter;
+    if (letter == '"' || letter == '\\' || letter == '\n') out += '\\';
+    out += letter == '\n' ? 'n' : letter;
   }
   return out;
 }
@@ -102,6 +106,55 @@ void put_queues(Text& text, const core::State& state, Instant now, const Princip
   }
 }
 
+void put_streams(Text& text, const engine::Engine& engine, const Principal* who) {
+  const core::streams::Streams& all = engine.state().streams;
+  struct Shown {
+    std::string labels;
+    core::LaneView lane;
+  };
+  std::vector<Shown> shown;
+  std::map<std::string, std::uint64_t> instances;
+  std::size_t services = 0;
+  for (core::Slot slot = 1; slot < all.services.end() && services < kServicesShown; ++slot) {
+    const core::streams::Service& service = all.services[slot];
+    if (who == nullptr || !who->may(Permission::query, service.ns)) continue;
+    const std::string labels =
+        fmt::format("namespace=\"{}\",service=\"{}\"", escaped(service.ns), escaped(service.name));
+    ++services;
+    for (const auto& [id, instance] : service.instances) {
+      const Instant heard = engine.workers().instances.last_heard(all.instances[instance]);
+      const bool is_active = heard >= engine.now() - stream::kStale;
+      ++instances[fmt::format("{},state=\"{}\"", labels, is_active ? "active" : "stale")];
+    }
+    for (const stream::Lane lane : core::kLanes)
+      shown.push_back(
+          {fmt::format("{},lane=\"{}\"", labels, lane == stream::Lane::outbox ? "outbox" : "inbox"),
+           core::lane_view(service, lane, engine.now())});
+  }
+  text.metric("baton_stream_messages", "gauge", "Messages by what is happening to them");
+  for (const auto& [labels, lane] : shown) {
+    const std::pair<std::string_view, std::uint64_t> states[] = {
+        {"waiting", lane.waiting}, {"held", lane.held}, {"dead", lane.dead}};
+    for (const auto& [name, count] : states)
+      text.value("baton_stream_messages", fmt::format("{{{},state=\"{}\"}}", labels, name), count);
+  }
+  text.metric("baton_stream_streams", "gauge", "Streams that have messages");
+  for (const auto& [labels, lane] : shown) {
+    const std::pair<std::string_view, std::uint64_t> states[] = {
+        {"all", lane.streams}, {"held", lane.held_streams}, {"parked", lane.parked_streams}};
+    for (const auto& [name, count] : states)
+      text.value("baton_stream_streams", fmt::format("{{{},state=\"{}\"}}", labels, name), count);
+  }
+  text.metric("baton_stream_oldest_claimable_seconds", "gauge",
+              "For how long the oldest message has waited that could be claimed");
+  for (const auto& [labels, lane] : shown)
+    text.value("baton_stream_oldest_claimable_seconds", fmt::format("{{{}}}", labels),
+               static_cast<double>(lane.oldest_claimable.value_or(Duration{}).ms) / 1000);
+  text.metric("baton_stream_instances", "gauge", "Instances that have called, and were not evicted");
+  for (const auto& [labels, count] : instances)
+    text.value("baton_stream_instances", fmt::format("{{{}}}", labels), count);
+}
+
 void put_queue_counts(Text& text, const QueueCounts& counts, const Principal* who) {
   text.metric("baton_queue_events_total", "counter", "What happened to the tasks of a queue since the start");
   const auto put = [&](std::string_view labels, const QueueCounts::Counts& one) {
@@ -156,6 +209,7 @@ std::string metrics_text(const Desk& desk, const Principal* who) {
   const Counters& counters = desk.counters;
   Text text;
   put_queues(text, engine.state(), engine.now(), who);
+  put_streams(text, engine, who);
   put_queue_counts(text, desk.queue_counts, who);
   put_counts(text, "baton_commands_total", "verb", "Verbs begun", counters.commands);
   put_counts(text, "baton_rejections_total", "code", "Requests refused", counters.rejections);

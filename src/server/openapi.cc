@@ -155,7 +155,10 @@ constexpr std::string_view kSchemas = R"({
     "properties": {"name": {"type": "string"}, "payload_bytes": {"type": "integer"}, "queues": {"type": "integer"}, "waiting": {"type": "integer"},
       "leased": {"type": "integer"}, "completed": {"type": "integer"}, "failed": {"type": "integer"},
       "dead": {"type": "integer"}}},
-  "Stats": {"type": "object", "required": ["lsn", "server", "tasks", "namespace"], "properties": {
+  "StreamTally": {"type": "object", "required": ["services", "instances", "streams", "waiting", "held", "dead"],
+    "properties": {"services": {"type": "integer"}, "instances": {"type": "integer"}, "streams": {"type": "integer"},
+      "waiting": {"type": "integer"}, "held": {"type": "integer"}, "dead": {"type": "integer"}}},
+  "Stats": {"type": "object", "required": ["lsn", "server", "tasks", "namespace", "streams"], "properties": {
     "lsn": {"type": "integer"}, "server": {"type": "object", "required": ["version", "uptime_ms", "epoch",
       "recovery_ms", "memory_bytes", "connections_resp", "connections_http", "workers", "leases", "commands",
       "refusals", "durable_lag", "flushes", "flush_p50_us", "flush_p99_us", "flushed_entries",
@@ -168,7 +171,8 @@ constexpr std::string_view kSchemas = R"({
       "flushed_entries": {"type": "integer"}, "flushed_bytes": {"type": "integer"},
       "batch_entries": {"type": "integer"},
       "disk": {"type": "string", "enum": ["ok", "nearly_full", "full"]}, "disk_free_bytes": {"type": "integer"}}},
-    "tasks": {"$ref": "#/components/schemas/Tally"}, "namespace": {"$ref": "#/components/schemas/Tally"}}},
+    "tasks": {"$ref": "#/components/schemas/Tally"}, "namespace": {"$ref": "#/components/schemas/Tally"},
+    "streams": {"$ref": "#/components/schemas/StreamTally"}}},
   "Workers": {"type": "object", "required": ["lsn", "workers", "cursor"], "properties": {
     "lsn": {"type": "integer"}, "workers": {"type": "array", "items": {"type": "object",
       "required": ["worker", "leases", "capacity", "capabilities"], "properties": {"worker": {"type": "string"},
@@ -203,6 +207,49 @@ constexpr std::string_view kSchemas = R"({
     "new_outbox_messages": {"$ref": "#/components/schemas/Verdicts"},
     "new_inbox_messages": {"$ref": "#/components/schemas/Verdicts"},
     "work": {"type": "array", "items": {"$ref": "#/components/schemas/Work"}}}},
+  "WorkAwaited": {"type": "object", "required": ["lsn", "woken"], "properties": {
+    "lsn": {"type": "integer"}, "woken": {"type": "boolean"}}},
+  "StreamLanes": {"type": "object", "required": ["lsn", "lanes", "cursor"], "properties": {"lsn": {"type": "integer"},
+    "lanes": {"type": "array", "items": {"type": "object", "required": ["service", "lane", "waiting", "held", "dead",
+      "streams", "held_streams", "parked_streams"], "properties": {"service": {"type": "string"},
+      "lane": {"enum": ["outbox", "inbox"]}, "waiting": {"type": "integer"}, "held": {"type": "integer"},
+      "dead": {"type": "integer"}, "streams": {"type": "integer"}, "held_streams": {"type": "integer"},
+      "parked_streams": {"type": "integer"}, "oldest_claimable_ms": {"type": "integer"}}}},
+    "cursor": {"type": "integer"}}},
+  "StreamInstances": {"type": "object", "required": ["lsn", "instances", "cursor"], "properties": {
+    "lsn": {"type": "integer"}, "instances": {"type": "array", "items": {"type": "object", "required": ["service",
+      "instance", "host", "process", "silent_ms", "is_stale", "held_streams", "held_messages"], "properties": {
+      "service": {"type": "string"}, "instance": {"type": "string"}, "rank": {"type": "integer"},
+      "host": {"type": "string"}, "process": {"type": "integer"}, "silent_ms": {"type": "integer"},
+      "is_stale": {"type": "boolean"}, "held_streams": {"type": "integer"},
+      "held_messages": {"type": "integer"}}}}, "cursor": {"type": "integer"}}},
+  "StreamLag": {"type": "object", "required": ["lsn", "streams"], "properties": {"lsn": {"type": "integer"},
+    "streams": {"type": "array", "items": {"type": "object", "required": ["service", "lane", "stream", "partition",
+      "messages", "waits_ms", "state"], "properties": {"service": {"type": "string"},
+      "lane": {"enum": ["outbox", "inbox"]}, "stream": {"type": "string"}, "partition": {"type": "integer"},
+      "messages": {"type": "integer"}, "waits_ms": {"type": "integer"}, "state": {"type": "string"}}}}}},
+  "StreamPartitions": {"type": "object", "required": ["lsn", "partitions"], "properties": {"lsn": {"type": "integer"},
+    "partitions": {"type": "array", "items": {"type": "object", "required": ["service", "lane", "partition",
+      "streams", "messages"], "properties": {"service": {"type": "string"}, "lane": {"enum": ["outbox", "inbox"]},
+      "partition": {"type": "integer"}, "streams": {"type": "integer"}, "messages": {"type": "integer"},
+      "oldest_claimable_ms": {"type": "integer"}, "offered_to": {"type": "string"}}}}}},
+  "StreamWhy": {"type": "object", "required": ["lsn", "answers"], "properties": {"lsn": {"type": "integer"},
+    "answers": {"type": "array", "items": {"type": "object", "required": ["question", "answer"], "properties": {
+      "question": {"type": "string"}, "answer": {"type": "string"}}}}}},
+  "StreamLetters": {"type": "object", "required": ["lsn", "letters", "cursor"], "properties": {
+    "lsn": {"type": "integer"}, "letters": {"type": "array", "items": {"anyOf": [
+      {"$ref": "#/components/schemas/DeadLetter"}, {"$ref": "#/components/schemas/Refusal"}]}},
+    "cursor": {"type": "integer"}}},
+  "DeadLetter": {"type": "object", "required": ["letter", "service", "lane", "message", "target", "type",
+    "envelope_type", "data", "metadata", "scope", "status", "deliveries", "failures", "reason", "error",
+    "parks_stream", "dead_ms", "instance"], "properties": {"letter": {"type": "integer"},
+    "service": {"type": "string"}, "lane": {"enum": ["outbox", "inbox"]}, "message": {"type": "string"},
+    "stream": {"type": "string"}, "partition": {"type": "integer"}, "sequence": {"type": "integer"},
+    "target": {"type": "string"}, "type": {"type": "string"}, "envelope_type": {"type": "string"},
+    "data": {"type": "string"}, "metadata": {"type": "string"}, "scope": {"type": "string"},
+    "status": {"type": "integer"}, "deliveries": {"type": "integer"}, "failures": {"type": "integer"},
+    "reason": {"type": "integer"}, "error": {"type": "string"}, "parks_stream": {"type": "boolean"},
+    "dead_ms": {"type": "integer"}, "instance": {"type": "string"}}},
   "Purged": {"type": "object", "required": ["lsn", "purged"], "properties": {
     "lsn": {"type": "integer"}, "purged": {"type": "integer"}}}
 })";

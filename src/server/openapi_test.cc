@@ -92,12 +92,19 @@ class Document : public testing::Test {
     call("stream_store",
          "{" + who + R"(,"lane":"inbox","messages":[{)" + message +
              R"(,"stream":"01930000-0000-7000-8000-0000000000f1","type":"T","data":{"a":[1]}}]})");
+    call("stream_wait", "{" + who + "}");
     call("stream_claim", "{" + who + "}");
     call("stream_renew", held);
     call("stream_resume", "{" + who + "}");
     call("stream_fail",
          "{" + who + R"(,"lane":"inbox","failures":[{)" + message + R"(,"error":"no","policy":1}]})");
-    call("stream_replay", "{}");
+    call("stream_status", "{}");
+    call("stream_instances", "{}");
+    call("stream_why", "{" + message + "}");
+    call("stream_letters", "{}");
+    call("stream_replay", R"({"letter":[1]})");
+    call("stream_lag", "{}");
+    call("stream_partitions", "{}");
     call("process_work_batch", "{" + who + R"(,"service":"orders","new_outbox_messages":[{)" + message +
                                    R"(,"type":"T","data":1}]})");
     call("stream_complete",

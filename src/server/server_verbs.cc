@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/query.h"
+#include "core/stream/stream_query.h"
 #include "core/usage.h"
 #include "core/worker/roster.h"
 #include "server/desk.h"
@@ -48,6 +49,16 @@ void write_figures(ReplyWriter& reply, const Figures& figures) {
   for (const auto& [name, value] : members) reply.member(name, value);
 }
 
+void write_streams(ReplyWriter& reply, const core::StreamTally& tally) {
+  reply.map(6);
+  reply.member("services", tally.services);
+  reply.member("instances", tally.instances);
+  reply.member("streams", tally.streams);
+  reply.member("waiting", tally.waiting);
+  reply.member("held", tally.held);
+  reply.member("dead", tally.dead);
+}
+
 class StatsOperation final : public Operation {
  public:
   explicit StatsOperation(std::string ns) : ns_(std::move(ns)) {}
@@ -60,10 +71,11 @@ class StatsOperation final : public Operation {
     all_ = core::tally(engine.state());
     own_ = core::tally(engine.state(), ns_);
     payload_bytes_ = core::usage_of(engine.state(), ns_).payload_bytes;
+    streams_ = core::stream_tally(engine.state());
     lsn_ = engine.state().last;
   }
   void write(ReplyWriter& reply) override {
-    reply.map(4);
+    reply.map(5);
     reply.member("lsn", lsn_);
     reply.name("server");
     write_figures(reply, figures_);
@@ -75,6 +87,8 @@ class StatsOperation final : public Operation {
     reply.member("name", ns_);
     write_counts(reply, own_);
     reply.member("payload_bytes", payload_bytes_);
+    reply.name("streams");
+    write_streams(reply, streams_);
   }
 
  private:
@@ -82,6 +96,7 @@ class StatsOperation final : public Operation {
   Figures figures_;
   core::Tally all_;
   core::Tally own_;
+  core::StreamTally streams_;
   std::uint64_t payload_bytes_ = 0;
   core::Lsn lsn_ = 0;
 };
@@ -134,7 +149,7 @@ constexpr Verb kVerbs[] = {
      Permission::query,
      {},
      stats,
-     "Figures of the server, and tasks by state in all and here",
+     "Figures of the server and of streams, and tasks by state in all and here",
      "Stats"},
     {"workers", Permission::query, kWorkers, workers,
      "A page of workers: those that hold tasks, then those heard of in the last ten minutes", "Workers"},

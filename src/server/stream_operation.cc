@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/stream/outlook.h"
+
 namespace baton::server {
 namespace {
 
@@ -122,6 +124,39 @@ void StreamOperation::write(ReplyWriter& reply) {
   for (const auto& [name, verdicts] : lists) write_verdicts(reply, name, *verdicts);
   reply.name("work");
   work_.write(reply);
+}
+
+void StreamWaitOperation::begin(Desk& desk) {
+  since_ = desk.now() - ago_;
+  deadline_ = desk.now() + wait_;
+  desk.look(*this);
+}
+
+void StreamWaitOperation::look(engine::Engine& engine) {
+  lsn_ = engine.state().last;
+  const auto service = engine::service_of(engine.state(), ns_, instance_);
+  if (!service) {
+    error_ = service.error();
+    return;
+  }
+  has_news_ = core::outlook(engine.state(), engine.rules().streams, *service, since_, engine.now()).has_news;
+}
+
+void StreamWaitOperation::looked(Desk& desk) {
+  if (error_ || has_news_ || time_is_up_ || wait_ <= Duration{}) return;
+  desk.wait_for_stream(*this, ns_, instance_, lsn_, deadline_);
+}
+
+void StreamWaitOperation::wake(Desk& desk, bool time_is_up) {
+  time_is_up_ = time_is_up;
+  desk.look(*this);
+}
+
+void StreamWaitOperation::write(ReplyWriter& reply) {
+  if (error_) return reply.error(*error_);
+  reply.map(2);
+  reply.member("lsn", lsn_);
+  reply.name("woken"), reply.boolean(has_news_);
 }
 
 void ResumeOperation::look(engine::Engine& engine) {

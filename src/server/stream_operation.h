@@ -53,6 +53,32 @@ class StreamOperation final : public Operation {
   bool is_again_ = false;
 };
 
+// Until there is something to claim that was not there a while ago.
+class StreamWaitOperation final : public Operation {
+ public:
+  StreamWaitOperation(std::string ns, stream::InstanceId instance, Duration since, Duration wait)
+      : ns_(std::move(ns)), instance_(instance), ago_(since), wait_(wait) {}
+
+  void begin(Desk& desk) override;
+  void look(engine::Engine& engine) override;
+  void looked(Desk& desk) override;
+  void wake(Desk& desk, bool time_is_up) override;
+  void write(ReplyWriter& reply) override;
+  bool is_blocking() const override { return wait_ > Duration{}; }
+
+ private:
+  const std::string ns_;
+  const stream::InstanceId instance_;
+  const Duration ago_;
+  const Duration wait_;
+  Instant since_;
+  Instant deadline_;
+  bool time_is_up_ = false;
+  bool has_news_ = false;
+  std::optional<Error> error_;
+  core::Lsn lsn_ = 0;
+};
+
 // What an instance holds, to be taken up again.
 class ResumeOperation final : public Operation {
  public:

@@ -1,10 +1,10 @@
 // Streams: the whole turn of an instance, and its parts.
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "server/request_operation.h"
 #include "server/stream_json.h"
+#include "server/stream_letters.h"
 #include "server/stream_operation.h"
 #include "server/verb.h"
 
@@ -79,6 +79,8 @@ constexpr Parameter kHeld[] = {
     kInstance, kLane, {"held", Kind::json, Place::position, "List of messages, perhaps with epochs"}};
 constexpr Parameter kRenew[] = {kHeld[0], kHeld[1], kHeld[2], kLease};
 constexpr Parameter kWho[] = {kInstance};
+constexpr Parameter kWaitForWork[] = {
+    kInstance, {"since_ms", Kind::number, Place::option, "How long ago it looked for work; 0"}, kWait};
 constexpr Parameter kLetters[] = {{"letter", Kind::number, Place::repeated, "Only this one"}};
 constexpr Parameter kPurge[] = {
     kLetters[0], {"older_than_ms", Kind::number, Place::option, "Only those dead for this long"}};
@@ -222,20 +224,14 @@ std::unique_ptr<Operation> resume(const std::string& ns, Arguments& arguments) {
   return std::make_unique<ResumeOperation>(ns, instance_of(arguments));
 }
 
-std::unique_ptr<Operation> leave(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(core::LeaveWork{.ns = ns, .instance = instance_of(arguments)});
+std::unique_ptr<Operation> wait(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<StreamWaitOperation>(
+      ns, instance_of(arguments), arguments.duration("since_ms", {}),
+      milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMax))));
 }
 
-std::vector<std::uint64_t> letters_of(Arguments& arguments) {
-  std::vector<std::uint64_t> letters;
-  for (const std::string_view text : arguments.all("letter")) {
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc{} || end != text.data() + text.size())
-      arguments.complain(Errc::invalid_request, "letter must be a number");
-    letters.push_back(number);
-  }
-  return letters;
+std::unique_ptr<Operation> leave(const std::string& ns, Arguments& arguments) {
+  return std::make_unique<RequestOperation>(core::LeaveWork{.ns = ns, .instance = instance_of(arguments)});
 }
 
 std::unique_ptr<Operation> replay(const std::string& ns, Arguments& arguments) {
@@ -263,6 +259,8 @@ constexpr Verb kVerbs[] = {
     {"stream_release", Permission::work, kHeld, release, "Gives messages back unharmed", "WorkBatch"},
     {"stream_resume", Permission::work, kWho, resume, "What an instance holds, to be taken up again",
      "HeldWork"},
+    {"stream_wait", Permission::work, kWaitForWork, wait,
+     "Waits until there is something to claim that was not there before", "WorkAwaited"},
     {"stream_leave", Permission::work, kWho, leave, "The instance goes, and gives back what it holds",
      "Committed"},
     {"stream_replay", Permission::admin, kLetters, replay, "Puts dead letters back into their streams",

@@ -77,6 +77,44 @@ TEST(AClaim, WaitsForWork) {
   EXPECT_THAT(waiting.ask({"STREAM_CLAIM", kMe, "WAIT_MS", "1"}), HasSubstr("work *0"));
 }
 
+// S20: likewise whoever only wants to know; it takes nothing.
+TEST(WhoeverWaitsForWork, IsWokenWhenThereIsSome) {
+  Backstage stage;
+  Client waiting(stage), storing(stage);
+  waiting.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  EXPECT_EQ(member(waiting.ask({"STREAM_WAIT", kMe, "WAIT_MS", "1"}), "woken"), "0");
+  waiting.send({"STREAM_WAIT", kMe, "WAIT_MS", "3600000"});
+  stage.turn();
+  EXPECT_FALSE(waiting.session.is_idle());
+  storing.ask({"STREAM_STORE", kMe, "inbox", "[" + message(1) + "]"});
+  EXPECT_EQ(member(waiting.hear(), "woken"), "1");
+  EXPECT_EQ(member(waiting.ask({"STREAM_WAIT", kMe, "SINCE_MS", "60000"}), "woken"), "1")
+      << "it came while nobody waited";
+  EXPECT_THAT(waiting.ask({"STREAM_WAIT", kOther}), HasSubstr("-NOT_FOUND"));
+}
+
+// S4, S20: time alone may bring some.
+TEST(WhoeverWaitsForWork, IsWokenWhenALeaseEnds) {
+  Backstage stage;
+  Client holding(stage), waiting(stage);
+  holding.ask({"PROCESS_WORK_BATCH", kOther, "orders", "LEASE_MS", "1000", "NEW_INBOX_MESSAGES",
+               "[" + message(1) + "]"});
+  waiting.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  EXPECT_EQ(member(waiting.ask({"STREAM_WAIT", kMe, "WAIT_MS", "3600000"}), "woken"), "1");
+}
+
+// S16, S20
+TEST(WhoeverWaitsForWork, IsWokenWhenAnotherLeaves) {
+  Backstage stage;
+  Client holding(stage), waiting(stage);
+  holding.ask({"PROCESS_WORK_BATCH", kOther, "orders", "NEW_INBOX_MESSAGES", "[" + message(1) + "]"});
+  waiting.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  waiting.send({"STREAM_WAIT", kMe, "WAIT_MS", "3600000"});
+  stage.turn();
+  holding.ask({"STREAM_LEAVE", kOther});
+  EXPECT_EQ(member(waiting.hear(), "woken"), "1");
+}
+
 // S7: in another namespace there is nothing of it.
 TEST(AStream, BelongsToANamespace) {
   Backstage stage;

@@ -47,6 +47,15 @@ void Waiters::task_came(std::string_view ns, std::string_view queue) {
   stirred_.emplace(std::string_view(name));
 }
 
+void Waiters::task_came_to_all(std::string_view prefix) {
+  for (auto& [name, line] : lines_) {
+    if (!line.queue.starts_with(prefix)) continue;
+    line.came = line.ids.size();
+    line.try_up_to = last_;
+    stirred_.insert(name);
+  }
+}
+
 void Waiters::task_ended(core::Lsn task) {
   for (auto at = ends_.lower_bound({task, 0}); at != ends_.end() && at->first == task; ++at)
     ended_.push_back(at->second);

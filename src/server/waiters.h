@@ -33,6 +33,7 @@ class Waiters {
 
   bool anyone_waits() const { return !waiting_.empty(); }
   void task_came(std::string_view ns, std::string_view queue);
+  void task_came_to_all(std::string_view prefix);  // of queues
   void task_ended(core::Lsn task);
 
   // Who is to be woken now. They wait no longer. `ready` tells whether a queue has a task for anyone.

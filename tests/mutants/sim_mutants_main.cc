@@ -48,6 +48,12 @@ constexpr Row kRows[] = {
     {Mutant::m25_cancelled_records_unbounded, "M25 cancelled records unbounded", ""},
     {Mutant::m26_validated_with_a_stale_time, "M26 validated with a stale time", ""},
     {Mutant::m27_same_batch_record_counts_as_evidence, "M27 same batch counts as evidence", ""},
+    {Mutant::m28_stream_claimed_by_two, "M28 stream claimed by two", ""},
+    {Mutant::m29_retry_overtaken, "M29 retry overtaken in its stream", ""},
+    {Mutant::m30_duplicate_in_the_window_accepted, "M30 duplicate in the window accepted", ""},
+    {Mutant::m31_report_under_a_lost_lease_accepted, "M31 report under a lost lease", ""},
+    {Mutant::m32_silent_instance_keeps_its_place, "M32 silent instance keeps its place", ""},
+    {Mutant::m33_message_lost_at_poison, "M33 message lost at poison", ""},
 };
 
 struct Kill {

@@ -44,6 +44,8 @@ engine::EngineOptions Node::options() {
   options.purge_visits_per_turn = 2;
   options.rules.streams.entry_bytes_max = log::record_bytes_max(log_options());
   options.rules.streams.failures_max = 3;
+  options.rules.streams.losses_max = 3;
+  options.rules.streams.suspect_after = 1;
   options.rules.streams.retry_unit = milliseconds(20);
   options.rules.streams.offered_for = milliseconds(100);
   options.rules.streams.kept_for = milliseconds(500);

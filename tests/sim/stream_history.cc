@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/limits.h"
 #include "tests/sim/violation.h"
 
@@ -16,18 +18,30 @@ using core::Stamp;
 void StreamHistory::happened(const core::WorkBatchApplied& event, const Stamp& at) {
   const std::pair name(std::string(event.ns), event.instance);
   if (event.heard && event.heard->joins)
-    demand(instances_.emplace(name, at.lsn).second, "S16", at, "an instance joins twice");
+    demand(instances_.emplace(name, SeenInstance{at.lsn, at.time}).second, "S16", at,
+           "an instance joins twice");
   const auto found = instances_.find(name);
   demand(found != instances_.end(), "S16", at, "an instance speaks that is not there");
-  for (const auto& report : event.reports) reported(report, found->second, at);
+  found->second.spoke = at.time;
+  if (event.heard) demand_nobody_silent(at);  // whoever says that it is alive, evicts others
+  const Lsn speaker = found->second.number;
+  for (const auto& report : event.reports) reported(report, speaker, at);
   for (const auto& renewed : event.renewals) {
     SeenStream& of = streams_[renewed.stream];
-    demand(of.holder == found->second, "S10", at, "a stream is renewed by one who does not hold it");
+    demand(of.holder == speaker, "S10", at, "a stream is renewed by one who does not hold it");
     of.lease_until = renewed.until;
   }
   for (const auto& opened : event.opened) streams_[next_stream_++].lane = opened.lane;
   for (const auto& message : event.stored) stored(message, at);
-  for (const auto& claim : event.claims) claimed(claim, event.lease_until, found->second, at);
+  for (const auto& claim : event.claims) claimed(claim, event.lease_until, speaker, at);
+}
+
+// That it was heard of is recorded when a third of the time has passed; in between it may have called.
+void StreamHistory::demand_nobody_silent(const Stamp& at) const {
+  const Duration longest = stale_ + Duration{stale_.ms / 3};
+  for (const auto& [name, instance] : instances_)
+    demand(at.time - std::max(instance.spoke, began_) <= longest, "S16", at,
+           "an instance that fell silent keeps its place");
 }
 
 void StreamHistory::reported(const core::MessageReported& report, Lsn instance, const Stamp& at) {
@@ -103,8 +117,10 @@ void StreamHistory::let_go(Lsn instance) {
   for (auto& [number, of] : streams_) {
     if (of.holder == instance) of.holder = 0, of.out = 0;
   }
-  std::erase_if(instances_, [&](const auto& one) { return one.second == instance; });
+  std::erase_if(instances_, [&](const auto& one) { return one.second.number == instance; });
 }
+
+void StreamHistory::happened(const core::EpochStarted&, const Stamp& at) { began_ = at.time; }
 
 void StreamHistory::happened(const core::InstancesEvicted& event, const Stamp&) {
   for (const Lsn instance : event.instances) let_go(instance);

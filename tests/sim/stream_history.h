@@ -13,9 +13,16 @@
 
 namespace baton::sim {
 
+inline constexpr Duration kStaleAfter = seconds(4);  // of the simulation's instances
+
 class StreamHistory {
  public:
+  // Instances are evicted when they are silent for longer than `stale`.
+  StreamHistory() = default;
+  explicit StreamHistory(Duration stale) : stale_(stale) {}
+
   void happened(const core::WorkBatchApplied& event, const core::Stamp& at);
+  void happened(const core::EpochStarted& event, const core::Stamp& at);
   void happened(const core::InstancesEvicted& event, const core::Stamp& at);
   void happened(const core::InstanceLeft& event, const core::Stamp& at);
   void happened(const core::LettersReplayed& event, const core::Stamp& at);
@@ -48,12 +55,19 @@ class StreamHistory {
   void stored(const core::MessageStored& message, const core::Stamp& at);
   void claimed(const core::StreamClaimed& claim, Instant until, core::Lsn instance, const core::Stamp& at);
   void let_go(core::Lsn instance);
+  void demand_nobody_silent(const core::Stamp& at) const;
   void put(std::uint64_t stream, std::uint64_t seq, stream::MessageId id);
 
   std::map<std::uint64_t, SeenStream> streams_;
   std::map<std::uint64_t, Seen> messages_;
   std::map<std::uint64_t, std::pair<Seen, stream::Lane>> letters_;
-  std::map<std::pair<std::string, stream::InstanceId>, core::Lsn> instances_;
+  struct SeenInstance {
+    core::Lsn number = 0;
+    Instant spoke;
+  };
+  std::map<std::pair<std::string, stream::InstanceId>, SeenInstance> instances_;
+  Duration stale_ = kStaleAfter;
+  Instant began_;                                  // this run; everybody counts as just heard of then
   std::map<stream::MessageId, Instant> in_inbox_;  // since when
   std::uint64_t next_stream_ = 1;
   std::uint64_t next_message_ = 1;

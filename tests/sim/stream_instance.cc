@@ -10,8 +10,6 @@ namespace {
 
 using namespace core;
 
-constexpr std::int64_t kStaleMs = 4000;
-
 stream::Uuid uuid_of(std::uint64_t kind, std::uint64_t a, std::uint64_t b) {
   stream::Uuid uuid;
   uuid.bytes[0] = static_cast<std::byte>(kind);
@@ -76,7 +74,7 @@ void StreamInstance::turn() {
   // In the end it lasts until it is spoken of again.
   const Duration lease =
       healed_ ? seconds(2) : milliseconds(static_cast<std::int64_t>(scenario_[Knob::ttl_ms]) * 2);
-  ProcessWork call{.ns = kNamespace, .instance = id, .stale = milliseconds(kStaleMs), .lease = lease};
+  ProcessWork call{.ns = kNamespace, .instance = id, .stale = kStaleAfter, .lease = lease};
   call.heartbeat = {.id = id, .service = "s", .host = "h", .process = static_cast<std::int32_t>(index_)};
   report(call);
   if (!healed_) store(call);

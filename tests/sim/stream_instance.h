@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "tests/sim/calls.h"
 #include "tests/sim/sim_disk.h"
+#include "tests/sim/stream_history.h"
 
 namespace baton::sim {
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "stream/work_coordinator.h"
@@ -19,6 +20,8 @@ class Backend {
   virtual void let_time_pass(Duration duration) = 0;
   // Puts every dead letter back; how many there were.
   virtual int replay_dead_letters() = 0;
+  // What makes `baton stream` look there; nothing: it cannot.
+  virtual std::vector<std::string> options_of_command() const { return {}; }
 };
 
 struct BackendKind {

@@ -4,20 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <map>
 #include <random>
 
 #include "tests/crash/child.h"
 #include "tests/served.h"
+#include "tests/stream/chaos.h"
 #include "tests/stream/postgres_backend.h"
 
 namespace baton::stream {
 namespace {
-
-using crash::after_ms;
-using crash::Child;
-
-constexpr std::size_t kInstances = 8;
 
 // The database itself watches: a stream that passes on before its lease is over, and an order that comes
 // before its predecessor.
@@ -34,76 +29,6 @@ constexpr const char* kWatch = R"sql(
   create trigger out_of_order after update on wh_messages for each row when (new.error like '%does not follow%')
     execute function note_wrong('out of order');
 )sql";
-
-class Chaos {
- public:
-  Chaos(std::string database, unsigned seed) : url_(std::move(database)), dice_(seed) {
-    for (auto& place : places_) place = hired();
-  }
-
-  // Something happens to somebody.
-  void strike() {
-    auto& place = places_[dice_() % kInstances];
-    const auto now = std::chrono::steady_clock::now();
-    for (auto& paused : paused_) {
-      if (paused.second && *paused.second <= now) paused.first->signal(SIGCONT), paused.second.reset();
-    }
-    const auto what = dice_() % 8;
-    if (!place) {
-      place = hired();
-      ++faults["joined"];
-    } else if (paused_[place.get()]) {
-      return;  // it has trouble enough
-    } else if (what < 3) {
-      place->signal(SIGKILL);
-      ++faults["killed"];
-      bury(place);
-    } else if (what < 6) {
-      place->signal(SIGSTOP);
-      // Longer than its lease, and sometimes longer than others take it for alive.
-      paused_[place.get()] = after_ms(dice_() % 4 == 0 ? 12'000 : 3'000);
-      ++faults["suspended"];
-    } else {
-      place->signal(SIGTERM);
-      ++faults["left"];
-      bury(place);
-    }
-  }
-
-  void crash_the_database() {
-    cluster().stop();
-    cluster().start();
-    ++faults["database crashed"];
-  }
-
-  void make_peace() {
-    for (auto& paused : paused_) {
-      if (paused.second) paused.first->signal(SIGCONT);
-    }
-    for (auto& place : places_) {
-      if (!place) place = hired();
-    }
-  }
-
-  std::map<std::string, int> faults;
-
- private:
-  std::unique_ptr<Child> hired() const {
-    auto child = std::make_unique<Child>(crash::ChildOptions{.command = {BATON_ORDERS, "work", url_}});
-    child->listen(after_ms(60'000), [](const std::string& line) { return line != "open"; });
-    return child;
-  }
-  void bury(std::unique_ptr<Child>& place) {
-    (void)place->wait(after_ms(60'000));
-    paused_.erase(place.get());
-    place.reset();
-  }
-
-  const std::string url_;
-  std::minstd_rand dice_;
-  std::unique_ptr<Child> places_[kInstances];
-  std::map<Child*, std::optional<crash::Deadline>> paused_;
-};
 
 int number(const std::string& url, const std::string& sql) { return std::atoi(ask(url, sql).c_str()); }
 
@@ -126,10 +51,16 @@ TEST(Chaos, LosesNothingMixesNothingAndLetsNobodyHoldWhatAnotherHolds) {
   const char* const kShipped = "select coalesce(sum(shipped), 0)::text from customers";
   const char* const kSteps = "select sum(paid + shipped)::text from customers";
 
-  Chaos chaos(url, seed);
+  stream::Chaos chaos({BATON_ORDERS, "work", url}, seed);
   std::size_t struck = 0;
   for (int done = 0; done < 2 * total;) {
-    ++struck % 10 == 5 ? chaos.crash_the_database() : chaos.strike();
+    if (++struck % 10 == 5) {
+      cluster().stop();
+      cluster().start();
+      ++chaos.faults["database crashed"];
+    } else {
+      chaos.strike();
+    }
     // Something has to be done between two blows, unless nobody is left to do it.
     const int before = done;
     eventually(
@@ -151,9 +82,7 @@ TEST(Chaos, LosesNothingMixesNothingAndLetsNobodyHoldWhatAnotherHolds) {
   EXPECT_GE(struck, faults_min);
   for (const char* kind : {"killed", "suspended", "left", "joined", "database crashed"})
     EXPECT_GE(chaos.faults[kind], 1) << kind << ": too little went wrong for this run to count";
-  std::string summary;
-  for (const auto& [kind, times] : chaos.faults) summary += " " + kind + " " + std::to_string(times);
-  std::printf("%d orders in %d streams, seed %u: %s\n", total, streams, seed, summary.c_str());
+  std::printf("%d orders in %d streams, seed %u:%s\n", total, streams, seed, chaos.summary().c_str());
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // Instances that come, go, fall silent and come back; and requests that make no sense.
+#include <thread>
+
 #include "tests/stream/people.h"
 
 namespace baton::stream {
@@ -191,6 +193,23 @@ TEST_P(NonsenseIn, ACallThatIsStoppedBeforehandDoesNotHappen) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, Errc::closed);
   EXPECT_TRUE(a.claim().empty());
+}
+
+// S20: and not before the time is up if there is none.
+TEST_P(AnInstance, IsWokenWhenThereIsWork) {
+  Person a = person(1), b = person(2);
+  EXPECT_TRUE(a.claim().empty());
+  EXPECT_FALSE(granted(a.coordinator->wait_for_work(milliseconds(1))));
+  b.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 2), in_stream(3, 3), in_stream(4, 4)});
+  EXPECT_TRUE(granted(a.coordinator->wait_for_work(minutes(1)))) << "it came while nobody waited";
+  a.claim();
+  std::jthread storing([&] { b.store(Lane::inbox, {loose(5)}); });
+  EXPECT_TRUE(granted(a.coordinator->wait_for_work(minutes(1))));
+  storing.join();
+  EXPECT_EQ(ids(a.claim()), messages({5}));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(granted(a.coordinator->wait_for_work(minutes(10), stop.get_token())));
 }
 
 }  // namespace

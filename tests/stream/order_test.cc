@@ -138,6 +138,52 @@ TEST_P(Stream, StopsBehindAMessageThatParksIt) {
   EXPECT_EQ(ids(a.claim()), messages({1, 2, 3}));
 }
 
+// S11: not even for a moment, when whoever holds the rest of it loses it; and meanwhile nothing is counted.
+TEST_P(Stream, ThatIsParkedAndLostStandsInNobodysWay) {
+  Person a = person(1);
+  a.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1)});
+  const std::vector<Work> work = a.claim();
+  ASSERT_EQ(work.size(), 2u);
+  a.fail(work[0], "it broke", FailurePolicy::park_stream);
+  let_time_pass(minutes(6));
+  a.store(Lane::inbox, {in_stream(3, 3)});
+  EXPECT_EQ(ids(a.claim({.limits = {.streams = 1}})), messages({3}));
+  EXPECT_TRUE(a.claim().empty());
+
+  EXPECT_EQ(backend_->replay_dead_letters(), 1);
+  const std::vector<Work> again = a.claim();
+  ASSERT_EQ(ids(again), messages({1, 2}));
+  EXPECT_EQ(again[0].deliveries, 1) << "it begins anew";
+  EXPECT_EQ(again[1].deliveries, 2) << "it was lost once";
+}
+
+// S11
+TEST_P(Stream, ThatIsParkedIsStillReportedOnByWhoeverHoldsTheRestOfIt) {
+  Person a = person(1);
+  a.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1)});
+  const std::vector<Work> work = a.claim();
+  a.fail(work.at(0), "it broke", FailurePolicy::park_stream);
+  EXPECT_EQ(granted(a.coordinator->renew(a.me.id, Lane::inbox, {work[1].held()})), all_ok(1));
+  EXPECT_EQ(backend_->replay_dead_letters(), 1);
+  EXPECT_TRUE(a.claim().empty()) << "it holds the stream";
+  EXPECT_EQ(a.done({work[1]}), all_ok(1));
+  EXPECT_EQ(ids(a.claim()), messages({1}));
+}
+
+// S19: nothing is counted of a stream that was lost and does not fit any more.
+TEST_P(Stream, ThatIsLostIsCountedOnceHoweverOftenItDoesNotFit) {
+  Person a = person(1);
+  a.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1), in_stream(3, 2), in_stream(4, 2)});
+  ASSERT_EQ(a.claim({.lease = minutes(1)}).size(), 4u);
+  let_time_pass(minutes(2));
+  for (int turn = 0; turn < 3; ++turn) {
+    const std::vector<Work> few = a.claim({.lease = minutes(10), .limits = {.bytes = 1}});
+    EXPECT_EQ(few.size(), 1u);
+    a.release(few);
+  }
+  for (const Work& one : a.claim()) EXPECT_EQ(one.deliveries, 2) << to_text(one.message.value);
+}
+
 // S15: 1, 2, 4 and then 5 minutes, and after the tenth failure it is a dead letter.
 TEST_P(Stream, LosesAMessageThatHasFailedTooOften) {
   Person a = person(1);

@@ -22,11 +22,8 @@ class PostgresBackend final : public Backend {
     return std::make_unique<postgres::WorkCoordinator>(postgres::DatabaseOptions{.url = url_});
   }
   void let_time_pass(Duration duration) override { age(url_, duration); }
-  int replay_dead_letters() override {
-    return std::stoi(ask(
-        url_,
-        "select count(*) filter (where wh_replay_dead_letter(dead_letter_id))::text from wh_dead_letters"));
-  }
+  int replay_dead_letters() override { return std::stoi(ask(url_, "select wh_replay_dead_letters()::text")); }
+  std::vector<std::string> options_of_command() const override { return {"--database", url_}; }
 
  private:
   // One database for all of them, emptied: that is quicker than a new one.

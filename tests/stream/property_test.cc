@@ -131,9 +131,8 @@ WorkBatchRequest with_epochs(WorkBatchRequest request, const Side& side, const s
 }
 
 class BothImplementations : public testing::TestWithParam<unsigned> {};
-// Not 4: at its step 62 PostgreSQL reports a delivery more than the core. Not traced; wh_note_abandoned may
-// count one although nothing of the stream is handed out then.
-INSTANTIATE_TEST_SUITE_P(Seed, BothImplementations, testing::Values(1u, 2u, 3u, 5u, 6u));
+// 4 found deliveries that were counted although nothing was handed out.
+INSTANTIATE_TEST_SUITE_P(Seed, BothImplementations, testing::Values(1u, 2u, 3u, 4u, 5u, 6u));
 
 // S1 to S18
 TEST_P(BothImplementations, AnswerRandomCallsInTheSameWay) {
@@ -164,9 +163,11 @@ TEST_P(BothImplementations, AnswerRandomCallsInTheSameWay) {
     if (questions.one_in(20)) {
       const auto held = embedded.people[who]->coordinator->resume(embedded.people[who]->me.id);
       const auto too = database.people[who]->coordinator->resume(database.people[who]->me.id);
-      // An instance that is not registered is refused; PostgreSQL says so only if it holds something.
-      if (held && too) {
+      ASSERT_EQ(held.has_value(), too.has_value()) << "step " << step;
+      if (held) {
         ASSERT_EQ(in_words(without_flags(*held)), in_words(without_flags(*too))) << "step " << step;
+      } else {
+        ASSERT_EQ(held.error().code, too.error().code) << "step " << step;
       }
     }
     if (questions.one_in(30)) {

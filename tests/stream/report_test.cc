@@ -183,6 +183,7 @@ TEST_P(Report, IsStillPossibleForWhoeverAsksWhatItHolds) {
   EXPECT_EQ(ids(held), messages({2, 3}));
   EXPECT_EQ(a.done(held), all_ok(2));
   EXPECT_TRUE(granted(a.coordinator->resume(a.me.id)).empty());
+  EXPECT_EQ(a.coordinator->resume(instance(9)).error().code, Errc::not_found);
 }
 
 // S17

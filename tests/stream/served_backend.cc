@@ -36,6 +36,7 @@ class ServedBackend final : public Backend {
     server::Peer operator_of_it(server_->address().port);
     return std::stoi(server::value_of(operator_of_it.ask("STREAM_REPLAY"), "purged"));
   }
+  std::vector<std::string> options_of_command() const override { return {"--connect", address()}; }
 
  private:
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->address().port); }

@@ -180,6 +180,40 @@ TEST(DeadLetters, CanBeListedReplayedAndPurged) {
   EXPECT_EQ(ask(url, "select wh_replay_dead_letter(1)::text"), "false");
 }
 
+// S15: a letter of a message that was stored once more stays where it is.
+TEST(DeadLetters, AreNotReplayedOntoAMessageThatWaits) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_outbox_messages = {in_stream(1, 1)};
+  for (int letter = 1; letter <= 2; ++letter) {
+    const WorkBatch batch = granted(coordinator.process_work_batch(request));
+    granted(
+        coordinator.fail(instance(1), Lane::outbox,
+                         {{.held = batch.work.at(0).held(), .error = "no", .policy = FailurePolicy::park}}));
+  }
+  EXPECT_EQ(ask(url, "select wh_replay_dead_letters()::text"), "1") << "the older of the two";
+  EXPECT_EQ(ask(url, "select wh_replay_dead_letters()::text"), "0");
+  const std::string refused =
+      ask(url, "select wh_replay_dead_letter(dead_letter_id)::text from wh_dead_letters");
+  EXPECT_TRUE(refused.starts_with("WH006") && refused.find("waits already") != std::string::npos) << refused;
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_dead_letters"), "1");
+}
+
+// S23
+TEST(Metrics, AreTextForPrometheus) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1)};
+  granted(coordinator.process_work_batch(request));
+  const std::string text = ask(url, "select string_agg(line, chr(10)) from wh_metrics()");
+  for (const char* line : {"# TYPE baton_stream_messages gauge\n",
+                           "baton_stream_messages{service=\"orders\",lane=\"inbox\",state=\"held\"} 1\n",
+                           "baton_stream_instances{service=\"orders\",state=\"active\"} 1"})
+    EXPECT_NE(text.find(line), std::string::npos) << line << text;
+}
+
 // E7: what is different is said, and so.
 TEST(TheDocument, SaysWhereItDiffersFromItsSource) {
   std::ifstream file(BATON_SOURCE_DIR "/docs/streams.md");

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/mutant.h"
 #include "core/stream/rules.h"
 
 namespace baton::core::streams {
@@ -11,12 +12,7 @@ namespace {
 
 constexpr std::size_t kClaimBytes = 192;           // one stream in the entry, and a letter, at most
 constexpr std::int32_t kCandidatesPerStream = 10;  // are looked at where an instance may not hold them all
-
-// A message that was lost with whoever had it: after so many times it is handed out alone, so that those
-// behind it are not blamed; after so many it is a dead letter, as one that kills its handler has to be.
-constexpr std::uint32_t kSuspectAfter = 3;
-constexpr std::uint32_t kLossesMax = 10;
-constexpr std::string_view kLost = "it was handed out 10 times to somebody who was not heard of again";
+constexpr std::string_view kLost = "it was handed out too often to somebody who was not heard of again";
 
 constexpr std::uint32_t losses(const Stream& of, const Message& message) {
   return message.deliveries - message.failures + (is_out(of, message) ? 1 : 0);
@@ -89,7 +85,8 @@ void Claim::visit_ready(Lane lane, bool loose, auto&& visit) {
   if (claimant_.service != 0) {
     const LaneOfService& of = all.services[claimant_.service].at(lane);
     for (const Ready& ready : loose ? of.loose : of.ready) {
-      if (ready.at > now || ++looked_at > kStreamsLookedAt) break;
+      if (ready.at > now && !mutant(Mutant::m28_stream_claimed_by_two)) break;
+      if (++looked_at > kStreamsLookedAt) break;
       if (draft_.find_stream(ready.stream) != nullptr) continue;  // it does not stand there any more
       if (!visit_touched_before(&ready) || !visit(all.streams[ready.slot], ready.slot)) return;
     }
@@ -142,11 +139,13 @@ std::vector<Claim::Picked> Claim::pick(Lane lane) {
   return picked;
 }
 
-// Only what is first: those behind it were lost with it, and may be harmless.
+// A message that kills its handler is lost with it, again and again. Only what is first: those behind it were
+// lost with it, and may be harmless.
 void Claim::bury_poison(DraftStream& of) {
   const Streams& all = draft_.all();
+  const std::uint32_t losses_max = claimant_.at.rules.streams.losses_max;
   draft_.head_due(of);  // moves the head past what is gone
-  if (of.head == 0 || losses(of.now, draft_.message_now(of.head)) < kLossesMax) return;
+  if (of.head == 0 || losses_max == 0 || losses(of.now, draft_.message_now(of.head)) < losses_max) return;
   for (Slot slot = of.head; slot != 0; slot = all.messages[slot].next) {
     if (draft_.is_gone(slot) || !is_out(of.now, draft_.message_now(slot))) continue;
     ++draft_.message(slot).now.deliveries;
@@ -187,6 +186,7 @@ bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
   for (Slot slot = of.head; slot != 0 && go_on; slot = all.messages[slot].next) {
     if (draft_.is_gone(slot)) continue;
     const Message& message = draft_.message_now(slot);
+    if (message.due > claimant_.at.now && mutant(Mutant::m29_retry_overtaken)) continue;
     if (message.due > claimant_.at.now) {
       // It holds up what is behind it, which counts all the same.
       const std::int64_t behind = std::min<std::int64_t>(count_max, of.now.pending) - count;
@@ -194,7 +194,7 @@ bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
       go_on = false;
       break;
     }
-    suspects = suspects || losses(of.now, message) >= kSuspectAfter;
+    suspects = suspects || losses(of.now, message) >= claimant_.at.rules.streams.suspect_after;
     if (suspects && count > 0) {
       taken.seen += std::min<std::int64_t>(count_max, of.now.pending) - count;
       go_on = false;

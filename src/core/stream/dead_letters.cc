@@ -41,10 +41,15 @@ Decision decide(const State& state, const ReplayLetters& request, const Moment&)
   const Streams& all = state.streams;
   // The same message may have been stored once more, in an outbox; then the letter stays where it is.
   std::set<std::pair<std::uint32_t, stream::MessageId>> back;
+  bool is_there = false;
   LettersReplayed replayed{choose_letters(all, request.ns, request.letters, [&](const Letter& letter) {
-    return find_message(all, letter.service, letter.lane, letter.message.id) == 0 &&
-           back.emplace(scope_of(letter.service, letter.lane), letter.message.id).second;
+    const bool fits = find_message(all, letter.service, letter.lane, letter.message.id) == 0 &&
+                      back.emplace(scope_of(letter.service, letter.lane), letter.message.id).second;
+    is_there |= !fits;
+    return fits;
   })};
+  if (is_there && !request.letters.empty())
+    return Reject{Errc::conflict, "the message of a dead letter waits already, for it was stored once more"};
   const auto count = static_cast<std::uint32_t>(replayed.letters.size());
   if (count == 0) return Reply{Purged{}};
   return Append{std::move(replayed), Purged{count}};

@@ -23,6 +23,22 @@ void move_in(std::set<Ready>& index, const Ready& from, const Ready& to) {
   index.insert(std::move(node));
 }
 
+enum class Count : std::uint64_t { in = 1, out = ~std::uint64_t{0} };
+
+// For whoever wants to know how much there is of what, and must not have to look at all of it.
+void count(Streams& all, const Stream& of, Count which) {
+  const auto one = static_cast<std::uint64_t>(which);
+  LaneOfService& lane = all.services[of.service].at(of.lane);
+  if (of.owner != 0) {
+    lane.held += one * of.outstanding;
+    all.instances[of.owner].messages += one * of.outstanding;
+  }
+  if (of.is_loose()) return;
+  if (of.pending > 0) lane.streams += one;
+  if (of.owner != 0) lane.held_streams += one, all.instances[of.owner].streams += one;
+  if (of.parking > 0) lane.parked_streams += one;
+}
+
 }  // namespace
 
 StreamChange::StreamChange(Streams& all, Slot slot, std::uint64_t& digest)
@@ -33,11 +49,13 @@ StreamChange::StreamChange(Streams& all, Slot slot, std::uint64_t& digest)
       owner_(all.streams[slot].owner),
       idle_(all.streams[slot].is_idle()) {
   digest_ -= fact_hash(all, all.streams[slot]);
+  count(all, all.streams[slot], Count::out);
 }
 
 StreamChange::~StreamChange() {
   Stream& now = all_.streams[slot_];
   digest_ += fact_hash(all_, now);
+  count(all_, now, Count::in);
   move_in(index_of(all_, now), ready_, now.ready(slot_));
   const bool stays = now.owner == owner_ && now.is_idle() == idle_;
   if (stays) return;
@@ -136,6 +154,7 @@ Slot Keeper::add(const Stream& stream) {
   }
   link_back(all_.streams, all_.idle, slot);
   digest_ += fact_hash(all_, stream);
+  count(all_, stream, Count::in);
   return slot;
 }
 
@@ -143,6 +162,7 @@ void Keeper::remove_stream(Slot slot) {
   const Stream& gone = all_.streams[slot];
   BATON_CHECK(gone.is_idle() && gone.messages.head == 0 && gone.ready_at == kNever);
   digest_ -= fact_hash(all_, gone);
+  count(all_, gone, Count::out);
   unlink(all_.streams, all_.idle, slot);
   if (!gone.is_loose()) all_.stream_ids.erase(scope_of(gone.service, gone.lane), gone.id.value);
   all_.stream_numbers.erase(gone.number);
@@ -207,10 +227,13 @@ void Keeper::add(Memory<Letter>& into, const Letter& letter) {
   if (!letter.is_dead) return;
   const bool is_new = all_.dead_numbers.emplace(letter.number, slot).second;
   BATON_CHECK(is_new);
+  ++all_.services[letter.service].at(letter.lane).letters;
 }
 
 void Keeper::remove_dead(Slot slot) {
-  all_.dead_numbers.erase(all_.dead.all[slot].number);
+  const Letter& gone = all_.dead.all[slot];
+  --all_.services[gone.service].at(gone.lane).letters;
+  all_.dead_numbers.erase(gone.number);
   drop(all_.dead, slot);
 }
 

@@ -1,11 +1,15 @@
 // A long random conversation about streams, and at every step: what replay makes of the log and what a
 // snapshot keeps is the same state, which goes on to decide the same.
+#include <map>
 #include <random>
 
 #include "core/stream/testing.h"
 
 namespace baton::core {
 namespace {
+
+using streams::LaneOfService;
+using streams::Streams;
 
 class Conversation {
  public:
@@ -82,6 +86,37 @@ Bytes in_bytes(const Decision& decision) {
   return bytes;
 }
 
+// What is kept up with every change is what one would find by looking at everything.
+void expect_counted(const State& state) {
+  const Streams& all = state.streams;
+  std::map<std::pair<Slot, stream::Lane>, LaneOfService> found;
+  std::map<Slot, std::uint64_t> given;
+  for (Slot slot = all.stream_numbers.first_from(1); slot != 0;
+       slot = all.stream_numbers.first_from(all.streams[slot].number + 1)) {
+    const streams::Stream& of = all.streams[slot];
+    LaneOfService& lane = found[{of.service, of.lane}];
+    if (of.owner != 0) lane.held += of.outstanding, given[of.owner] += of.outstanding;
+    if (of.is_loose()) continue;
+    lane.streams += of.pending > 0;
+    lane.held_streams += of.owner != 0;
+    lane.parked_streams += of.parking > 0;
+  }
+  for (const auto& [number, slot] : all.dead_numbers)
+    ++found[{all.dead.all[slot].service, all.dead.all[slot].lane}].letters;
+  for (Slot slot = 1; slot < all.services.end(); ++slot) {
+    for (const stream::Lane lane : kLanes) {
+      const LaneOfService &kept = all.services[slot].at(lane), &counted = found[{slot, lane}];
+      EXPECT_EQ(kept.held, counted.held);
+      EXPECT_EQ(kept.streams, counted.streams);
+      EXPECT_EQ(kept.held_streams, counted.held_streams);
+      EXPECT_EQ(kept.parked_streams, counted.parked_streams);
+      EXPECT_EQ(kept.letters, counted.letters);
+    }
+  }
+  for (const auto& [number, slot] : all.instance_numbers)
+    EXPECT_EQ(all.instances[slot].messages, given[slot]);
+}
+
 class RandomConversation : public testing::TestWithParam<unsigned> {};
 INSTANTIATE_TEST_SUITE_P(Of, RandomConversation, testing::Range(1u, 9u));
 
@@ -100,6 +135,8 @@ TEST_P(RandomConversation, GivesTheSameStateWhenItIsReplayedAndWhenItIsReadFromA
       const State copy = reloaded(authority.state());
       ASSERT_EQ(copy.digest, authority.state().digest);
       ASSERT_EQ(full_digest(copy), copy.digest);
+      expect_counted(authority.state());
+      expect_counted(copy);
       // Who is heard of is not in it, so only what does not depend on that is compared.
       const bool evicts = due_before(copy, authority.workers, request, authority.moment(now)).has_value();
       if (!evicts) {

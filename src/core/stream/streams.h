@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/mutant.h"
 #include "base/paged.h"
 #include "base/time.h"
 #include "core/id_index.h"
@@ -58,7 +59,7 @@ struct Stream {
   std::uint32_t letters = 0;      // dead ones that may come back
   Lsn epoch = 0;                  // of the last claim
   Instant lease_until;
-  Instant ready_at = kNever;  // held: when the lease ends, so a lost stream waits by itself
+  Instant ready_at = kNever;  // held: when the lease ends, so a lost stream comes round by itself
   Lsn ready_since = 0;        // the entry that made it so
   std::uint64_t next_seq = 1;
   std::uint64_t given_seq = 0;  // handed out up to here, under this epoch
@@ -118,6 +119,8 @@ struct Instance {
   Instant heard;  // as it was last recorded
   Chain held;     // streams
   std::uint32_t holds = 0;
+  std::uint64_t streams = 0;   // of what it holds; the rest are messages without one
+  std::uint64_t messages = 0;  // it was given, and has not reported on
   Slot next = 0;
 };
 
@@ -125,6 +128,11 @@ struct LaneOfService {
   std::set<Ready> ready;  // streams, held ones too
   std::set<Ready> loose;  // messages without a stream
   std::uint64_t messages = 0;
+  std::uint64_t held = 0;     // of the messages
+  std::uint64_t letters = 0;  // dead ones
+  std::uint64_t streams = 0;  // that have messages
+  std::uint64_t held_streams = 0;
+  std::uint64_t parked_streams = 0;
 };
 
 struct Service {
@@ -268,10 +276,13 @@ Slot find_checkpoint(const Streams& all, Slot space, stream::StreamId of, std::s
 inline Instant head_due(const Streams& all, const Stream& of) {
   return of.messages.head == 0 ? Instant{} : all.messages[of.messages.head].due;
 }
-// When it may be handed out, given that it has just come free, or been held for longer.
-constexpr Instant ready_from(const Stream& of, Instant head_due, Instant now) {
+// When it may be handed out, given that it has just come free, or been held for longer. One that stops behind
+// a dead letter may not, whoever holds it: it would stand in the way of those that may.
+inline Instant ready_from(const Stream& of, Instant head_due, Instant now) {
+  if (of.parking > 0) return kNever;
+  if (mutant(Mutant::m29_retry_overtaken)) head_due = {};
   if (of.owner != 0) return std::max(of.lease_until, head_due);
-  return of.pending > 0 && of.parking == 0 ? std::max(now, head_due) : kNever;
+  return of.pending > 0 ? std::max(now, head_due) : kNever;
 }
 // Given to its holder, and not yet reported on.
 constexpr bool is_out(const Stream& of, const Message& message) {

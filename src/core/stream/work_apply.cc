@@ -1,6 +1,7 @@
 #include "core/stream/work_apply.h"
 
 #include "base/check.h"
+#include "base/mutant.h"
 #include "core/stream/keeper.h"
 #include "core/stream/rules.h"
 
@@ -78,7 +79,8 @@ class Turn {
     // Nobody has reported that it failed: it was lost too often.
     if (report.how == Reported::dead && (report.status & kFailed) == 0)
       return lose_for_good(report, slot, of);
-    BATON_CHECK(stream.owner == instance_ && is_out(stream, all_.messages[slot]) && stream.outstanding > 0);
+    BATON_CHECK(stream.owner == instance_ || mutant(Mutant::m31_report_under_a_lost_lease_accepted));
+    BATON_CHECK(is_out(stream, all_.messages[slot]) && stream.outstanding > 0);
     {
       const StreamChange change = keeper_.change(of);
       const BlobRef error = blobs_.next(report.error);
@@ -107,7 +109,7 @@ class Turn {
         message.error = blobs_.next(report.error);
         message.reason = report.reason;
       }
-      bury(all_.messages[slot], stream, true, parks);
+      if (!mutant(Mutant::m33_message_lost_at_poison)) bury(all_.messages[slot], stream, true, parks);
       keeper_.remove_message(slot);
       lose(stream, parks);
       stream.idle_since = at_.time;
@@ -221,7 +223,8 @@ class Turn {
   void happen(const StreamClaimed& claimed) {
     const Slot slot = keeper_.recorded_stream(claimed.stream);
     Stream& stream = all_.streams[slot];
-    BATON_CHECK(stream.service == service_ && stream.ready_at <= at_.time);
+    BATON_CHECK(stream.service == service_);
+    BATON_CHECK(stream.ready_at <= at_.time || mutant(Mutant::m28_stream_claimed_by_two));
     BATON_CHECK(claimed.count > 0 && claimed.count <= stream.pending && claimed.given_seq < stream.next_seq);
     const StreamChange change = keeper_.change(slot);
     count_deliveries(all_, keeper_, stream);  // of whoever lost it
@@ -281,7 +284,6 @@ void take_letter(State& state, Keeper& keeper, Slot slot, const Stamp& at) {
   BATON_CHECK(stream.letters > 0 && stream.parking >= (letter.parks ? 1 : 0));
   --stream.letters;
   stream.parking -= letter.parks ? 1 : 0;
-  if (stream.owner != 0) return;
   make_ready(stream, ready_from(stream, head_due(all, stream), at.time), at.lsn);
 }
 

@@ -1,5 +1,6 @@
 #include "core/stream/work_decision.h"
 
+#include "base/mutant.h"
 #include "core/names.h"
 #include "core/stream/work_turn.h"
 
@@ -43,6 +44,7 @@ std::optional<InstancesEvicted> silent_before(const State& state, const Presence
                                               const ProcessWork& request, const Moment& at) {
   const Streams& all = state.streams;
   if (!request.heartbeat || !is_name(request.ns)) return {};
+  if (mutant(Mutant::m32_silent_instance_keeps_its_place)) return {};
   if (was_evicted(all, request.ns, request.instance))
     return {};  // a call that is refused brings about nothing
   const Slot service = find_service(all, request.ns, request.heartbeat->service);

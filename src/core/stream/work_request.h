@@ -75,7 +75,7 @@ struct LeaveWork {
 // Dead letters of a namespace back into their old places, oldest first; or gone for good.
 struct ReplayLetters {
   std::string ns;
-  std::vector<std::uint64_t> letters;  // none: as many as one entry takes
+  std::vector<std::uint64_t> letters;  // none: as many as one entry takes, and whose message is not there
 };
 struct PurgeLetters {
   std::string ns;

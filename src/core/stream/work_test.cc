@@ -128,6 +128,35 @@ TEST(DeadLetters, BeyondTheLimitGoOldestFirst) {
   EXPECT_EQ(surplus->letters, std::vector<std::uint64_t>{1});
 }
 
+// S15: the same message twice in an outbox would be in each other's way.
+TEST(ADeadLetter, IsNotReplayedWhileItsMessageIsThereAgain) {
+  Authority authority = with_instance();
+  ProcessWork store = a_call(1);
+  store.messages.outbox = {a_message(1, 1)};
+  ProcessWork failing = a_call(1);
+  failing.failures.outbox = {
+      {.held = {message_id(1)}, .error = Blob("no"), .policy = stream::FailurePolicy::park}};
+  authority.ask(store, kStart);
+  authority.ask(a_claim(1), kStart);
+  authority.ask(failing, kStart);
+  authority.ask(store, kStart);
+  EXPECT_EQ(authority.ask(ReplayLetters{.ns = "n", .letters = {1}}, kStart).refusal, Errc::conflict);
+  EXPECT_EQ(authority.ask(ReplayLetters{.ns = "n"}, kStart).as<Purged>().count, 0u) << "none that can be";
+  authority.ask(a_claim(1), kStart);
+  authority.ask(failing, kStart);
+  EXPECT_EQ(authority.ask(ReplayLetters{.ns = "n", .letters = {1, 2}}, kStart).refusal, Errc::conflict);
+  EXPECT_EQ(authority.ask(ReplayLetters{.ns = "n"}, kStart).as<Purged>().count, 1u) << "the older one";
+}
+
+TEST(AMessageThatIsLostAgainAndAgain, IsHandedOutForEverIfTheRulesSaySo) {
+  Authority authority = with_instance();
+  authority.rules.streams.losses_max = 0;
+  authority.ask(a_store(1, {a_message(1, 1)}), kStart);
+  Instant now = kStart;
+  for (int loss = 0; loss < 20; ++loss, now = now + minutes(2))
+    EXPECT_EQ(authority.ask(a_claim(1, {.lease = minutes(1)}), now).as<WorkProcessed>().work.size(), 1u);
+}
+
 // S15: one that kills whoever handles it is found out, and does not hold its stream for ever.
 TEST(AMessageThatIsLostAgainAndAgain, IsHandedOutAloneAndThenNoMore) {
   Authority authority = with_instance();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/mutant.h"
 #include "core/names.h"
 #include "core/stream/claim.h"
 #include "core/stream/rules.h"
@@ -123,6 +124,7 @@ Verdict WorkTurn::judge(const stream::Held& held, Slot slot) const {
   const Stream& of = drafted == nullptr ? known : drafted->now;
   const Lsn epoch = held.epoch ? static_cast<Lsn>(held.epoch->value) : of.epoch;
   if (message.settled != 0 && message.settled == epoch) return Verdict::duplicate;
+  if (mutant(Mutant::m31_report_under_a_lost_lease_accepted) && is_out(of, message)) return Verdict::ok;
   const bool is_held = instance_ != 0 && of.owner == instance_ && of.epoch == epoch;
   return is_held && message.seq <= of.given_seq ? Verdict::ok : Verdict::lost_lease;
 }
@@ -205,6 +207,7 @@ bool WorkTurn::is_new(Lane lane, const StoreMessage& message) const {
   if (known != 0 && !draft_.is_gone(known)) return false;
   const Slot seen = lane == Lane::inbox ? all_.seen_ids.find(service_, message.id.value) : 0;
   const Duration window = at_.rules.streams.seen_for;
+  if (mutant(Mutant::m30_duplicate_in_the_window_accepted)) return true;
   return seen == 0 || (window > Duration{} && all_.seen.all[seen].since < at_.now - window);
 }
 

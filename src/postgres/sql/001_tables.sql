@@ -14,6 +14,7 @@ insert into wh_settings (setting_key, setting_value, description) values
   ('dedup_retention_days', '30', 'how long an inbox message is known again; 0: for ever'),
   ('max_failures', '10', 'the failure after which a message becomes a dead letter; 0: never'),
   ('max_lost_deliveries', '10', 'how often a message may be handed out to somebody who is not heard of again, before it is a dead letter; 0: any number'),
+  ('suspect_after_lost_deliveries', '3', 'how many such deliveries make it suspect: from then on it is handed out alone, for those behind it are not to blame'),
   ('retry_seconds', '30', 'the unit of the wait after a failure: 2, 4, 8 and then 10 of them'),
   ('steal_after_seconds', '10', 'how long a stream is offered only to the instance with its rank'),
   ('kept_message_hours', '24', 'how long a finished message is kept that debug mode did not delete'),
@@ -58,7 +59,7 @@ create sequence wh_epochs;
 --
 --   owner null, ready_at set    waits; handed out from ready_at on
 --   owner set                   held; ready_at is when the lease ends, so a lost stream waits by itself
---   ready_at null               nothing to hand out: drained, or parked
+--   ready_at null               nothing to hand out: drained, or parked, whoever holds it
 create table wh_streams (
   stream_no bigint generated always as identity primary key,
   service_no integer not null,
@@ -208,6 +209,10 @@ begin
 end $$;
 comment on function wh_partition_of is
   'The partition of a stream: the first 8 bytes of the SHA-256 of its 16, unsigned, modulo the number of partitions.';
+
+create function wh_is_out(owner uuid, given_seq bigint, epoch bigint, seq bigint, settled_epoch bigint) returns boolean
+language sql immutable as $$ select owner is not null and seq <= given_seq and settled_epoch is distinct from epoch $$;
+comment on function wh_is_out is 'Whether a message was given to the holder of its stream, and not yet reported on.';
 
 create function wh_head_due(stream bigint) returns timestamptz
 language plpgsql stable as $$

@@ -2,6 +2,7 @@
 -- Only the database's clock counts. Errors that a caller acts on have a code of their own:
 --   WH001 evicted: start again under a new id    WH002 not registered: send a heartbeat first
 --   WH003 an argument is wrong                   WH004 an argument is too large
+--   WH006 what is asked for is in the way of something that is there
 --
 -- Functions that others call fix the search path, so that it does not matter from where they are called, and how
 -- plans are made: once, for any arguments, since making one takes longer than using it; a plan that was good while the
@@ -54,8 +55,8 @@ begin
   if lost then
     update wh_messages m set deliveries = m.deliveries + 1
     from wh_streams s
-    where s.owner = any(instances) and m.stream_no = s.stream_no and m.seq <= s.given_seq
-      and m.settled_epoch is distinct from s.epoch;
+    where s.owner = any(instances) and m.stream_no = s.stream_no
+      and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch);
   end if;
   update wh_streams s
   set owner = null, lease_until = null, outstanding = 0, retried = s.retried or lost,

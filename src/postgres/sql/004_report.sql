@@ -77,9 +77,10 @@ begin
       owner = case when s.outstanding > r.reported then s.owner end,
       lease_until = case when s.outstanding > r.reported then s.lease_until end,
       ready_at = case
+        when s.parked or r.parks then null
         when s.outstanding > r.reported and r.removed = r.reported then s.ready_at
         when s.outstanding > r.reported then greatest(s.lease_until, wh_head_due(s.stream_no))
-        when s.pending > r.removed and not s.parked and not r.parks then greatest(now(), wh_head_due(s.stream_no))
+        when s.pending > r.removed then greatest(now(), wh_head_due(s.stream_no))
       end,
       idle_since = now()
   from (select i.stream, count(*)::integer as reported, count(i.gone)::integer as removed, coalesce(sum(i.gone), 0) as bytes,
@@ -275,7 +276,7 @@ begin
   )
   select array_agg(j.nth), array_agg(j.verdict), array_agg(j.stream_no) filter (where j.verdict = 'ok')
   into places, verdicts, streams from judged j;
-  update wh_streams s set lease_until = until, ready_at = greatest(until, wh_head_due(s.stream_no))
+  update wh_streams s set lease_until = until, ready_at = case when not s.parked then greatest(until, wh_head_due(s.stream_no)) end
   where s.stream_no = any(streams);
   return query select * from unnest(places, verdicts);
 end $$;

@@ -20,8 +20,7 @@ create function wh_wake(streams bigint[]) returns void
 language sql as $$
   update wh_streams s
   set parked = p.parks,
-      ready_at = case when s.owner is not null then s.ready_at
-                      when s.pending > 0 and not p.parks then greatest(now(), wh_head_due(s.stream_no)) end
+      ready_at = case when s.pending > 0 and not p.parks then greatest(coalesce(s.lease_until, now()), wh_head_due(s.stream_no)) end
   from (select u.stream, exists (select from wh_dead_letters d where d.stream_no = u.stream and d.parks_stream) as parks
         from unnest(streams) as u(stream)) as p
   where s.stream_no = p.stream
@@ -43,7 +42,11 @@ begin
   select dead.message_id, dead.service_no, dead.lane, dead.stream_no, dead.seq, dead.target, dead.message_type, dead.envelope_type,
          dead.event_data, dead.metadata, dead.scope, dead.bytes, dead.is_event, dead.policy, dead.status & ~32768,
          dead.error, dead.failure_reason, dead.stored_at, (select s.epoch from wh_streams s where s.stream_no = dead.stream_no),
-         case when dead.stream_no is null then now() end;
+         case when dead.stream_no is null then now() end
+  on conflict do nothing;
+  if not found then
+    perform wh_refuse('WH006', 'message ' || dead.message_id || ' of dead letter ' || letter || ' waits already, for it was stored once more');
+  end if;
   if dead.lane = 2 then  -- what waits is remembered
     insert into wh_message_deduplication (service_no, message_id) values (dead.service_no, dead.message_id) on conflict do nothing;
   end if;
@@ -54,6 +57,14 @@ begin
 end $$;
 comment on function wh_replay_dead_letter is
   'Puts a dead letter back into its old place, as if it had never been handed out. False if there is no such letter, or it was replayed before.';
+
+create function wh_replay_dead_letters() returns integer
+language sql set search_path from current as $$
+  select count(*) filter (where wh_replay_dead_letter(d.dead_letter_id))::integer
+  from (select distinct on (service_no, lane, message_id) * from wh_dead_letters order by service_no, lane, message_id, dead_letter_id) as d
+  where not exists (select from wh_messages m where m.service_no = d.service_no and m.lane = d.lane and m.message_id = d.message_id)
+$$;
+comment on function wh_replay_dead_letters is 'The same for all, but those whose message waits already, for it was stored once more. How many it put back.';
 
 create function wh_purge_dead_letters(older_than interval default '0', letters bigint[] default null) returns integer
 language plpgsql set search_path from current as $$

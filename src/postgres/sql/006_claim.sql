@@ -60,15 +60,14 @@ end $$;
 comment on function wh_pick_streams is
   'Locks streams that can be handed out: those just stored by the caller, then those of its rank, and those that were offered in vain to another for too long. The one that has waited longest comes first. `whole`: all they have can be given.';
 
-create function wh_note_abandoned(streams bigint[]) returns void
+create function wh_note_abandoned(stream bigint) returns void
 language plpgsql as $$
 begin
   update wh_messages m set deliveries = m.deliveries + 1
   from wh_streams s
-  where s.stream_no = any(streams) and s.owner is not null and m.stream_no = s.stream_no and m.seq <= s.given_seq
-    and m.settled_epoch is distinct from s.epoch;
+  where s.stream_no = stream and m.stream_no = stream and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch);
 end $$;
-comment on function wh_note_abandoned is 'Counts the deliveries that ended because a lease did.';
+comment on function wh_note_abandoned is 'Counts the deliveries that end because a lease did: of a stream that is about to be taken from its holder.';
 
 create function wh_bury_poison(instance uuid, streams bigint[]) returns void
 language plpgsql as $$
@@ -79,16 +78,20 @@ begin
   -- Only what is first: those behind it were lost with it, and may be harmless.
   for poison in
     select m.* from unnest(streams) as u(stream)
+    cross join lateral (select * from wh_streams x where x.stream_no = u.stream offset 0) as s
     cross join lateral (select * from wh_messages x where x.stream_no = u.stream order by x.seq limit 1) as m
-    where losses_max > 0 and m.deliveries - m.failures >= losses_max
+    where losses_max > 0
+      and m.deliveries - m.failures + wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch)::integer >= losses_max
   loop
+    perform wh_note_abandoned(poison.stream_no);
     update wh_messages m
-    set failure_reason = 5, error = concat_ws('; ', m.error, 'it was handed out ' || losses_max || ' times to somebody who was not heard of again')
+    set failure_reason = 5, error = 'it was handed out too often to somebody who was not heard of again'
     where m.stream_no = poison.stream_no and m.seq = poison.seq;
     perform wh_bury(instance, poison.service_no, poison.lane, array[poison.message_id]);
     update wh_streams s
     set pending = s.pending - 1, bytes = s.bytes - poison.bytes, owner = null, lease_until = null, outstanding = 0,
-        parked = s.parked or poison.policy = 2, ready_at = case when s.pending > 1 and poison.policy <> 2 then now() end
+        parked = s.parked or poison.policy = 2,
+        ready_at = case when s.pending > 1 and poison.policy <> 2 then greatest(now(), wh_head_due(s.stream_no)) end
     where s.stream_no = poison.stream_no;
   end loop;
 end $$;
@@ -109,32 +112,41 @@ returns integer
 language plpgsql
 as $$
 declare
+  suspect_after constant integer := wh_setting('suspect_after_lost_deliveries');
   given integer;
 begin
-  if (select bool_or(s.owner is not null) from wh_streams s where s.stream_no = any(streams)) then
-    perform wh_note_abandoned(streams);
-  end if;
   perform wh_bury_poison(instance, streams);
   with waiting as materialized (
     select m.seq, s.place as stream_place, row_number() over call as nth, sum(m.bytes) over call as bytes_so_far,
            -- A retry that is not due holds up what is behind it.
            count(*) filter (where m.scheduled_for > now()) over behind as held_up,
            -- One that was lost several times is handed out alone, so that it shows which one it is.
-           count(*) filter (where m.lost >= 3) over behind as suspects, row_number() over behind as place
+           count(*) filter (where m.lost >= suspect_after) over behind as suspects, row_number() over behind as place
     from unnest(streams) with ordinality as p(stream_no, nth)
-    cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = p.stream_no and not x.parked offset 0) as s
+    cross join lateral (select x.*, x.ctid as place from wh_streams x where x.stream_no = p.stream_no and not x.parked offset 0) as s
     cross join lateral (
-      select x.seq, x.bytes, x.scheduled_for, x.deliveries - x.failures as lost from wh_messages x
+      select x.seq, x.bytes, x.scheduled_for,
+             x.deliveries - x.failures + wh_is_out(s.owner, s.given_seq, s.epoch, x.seq, x.settled_epoch)::integer as lost
+      from wh_messages x
       where x.stream_no = p.stream_no order by x.seq limit at_most.messages_per_stream
     ) as m
     window call as (order by p.nth, m.seq), behind as (partition by p.nth order by m.seq)
+  ), taken as materialized (
+    select stream_place, max(seq) as last, count(*)::integer as count from waiting w
+    where w.held_up = 0 and (w.place = 1 or w.suspects = 0) and (w.nth = 1 or (w.nth <= at_most.messages and w.bytes_so_far <= at_most.bytes))
+    group by stream_place
+  ), abandoned as (
+    -- Streams that do not fit any more stay with whoever lost them, and nothing is counted. All parts of a statement see
+    -- what was before it: here the former holder.
+    update wh_messages m set deliveries = m.deliveries + 1
+    from taken t
+    cross join lateral (select * from wh_streams x where x.ctid = t.stream_place and x.owner is not null offset 0) as s
+    where m.stream_no = s.stream_no and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch)
   ), leased as (
     update wh_streams s
     set owner = instance, epoch = claim, lease_until = until, ready_at = until, given_seq = t.last, outstanding = t.count,
         lost_seq = case when s.owner is not null then s.given_seq else 0 end, retried = s.retried or s.owner is not null
-    from (select stream_place, max(seq) as last, count(*)::integer as count from waiting w
-          where w.held_up = 0 and (w.place = 1 or w.suspects = 0) and (w.nth = 1 or (w.nth <= at_most.messages and w.bytes_so_far <= at_most.bytes))
-          group by stream_place) as t
+    from taken t
     where s.ctid = t.stream_place
     returning t.count
   )
@@ -168,7 +180,7 @@ begin
   if losses_max > 0 and exists (select from wh_messages m
                                 where m.owner = instance and m.epoch = claim and m.stream_no is null and m.deliveries - m.failures >= losses_max) then
     update wh_messages m
-    set failure_reason = 5, error = concat_ws('; ', m.error, 'it was handed out ' || losses_max || ' times to somebody who was not heard of again')
+    set failure_reason = 5, error = 'it was handed out too often to somebody who was not heard of again'
     where m.owner = instance and m.epoch = claim and m.deliveries - m.failures >= losses_max;
     perform wh_bury(instance, service, in_lane, array(
       select m.message_id from wh_messages m where m.owner = instance and m.epoch = claim and m.lane = in_lane and m.deliveries - m.failures >= losses_max));
@@ -266,12 +278,16 @@ comment on function wh_claim is
   'Claims work for an instance and returns it. The limits hold for each lane. Streams in `wanted` (of the outbox) are taken whatever the rank.';
 
 create function wh_resume(instance uuid) returns setof wh_work
-language sql stable set search_path from current as $$
+language plpgsql stable set search_path from current as $$
+declare
+  service constant integer := wh_service_of(instance);
+begin
+  return query
   select w.* from (
-    select s.epoch from wh_streams s where s.owner = instance and s.service_no = wh_service_of(instance)
+    select s.epoch from wh_streams s where s.owner = instance and s.service_no = service
     union
-    select m.epoch from wh_messages m where m.owner = instance and m.service_no = wh_service_of(instance)) as claim
+    select m.epoch from wh_messages m where m.owner = instance and m.service_no = service) as claim
   cross join lateral wh_given(instance, claim.epoch) as w
-  order by w.lane, w.stream_id, w.seq
-$$;
+  order by w.lane, w.stream_id, w.seq;
+end $$;
 comment on function wh_resume is 'All that an instance holds and has not reported on, for one that has lost track.';

@@ -1,0 +1,97 @@
+#include "cli/coordinator_streams.h"
+
+#include "wire/resp_value.h"
+
+namespace baton::cli {
+namespace {
+
+using wire::RespValue;
+
+std::string ms(Duration time) { return std::to_string(time.ms); }
+
+std::optional<std::string> cell_of(const RespValue& row, const Field& field) {
+  const RespValue* found = row.find(field.said.empty() ? field.name : field.said);
+  if (found == nullptr || found->type == RespValue::Type::null) return {};
+  if (found->type == RespValue::Type::boolean) return found->truth ? "true" : "false";
+  if (found->type != RespValue::Type::number) return found->text;
+  if (field.shape == Shape::truth) return found->number != 0 ? "true" : "false";  // as version 2 has it
+  return std::to_string(field.shape == Shape::seconds ? found->number / 1000 : found->number);
+}
+
+std::int64_t number_of(const RespValue& reply, std::string_view name) {
+  const RespValue* found = reply.find(name);
+  return found == nullptr ? 0 : found->number;
+}
+
+void add_letters(std::vector<std::string>& words, const StreamSource::Letters& letters) {
+  for (const std::string& letter : letters) words.insert(words.end(), {"LETTER", letter});
+}
+
+}  // namespace
+
+Result<Rows> CoordinatorStreams::ask(const Words& words, std::string_view list,
+                                     std::span<const Field> fields) {
+  Rows rows;
+  for (std::int64_t cursor = 0;;) {
+    Words page = words;
+    if (cursor != 0) page.insert(page.end(), {"CURSOR", std::to_string(cursor)});
+    const auto reply = client_.ask(page);
+    if (!reply) return std::unexpected(reply.error());
+    const RespValue* found = reply->find(list);
+    if (found == nullptr)
+      return failure(Errc::unsupported_version, "the coordinator's reply is not understood");
+    for (const RespValue& one : found->items) {
+      Row& row = rows.emplace_back();
+      for (const Field& field : fields) row.push_back(cell_of(one, field));
+    }
+    cursor = number_of(*reply, "cursor");
+    if (cursor == 0) return rows;
+  }
+}
+
+Result<std::uint64_t> CoordinatorStreams::repeat(Words words, const Letters& letters) {
+  add_letters(words, letters);
+  std::uint64_t total = 0;
+  for (;;) {
+    const auto reply = client_.ask(words);
+    if (!reply) return std::unexpected(reply.error());
+    const auto done = static_cast<std::uint64_t>(number_of(*reply, "purged"));
+    total += done;
+    if (done == 0 || !letters.empty()) return total;
+  }
+}
+
+Result<Rows> CoordinatorStreams::lanes() { return ask({"STREAM_STATUS"}, "lanes", kLaneFields); }
+
+Result<Rows> CoordinatorStreams::instances(Duration stale) {
+  return ask({"STREAM_INSTANCES", "STALE_MS", ms(stale)}, "instances", kInstanceFields);
+}
+
+Result<Rows> CoordinatorStreams::lag(std::uint64_t count) {
+  return ask({"STREAM_LAG", "COUNT", std::to_string(count)}, "streams", kLagFields);
+}
+
+Result<Rows> CoordinatorStreams::partitions(std::uint64_t count, Duration stale) {
+  return ask({"STREAM_PARTITIONS", "COUNT", std::to_string(count), "STALE_MS", ms(stale)}, "partitions",
+             kPartitionFields);
+}
+
+Result<Rows> CoordinatorStreams::why(const std::string& message, Duration stale) {
+  return ask({"STREAM_WHY", message, "STALE_MS", ms(stale)}, "answers", kWhyFields);
+}
+
+Result<Rows> CoordinatorStreams::letters(const Letters& letters) {
+  Words words{"STREAM_LETTERS"};
+  add_letters(words, letters);
+  return ask(words, "letters", kLetterFields);
+}
+
+Result<std::uint64_t> CoordinatorStreams::replay(const Letters& letters) {
+  return repeat({"STREAM_REPLAY"}, letters);
+}
+
+Result<std::uint64_t> CoordinatorStreams::purge(const Letters& letters, Duration older_than) {
+  return repeat({"STREAM_PURGE", "OLDER_THAN_MS", ms(older_than)}, letters);
+}
+
+}  // namespace baton::cli

@@ -1,0 +1,197 @@
+// What operators are told about streams.
+#include "core/stream/stream_query.h"
+
+#include <gmock/gmock.h>
+
+#include "core/stream/testing.h"
+#include "core/stream/why.h"
+
+namespace baton::core {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class AnOperator : public testing::Test {
+ protected:
+  AnOperator() { ask(a_heartbeat(1)); }
+
+  Answer ask(const Request& request) { return authority_.ask(request, now_); }
+  std::vector<GivenMessage> claim(Duration lease = minutes(1)) {
+    return ask(a_claim(1, {.lease = lease})).as<WorkProcessed>().work;
+  }
+  void fail(unsigned message, stream::FailurePolicy policy = stream::FailurePolicy::block) {
+    ProcessWork call = a_call(1);
+    call.failures.inbox = {{.held = {message_id(message)}, .error = Blob("it broke"), .policy = policy}};
+    ask(call);
+  }
+  StreamLook look() const { return {.ns = "n", .now = now_}; }
+  const State& state() const { return authority_.state(); }
+  const Presence& presence() const { return authority_.workers.instances; }
+  LaneView inbox() const { return lanes(state(), look()).rows.at(1); }
+  // Question and answer, a line each; what a failure said is in the log.
+  std::string why(unsigned message) const {
+    std::string all;
+    for (const WhyAnswer& one : core::why(state(), presence(), look(), authority_.rules, message_id(message)))
+      all +=
+          std::string(one.question) + " " + one.answer + (one.said.length > 0 ? "…" : "") + one.rest + "\n";
+    return all;
+  }
+
+  Authority authority_;
+  Instant now_ = kStart;
+};
+
+// S23
+TEST_F(AnOperator, SeesWhatWaitsIsHeldAndIsDead) {
+  EXPECT_FALSE(inbox().oldest_claimable);
+  ask(a_store(1, {a_message(1, 1), a_message(2, 1), a_message(3, 2), a_message(4, 0)}));
+  now_ = now_ + seconds(5);
+  EXPECT_EQ(inbox().waiting, 4u);
+  EXPECT_EQ(inbox().streams, 2u);
+  EXPECT_EQ(inbox().oldest_claimable, seconds(5));
+  EXPECT_EQ(claim().size(), 4u);
+  EXPECT_EQ(inbox().waiting, 0u);
+  EXPECT_EQ(inbox().held, 4u);
+  EXPECT_EQ(inbox().held_streams, 2u);
+  EXPECT_FALSE(inbox().oldest_claimable);
+  fail(1, stream::FailurePolicy::park_stream);
+  EXPECT_EQ(inbox().dead, 1u);
+  EXPECT_EQ(inbox().parked_streams, 1u);
+  EXPECT_TRUE(lanes(state(), {.ns = "other"}).rows.empty());
+}
+
+TEST_F(AnOperator, SeesServicesInPages) {
+  for (unsigned i = 2; i <= 4; ++i) {
+    ProcessWork call = a_heartbeat(i);
+    call.heartbeat->service = "service " + std::to_string(i);
+    ask(call);
+  }
+  StreamLook page = look();
+  page.count_max = 2;
+  std::vector<std::string> seen;
+  do {
+    const auto found = lanes(state(), page);
+    for (const LaneView& row : found.rows) seen.push_back(row.service);
+    page.from = found.next;
+  } while (page.from != 0);
+  EXPECT_EQ(seen.size(), 8u);
+}
+
+// S23
+TEST_F(AnOperator, SeesWhoWorks) {
+  ask(a_store(1, {a_message(1, 1), a_message(2, 0)}));
+  claim();
+  now_ = now_ + minutes(11);
+  ask(a_heartbeat(3, days(1)));
+  const auto rows = instances(state(), presence(), look()).rows;
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].id, instance_id(1));
+  EXPECT_FALSE(rows[0].rank) << "it is stale";
+  EXPECT_EQ(rows[0].silent, minutes(11));
+  EXPECT_EQ(rows[0].held_streams, 1u);
+  EXPECT_EQ(rows[0].held_messages, 2u);
+  EXPECT_EQ(rows[1].rank, 0);
+}
+
+// S23
+TEST_F(AnOperator, SeesTheStreamsThatHaveWaitedForLongest) {
+  ask(a_store(1, {a_message(1, 1)}));
+  claim();
+  fail(1);
+  now_ = now_ + seconds(10);
+  ask(a_store(1, {a_message(2, 2), a_message(3, 2)}));
+  const auto rows = lag(state(), look());
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].id, stream_id(1));
+  EXPECT_EQ(rows[0].waits, seconds(10));
+  EXPECT_THAT(rows[0].state, HasSubstr("to be tried again in"));
+  EXPECT_EQ(rows[1].messages, 2u);
+  EXPECT_EQ(rows[1].state, "can be claimed");
+}
+
+// S6, S7, S23
+TEST_F(AnOperator, SeesWhosePartitionsAre) {
+  ask(a_store(1, {a_message(1, 1), a_message(2, 1), a_message(3, 2)}));
+  const auto rows = partitions(state(), presence(), look());
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0].messages, 2u);
+  EXPECT_EQ(rows[0].offered_to, instance_id(1));
+  now_ = now_ + hours(1);
+  EXPECT_FALSE(partitions(state(), presence(), look())[0].offered_to) << "nobody is at work any more";
+}
+
+// S15
+TEST_F(AnOperator, SeesDeadLettersInPages) {
+  for (unsigned i = 1; i <= 3; ++i) {
+    ask(a_store(1, {a_message(i, i == 3 ? 0 : 1)}));
+    claim();
+    fail(i, stream::FailurePolicy::park);
+  }
+  StreamLook page = look();
+  page.count_max = 2;
+  const auto first = letters(state(), page, {});
+  EXPECT_EQ(first.rows.size(), 2u);
+  EXPECT_EQ(first.rows[0].stream, stream_id(1));
+  page.from = first.next;
+  const auto last = letters(state(), page, {});
+  ASSERT_EQ(last.rows.size(), 1u);
+  EXPECT_FALSE(last.rows[0].stream);
+  EXPECT_EQ(last.next, 0u);
+  EXPECT_EQ(letters(state(), look(), {2, 9}).rows.size(), 1u);
+  EXPECT_TRUE(letters(state(), {.ns = "other"}, {2}).rows.empty());
+}
+
+// S23: each item of the troubleshooting list.
+TEST_F(AnOperator, IsToldThatNobodyIsAtWork) {
+  ask(a_store(1, {a_message(1, 1)}));
+  EXPECT_THAT(why(1), HasSubstr("is anybody at work? yes: 1 active"));
+  EXPECT_THAT(why(1), HasSubstr("is offered to " + stream::to_text(instance_id(1).value) + " first"));
+  EXPECT_THAT(why(1), HasSubstr("does somebody hold it? no"));
+  EXPECT_THAT(why(1), HasSubstr("is another message in its way? no: it is the first"));
+  now_ = now_ + minutes(20);
+  EXPECT_THAT(why(1), HasSubstr("no: the last one was heard of 1200 s ago"));
+  EXPECT_THAT(why(1), HasSubstr("is nobody's"));
+  EXPECT_THAT(why(9), HasSubstr("nowhere"));
+}
+
+// S23
+TEST_F(AnOperator, IsToldWhoHoldsAMessage) {
+  ask(a_store(1, {a_message(1, 1), a_message(2, 0)}));
+  claim();
+  EXPECT_THAT(why(1), HasSubstr("yes: by " + stream::to_text(instance_id(1).value) +
+                                " (process 1 on here), for 60 s more"));
+  EXPECT_THAT(why(2), HasSubstr("it belongs to no stream"));
+  now_ = now_ + minutes(20);
+  EXPECT_THAT(why(1), HasSubstr("whoever asks next has it"));
+  EXPECT_THAT(why(1), HasSubstr("is evicted by the next call"));
+  claim();
+  EXPECT_THAT(why(1), HasSubstr("some were never heard of again: 1"));
+}
+
+// S23
+TEST_F(AnOperator, IsToldWhatIsInTheWay) {
+  ask(a_store(1, {a_message(1, 1), a_message(2, 1), a_message(3, 2), a_message(4, 2)}));
+  claim();
+  fail(1);
+  fail(3, stream::FailurePolicy::park_stream);
+  EXPECT_THAT(why(1), HasSubstr("may it be tried? in 60 s: it failed (1 so far), and said: …"));
+  EXPECT_THAT(why(2), HasSubstr("yes: message " + stream::to_text(message_id(1).value)));
+  EXPECT_THAT(why(3), HasSubstr("it became dead letter 1 of orders 0 s ago"));
+  EXPECT_THAT(why(4), HasSubstr("its stream is parked behind dead letter 1"));
+}
+
+// S23
+TEST_F(AnOperator, IsToldThatAMessageIsDone) {
+  ask(a_store(1, {a_message(1, 1), a_message(2, 1)}));
+  const auto work = claim();
+  ask(a_completion(1, {work[0]}));
+  ProcessWork kept = a_completion(1, {work[1]});
+  kept.keep_done = true;
+  ask(kept);
+  EXPECT_THAT(why(1), HasSubstr("the inbox of orders has seen it 0 s ago, and it is done"));
+  EXPECT_THAT(why(2), HasSubstr("it is kept for people to look at"));
+}
+
+}  // namespace
+}  // namespace baton::core
