@@ -65,6 +65,7 @@ void RunView::began(const pipeline::Graph& graph, const std::string& run) {
 void RunView::line(const std::string& text) {
   erase();
   fmt::print("{}\n", text);
+  std::fflush(stdout);  // whoever follows the output of a build wants to see it now
 }
 
 void RunView::erase() {
