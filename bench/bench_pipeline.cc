@@ -43,13 +43,13 @@ double median(std::vector<double> all) {
 }
 
 // Chains of ten, so that most modules need another one.
-Pipeline nothing(int modules, int milliseconds) {
+Pipeline nothing(int modules, int rest_ms) {
   Pipeline pipeline("nothing");
   std::optional<Handle<int>> before;
   for (int i = 0; i < modules; ++i) {
     const std::string id = "m" + std::to_string(i);
-    const auto rest = [milliseconds] {
-      if (milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    const auto rest = [rest_ms] {
+      if (rest_ms > 0) std::this_thread::sleep_for(std::chrono::milliseconds(rest_ms));
     };
     if (i % 10 == 0)
       before = pipeline.add(id).run([rest](Context&) { return rest(), 1; });
@@ -92,12 +92,12 @@ ServerCoordinatorOptions at(const std::string& address, const std::string& run) 
 }
 
 pid_t start_worker(const std::string& program, const std::string& address, const std::string& run, int index,
-                   int modules, int milliseconds, int slots) {
+                   int modules, int rest_ms, int slots) {
   const pid_t child = ::fork();
   if (child != 0) return child;
   ::execl(program.c_str(), program.c_str(), "--worker", address.c_str(), run.c_str(),
-          std::to_string(index).c_str(), std::to_string(modules).c_str(),
-          std::to_string(milliseconds).c_str(), std::to_string(slots).c_str(), nullptr);
+          std::to_string(index).c_str(), std::to_string(modules).c_str(), std::to_string(rest_ms).c_str(),
+          std::to_string(slots).c_str(), nullptr);
   ::_exit(127);
 }
 
@@ -115,15 +115,15 @@ struct ServerRun {
   double wall = 0;
   double processor = 0;  // of the workers and us, in seconds
 };
-ServerRun through_server(const std::string& program, const std::string& address, int modules,
-                         int milliseconds, int slots) {
+ServerRun through_server(const std::string& program, const std::string& address, int modules, int rest_ms,
+                         int slots) {
   static int number = 0;
   const std::string run_id = "bench-" + std::to_string(::getpid()) + "-" + std::to_string(++number);
-  const Pipeline pipeline = nothing(modules, milliseconds);
+  const Pipeline pipeline = nothing(modules, rest_ms);
   const auto graph = Graph::of(pipeline.definition());
   std::vector<pid_t> workers;
   for (int i = 1; i <= 4; ++i)
-    workers.push_back(start_worker(program, address, run_id, i, modules, milliseconds, slots));
+    workers.push_back(start_worker(program, address, run_id, i, modules, rest_ms, slots));
   ServerCoordinator coordinator(at(address, run_id));
   // Until all are there, so that only the run itself is measured.
   (void)coordinator.open_run({.session = "waits", .name = "nothing", .fingerprint = graph->fingerprint()},

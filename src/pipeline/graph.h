@@ -10,19 +10,11 @@
 
 #include "pipeline/module.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/problem.h"
 
 namespace baton::pipeline {
 
 using NodeIndex = std::uint32_t;
-
-struct Problem {
-  std::string module;  // empty: of the pipeline as a whole
-  std::string where;   // file:line:column, if it comes from a file
-  std::string message;
-  friend bool operator==(const Problem&, const Problem&) = default;
-};
-// "ci.yaml:12:3: test: needs 'biuld', which does not exist (did you mean 'build'?)"
-std::string describe(const Problem& problem);
 
 // Which modules are to run. Those chosen bring along what they require.
 struct Selection {

@@ -182,9 +182,10 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
     return result;
   }
 
-  Result<std::vector<client::TaskView>> list(const std::string& queue, const std::stop_token& stop) {
+  Result<std::vector<client::TaskView>> list(const std::string& queue, const std::string& state,
+                                             const std::stop_token& stop) {
     std::vector<client::TaskView> all;
-    client::TaskQuery query{.queue = queue, .count = 1000};
+    client::TaskQuery query{.queue = queue, .state = state, .count = 1000};
     do {
       auto page = ask<client::TaskPage>(stop, [&](auto answer) { client_->tasks(query, std::move(answer)); });
       if (!page) return std::unexpected(page.error());
@@ -231,14 +232,12 @@ class ServerCoordinator::Shared : public std::enable_shared_from_this<ServerCoor
 
   // Those that there are, with whoever has fallen silent or left and was not replaced.
   Result<std::vector<RegisteredWorker>> registered(const std::stop_token& stop) {
-    auto presences = list(workers(), stop);
+    auto presences = list(workers(), "", stop);
     if (!presences) return std::unexpected(presences.error());
-    auto modules = list(assignments(), stop);
+    auto modules = list(assignments(), "leased", stop);
     if (!modules) return std::unexpected(modules.error());
     std::map<std::string, std::string> current;  // module, by the name under which a worker leases
-    for (const client::TaskView& view : *modules) {
-      if (view.state == "leased") current[view.worker] = view.key.substr(run_.size() + 1);
-    }
+    for (const client::TaskView& view : *modules) current[view.worker] = view.key.substr(run_.size() + 1);
     std::map<std::int32_t, RegisteredWorker> newest;
     for (const client::TaskView& view : *presences) {
       auto registration = registration_of(view, stop);
