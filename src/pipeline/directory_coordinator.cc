@@ -325,6 +325,11 @@ Status DirectoryCoordinator::close_run(const std::string& reason, std::stop_toke
 Status DirectoryCoordinator::register_worker(const WorkerRegistration& registration, std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return ready;
   if (auto admitted = folder_->admit(registration); !admitted) return admitted;
+  // Of several that come at once one is the first.
+  const Presence mine{.registration = registration};
+  auto is_first = folder_->files_.write_new("workers/" + std::to_string(registration.index), to_text(mine));
+  if (!is_first) return std::unexpected(is_first.error());
+  if (*is_first) return {};
   auto known = folder_->presence(registration.index);
   if (!known) return std::unexpected(known.error());
   auto silence = folder_->silence(registration.index);
@@ -336,7 +341,7 @@ Status DirectoryCoordinator::register_worker(const WorkerRegistration& registrat
         "worker " + std::to_string(registration.index) +
             " is registered already, by another process that is still there: give each its own index");
   }
-  return folder_->keep({.registration = registration});
+  return folder_->keep(mine);
 }
 
 Result<Dequeued> DirectoryCoordinator::dequeue_module(const WorkerRegistration& worker,

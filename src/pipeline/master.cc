@@ -30,7 +30,7 @@ Master::Master(const Graph& graph, RunOptions options)
       observer_(options_.observer ? *options_.observer : nobody_),
       began_(steady_ms()),
       schedule_(graph, options_.history),
-      held_(graph.size()) {
+      results_(graph, schedule_, report_.modules) {
   if (options_.coordinator) coordinator_.emplace(*options_.coordinator, Role::master);
   report_.run = options_.run;
   report_.pipeline = graph.definition().name;
@@ -119,7 +119,8 @@ Status Master::open() {
     saw_workers(std::move(*workers));
   threads_.emplace_back([this] { receive(closing_.get_token()); });
   threads_.emplace_back([this] { poll_workers(closing_.get_token()); });
-  threads_.emplace_back([this] { publish_own(closing_.get_token()); });
+  own_results_.emplace(*coordinator_,
+                       [this](const std::string& text) { post([this, text] { observer_.noticed(text); }); });
   return {};
 }
 
@@ -127,8 +128,7 @@ void Master::restore() {
   for (const auto& [module, restored] : options_.restored) {
     const NodeIndex* node = graph_.find(module);
     if (!node || is_final(schedule_.status(*node))) continue;
-    held_[*node].encoded = restored.value;
-    held_[*node].artifacts = restored.artifacts;
+    results_.put(*node, restored.value, restored.artifacts);
     schedule_.finish(*node, ModuleStatus::restored, "it has succeeded before");
   }
 }
@@ -178,7 +178,7 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
   std::vector<ModuleAssignment> all;
   while (const auto node = schedule_.begin_next(
              [&](const Lane& lane) { return !lane.pinned && fleet_.has_room(lane, per_place); })) {
-    auto assignment = assignment_of(*node);
+    auto assignment = results_.assignment_of(*node);
     if (!assignment) {
       finish(*node, ModuleStatus::failed, {},
              {.kind = FailureKind::encode, .message = assignment.error().message});
@@ -195,7 +195,7 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
 }
 
 void Master::begin_here(NodeIndex node) {
-  ModuleOrder order{.node = &graph_[node], .inputs = inputs_of(node), .attempt = 1};
+  ModuleOrder order{.node = &graph_[node], .inputs = results_.inputs_of(node), .attempt = 1};
   schedule_.note_status(node, ModuleStatus::running);
   lacking_.erase(node);
   ++here_;
@@ -208,84 +208,17 @@ void Master::begin_here(NodeIndex node) {
   crew_->begin(std::move(order));
 }
 
-std::vector<Input> Master::inputs_of(NodeIndex node) {
-  std::vector<Input> inputs;
-  for (const GraphNeed& need : graph_[node].needs) {
-    Input& input = inputs.emplace_back();
-    for (const NodeIndex other : need.on) {
-      const ModuleReport& report = report_.modules[other];
-      Settlement& one = input.emplace_back();
-      one = {.module = report.id,
-             .status = schedule_.status(other),
-             .failure = report.failure,
-             .skipped_because = schedule_.reason(other)};
-      if (graph_[other].target) one.target = graph_[other].target->name;
-      if (auto value = value_of(other)) one.value = std::move(*value);
-    }
-  }
-  return inputs;
-}
-
-Result<std::shared_ptr<const void>> Master::value_of(NodeIndex node) {
-  Held& held = held_[node];
-  if (!held.value && held.encoded) {
-    auto value = graph_[node].spec->result.decode(*held.encoded);
-    if (!value) return std::unexpected(value.error());
-    held.value = std::move(*value);
-  }
-  return held.value;
-}
-
-Status Master::encode(NodeIndex node) {
-  Held& held = held_[node];
-  if (held.encoded || !held.value) return {};
-  if (!graph_[node].spec->result.travels()) return {};  // whoever needs more than that it ran is pinned
-  try {
-    held.encoded = graph_[node].spec->result.encode(held.value.get());
-  } catch (const std::exception& failed) {
-    return failure(Errc::invalid_request,
-                   "the result of " + graph_[node].id + " cannot be written: " + failed.what());
-  }
-  return {};
-}
-
-Result<ModuleAssignment> Master::assignment_of(NodeIndex node) {
-  const GraphNode& one = graph_[node];
-  ModuleAssignment assignment{.module = one.id,
-                              .result_type = one.spec->result.schema,
-                              .required_capabilities = one.capabilities,
-                              .matrix_target = one.target ? one.target->name : std::string(),
-                              .priority = 3U * static_cast<std::uint32_t>(one.spec->priority),
-                              .attempts_max = one.spec->idempotent ? 1 + one.spec->lost_retries : 1,
-                              .always_run = one.spec->always_run};
-  for (const GraphNeed& need : one.needs) {
-    for (const NodeIndex other : need.on) {
-      if (auto done = encode(other); !done) return std::unexpected(done.error());
-      DependencyResult& dependency = assignment.dependencies.emplace_back();
-      // How it came by its value does not matter, and a master that was started again must say the same.
-      const ModuleStatus ended = schedule_.status(other);
-      dependency = {.module = graph_[other].id, .status = has_value(ended) ? ModuleStatus::succeeded : ended};
-      if (ended == ModuleStatus::skipped) dependency.skipped_because = schedule_.reason(other);
-      if (held_[other].encoded) dependency.value = *held_[other].encoded;
-      if (report_.modules[other].failure.kind != FailureKind::none)
-        dependency.failure = report_.modules[other].failure;
-    }
-  }
-  return assignment;
-}
-
 void Master::ended_here(NodeIndex node, ModuleResult result, Duration took) {
   --here_;
   if (graph_[node].spec->hint == Hint::cpu) --here_cpu_;
-  held_[node].value = std::move(result.value);
+  results_.put(node, std::move(result.value));
   ModuleReport& report = report_.modules[node];
   report.tries = result.tries;
   report.took = took;
   finish(node, result.status, result.skipped_because, result.failure);
-  if (coordinator_ && !lost_) publish(node);
+  if (own_results_ && !lost_) publish(node);
 }
 
-// Others may want to know what ran here; the run does not wait for it.
 void Master::publish(NodeIndex node) {
   const ModuleReport& report = report_.modules[node];
   SerializedModuleResult result{.module = report.id,
@@ -295,26 +228,8 @@ void Master::publish(NodeIndex node) {
                                 .tries = report.tries,
                                 .took = report.took};
   if (report.failure.kind != FailureKind::none) result.failure = report.failure;
-  if (encode(node) && held_[node].encoded) result.value = *held_[node].encoded;
-  const std::lock_guard lock(mutex_);
-  unpublished_.push_back(std::move(result));
-  finished_here_.notify_one();
-}
-
-void Master::publish_own(const std::stop_token& end) {
-  std::unique_lock lock(mutex_);
-  while (finished_here_.wait(lock, end, [this] { return !unpublished_.empty(); })) {
-    const std::vector<SerializedModuleResult> all = std::exchange(unpublished_, {});
-    lock.unlock();
-    for (const SerializedModuleResult& result : all) {
-      if (auto done = coordinator_->publish_result(result, end); !done && !end.stop_requested()) {
-        post([this, text = result.module + ": its result was not published: " + done.error().message] {
-          observer_.noticed(text);
-        });
-      }
-    }
-    lock.lock();
-  }
+  if (auto text = results_.text_of(node); text && *text) result.value = std::move(**text);
+  own_results_->publish(std::move(result));
 }
 
 void Master::ended_there(const SerializedModuleResult& result) {
@@ -324,8 +239,7 @@ void Master::ended_there(const SerializedModuleResult& result) {
   if (there == there_.end()) return;  // it has been given up
   fleet_.came_back(there->second);
   there_.erase(there);
-  held_[*node].artifacts = result.artifacts;
-  if (has_value(result.status)) held_[*node].encoded = result.value;
+  if (has_value(result.status)) results_.put(*node, result.value, result.artifacts);
   ModuleReport& report = report_.modules[*node];
   report.worker = "worker " + std::to_string(result.worker_index);
   report.attempt = result.attempt;
@@ -359,8 +273,8 @@ void Master::tell(NodeIndex node) {
   report.status = schedule_.status(node);
   report.reason = schedule_.reason(node);
   if (options_.observer && has_value(report.status))
-    (void)value_of(node);  // one from elsewhere is still encoded
-  observer_.changed(report, held_[node].value);
+    (void)results_.value_of(node);  // one from elsewhere is still encoded
+  observer_.changed(report, results_.value_at_hand(node));
 }
 
 void Master::stop(const std::string& reason, bool by_user) {
@@ -531,6 +445,7 @@ RunReport Master::close() {
     }
   }
   closing_.request_stop();
+  own_results_.reset();
   threads_.clear();
   waiting_.clear();
   report_.workers = fleet_.workers();

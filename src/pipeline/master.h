@@ -17,6 +17,8 @@
 
 #include "pipeline/crew.h"
 #include "pipeline/fleet.h"
+#include "pipeline/own_results.h"
+#include "pipeline/result_shelf.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/run.h"
 #include "pipeline/schedule.h"
@@ -33,14 +35,6 @@ class Master {
   RunReport run();
 
  private:
-  // The value of a module that is over; as an object, as text, or where it lies.
-  struct Held {
-    std::shared_ptr<const void> value;
-    std::optional<std::string> encoded;
-    std::optional<BlobRef> blob;
-    std::vector<ArtifactRef> artifacts;
-  };
-
   // From any thread: to be done by the one that decides.
   void post(std::function<void()> what);
   void take_in();
@@ -54,10 +48,6 @@ class Master {
   std::vector<ModuleAssignment> assign(std::size_t per_place);
   bool fits_here(const Lane& lane) const;
   void begin_here(NodeIndex node);
-  std::vector<Input> inputs_of(NodeIndex node);
-  Result<ModuleAssignment> assignment_of(NodeIndex node);
-  Result<std::shared_ptr<const void>> value_of(NodeIndex node);
-  Status encode(NodeIndex node);
 
   void ended_here(NodeIndex node, ModuleResult result, Duration took);
   void ended_there(const SerializedModuleResult& result);
@@ -74,7 +64,6 @@ class Master {
   void wait_for(const std::string& module);
   void poll_workers(const std::stop_token& end);
   void publish(NodeIndex node);
-  void publish_own(const std::stop_token& end);
   RunReport close();
 
   Duration now() const;
@@ -91,7 +80,7 @@ class Master {
   RunReport report_;
 
   Schedule schedule_;
-  std::vector<Held> held_;
+  ResultShelf results_;
   Fleet fleet_;
   std::size_t here_ = 0;      // modules that run here
   std::size_t here_cpu_ = 0;  // of them, those that keep a processor busy
@@ -107,12 +96,10 @@ class Master {
   std::condition_variable arrived_;
   std::vector<std::function<void()>> inbox_;
 
-  std::condition_variable_any finished_here_;
-  std::vector<SerializedModuleResult> unpublished_;  // of modules that ran here
-
   std::unique_ptr<Crew> crew_;
   std::stop_source closing_;
   std::vector<std::jthread> threads_;
+  std::optional<OwnResults> own_results_;
   // Where there is no feed of results: one thread for each module that is out.
   struct Waiting {
     std::atomic<bool> is_over = false;

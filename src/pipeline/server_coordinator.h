@@ -18,6 +18,8 @@
 
 namespace baton::pipeline {
 
+class ServerRun;
+
 struct ServerCoordinatorOptions {
   client::ClientOptions client;
   std::string run;
@@ -47,8 +49,7 @@ class ServerCoordinator : public DistributedCoordinator {
   Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) override;
 
  private:
-  class Shared;
-  const std::shared_ptr<Shared> shared_;  // with calls whose caller no longer waits
+  const std::shared_ptr<ServerRun> run_;  // shared with calls whose caller no longer waits
 };
 
 }  // namespace baton::pipeline

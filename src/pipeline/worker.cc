@@ -246,6 +246,7 @@ class WorkerShift {
   }
 
   void publish(SerializedModuleResult result) {
+    if (result.status == ModuleStatus::cancelled && !was_cancelled()) return let_go(result.module);
     const auto accepted = persistently([&] { return coordinator_.publish_result(result, {}); },
                                        options_.publish_max, over_.get_token());
     const std::lock_guard lock(mutex_);
@@ -258,6 +259,17 @@ class WorkerShift {
     } else {
       ++report_.modules;
     }
+  }
+
+  bool was_cancelled() {
+    const std::lock_guard lock(mutex_);
+    return is_cancelled_;
+  }
+  // It was stopped because of us, and not of the run: when its lease has ended, somebody else takes it.
+  void let_go(const std::string& module) {
+    const std::lock_guard lock(mutex_);
+    leases_.erase(module);
+    notice(module + " was stopped here; another worker takes it when its lease has ended");
   }
 
   void beat() {

@@ -39,24 +39,34 @@ CoordinatorOptions small_options() {
   return options;
 }
 
+namespace {
+
+// A call that is refused here means that the log has failed: another thread is about to end the process.
+template <class T>
+T answered(Result<T> answer) {
+  BATON_CHECK(answer || answer.error().code == Errc::closed);
+  while (!answer) ::pause();
+  return std::move(*answer);
+}
+
+}  // namespace
+
 void report(Coordinator& coordinator) {
   std::size_t count = 0;
   core::ListTasks query{.ns = kNamespace, .count_max = core::kListTasksMax};
   do {
-    const auto page = coordinator.list(query);
-    BATON_CHECK(page.has_value());
-    for (const core::TaskView& task : page->tasks) report_task(coordinator, task);
-    count += page->tasks.size();
-    query.from = page->next;
+    const auto page = answered(coordinator.list(query));
+    for (const core::TaskView& task : page.tasks) report_task(coordinator, task);
+    count += page.tasks.size();
+    query.from = page.next;
   } while (query.from != 0);
   core::ListQueues queues{.ns = kNamespace};
   do {
-    const auto page = coordinator.queues(queues);
-    BATON_CHECK(page.has_value());
-    for (const core::QueueView& queue : page->queues) {
+    const auto page = answered(coordinator.queues(queues));
+    for (const core::QueueView& queue : page.queues) {
       if (queue.paused) say("Q {}", queue.name);
     }
-    queues.after = page->next;
+    queues.after = page.next;
   } while (!queues.after.empty());
   say("R {} {} {} {}", clock_ms(), count, coordinator.recovery().replayed, coordinator.recovery().snapshot);
 }

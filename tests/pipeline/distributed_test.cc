@@ -190,6 +190,36 @@ TEST_P(ADistributedRun, StopsWorkersAtTheFirstFailure) {  // P7 P13
   EXPECT_EQ(module(report, "cleanup").status, ModuleStatus::succeeded);
 }
 
+TEST_P(ADistributedRun, GoesOnElsewhereWhenAWorkerIsStopped) {  // P4
+  Pipeline pipeline("stopped");
+  std::latch has_begun(1);
+  std::atomic<int> calls = 0;
+  pipeline.add("long").run([&](Context& context) {
+    if (++calls > 1) return;
+    has_begun.count_down();
+    context.exec({"sleep", "100"});
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  Company company(*subject_, pipeline);
+  std::stop_source stop;
+  std::jthread first([&] {
+    const auto coordinator = subject_->connect();
+    EXPECT_EQ(run_worker(graph, *coordinator, worker_options(1, {}), stop.get_token()).end,
+              WorkerEnd::stopped);
+  });
+  std::jthread later([&] {
+    has_begun.wait();
+    stop.request_stop();
+    first.join();
+    subject_->let_pass(subject_->lease() + milliseconds(10));
+    company.hire(worker_options(2, {}));
+  });
+  const RunReport report = company.run();
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded);
+  EXPECT_EQ(module(report, "long").worker, "worker 2");
+  EXPECT_EQ(module(report, "long").attempt, 2U);
+}
+
 TEST_P(ADistributedRun, HoldsWhatNobodyCanRunUntilSomebodyComes) {  // P8
   Pipeline pipeline("late");
   pipeline.add("image").needs_capability("Docker").run([](Context&) {});

@@ -1,0 +1,207 @@
+#include "pipeline/server_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/hash.h"
+#include "pipeline/wire_text.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::size_t kNameBytesMax = 128;
+
+std::string in_hex(std::uint64_t number) {
+  std::string text(16, '0');
+  for (auto digit = text.rbegin(); digit != text.rend(); ++digit, number >>= 4)
+    *digit = "0123456789abcdef"[number & 15];
+  return text;
+}
+
+bool is_alive(WorkerStatus status) {
+  return status != WorkerStatus::disconnected && status != WorkerStatus::timed_out;
+}
+
+// One that has handed in its task and does not hold it yet is just registering, unless that was long ago.
+WorkerStatus status_of(const client::TaskView& view, bool works, bool is_recent) {
+  if (view.has_ended()) return WorkerStatus::disconnected;
+  if (view.state != "leased") {
+    return view.attempt == 0 && is_recent ? WorkerStatus::connected : WorkerStatus::timed_out;
+  }
+  if (view.worker.starts_with(kRegistered)) return WorkerStatus::connected;
+  return works ? WorkerStatus::executing : WorkerStatus::active;
+}
+
+}  // namespace
+
+std::int64_t steady_ms() {
+  using std::chrono::milliseconds;
+  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+ServerRun::ServerRun(const client::ClientOptions& options, std::string id, Duration ttl)
+    : run(std::move(id)), lease(ttl) {
+  client::ClientOptions with = options;
+  with.waiting_connections_max = std::max<std::size_t>(with.waiting_connections_max, 4096);
+  client.emplace(with);
+}
+
+Duration ServerRun::master_silence(bool is_missed) {
+  if (!is_missed) return master_missed_at_ = 0, Duration{};
+  if (master_missed_at_ == 0) master_missed_at_ = steady_ms();
+  return lease + Duration{steady_ms() - master_missed_at_};
+}
+
+Result<client::Task> ServerRun::run_task(const std::stop_token& stop) {
+  auto task = get(run, stop);
+  if (!task) return task;
+  const std::lock_guard lock(mutex);
+  if (auto opening = from_text<RunOpening>(task->payload)) master_ = std::move(*opening);
+  if (task->view.has_ended())
+    closed = Closed{task->view.state == "completed" ? task->result : "the run was cancelled"};
+  return task;
+}
+
+Status ServerRun::admit(const WorkerRegistration& worker, const std::stop_token& stop) {
+  {
+    const std::lock_guard lock(mutex);
+    if (master_) return compare(worker);
+  }
+  if (auto task = run_task(stop); !task && task.error().code != Errc::not_found)
+    return std::unexpected(task.error());
+  const std::lock_guard lock(mutex);
+  return compare(worker);
+}
+
+Status ServerRun::compare(const WorkerRegistration& worker) const {
+  if (!master_ || master_->fingerprint == worker.fingerprint) return {};
+  return failure(Errc::conflict,
+                 "worker " + std::to_string(worker.index) +
+                     " has another pipeline than the master: run the same program, with the same "
+                     "options, on all machines");
+}
+
+void ServerRun::follow(const std::string& module) {
+  client->wait(
+      named(key_of(module)), kServerWait, [weak = weak_from_this(), module](Result<client::Task> task) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (task && !task->view.has_ended()) return self->follow(module);
+        const std::lock_guard lock(self->mutex);
+        if (!task && task.error().code == Errc::closed) return;
+        auto result =
+            task ? result_of(*task, module) : Result<SerializedModuleResult>(std::unexpected(task.error()));
+        if (result)
+          self->arrived.push_back(std::move(*result));
+        else
+          self->feed_failed = result.error();
+        self->changed.notify_all();
+      });
+}
+
+Result<SerializedModuleResult> ServerRun::result_of(const client::Task& task, const std::string& module) {
+  if (task.view.state == "completed") return from_text<SerializedModuleResult>(task.result);
+  SerializedModuleResult result{
+      .module = module, .attempt = task.view.attempt, .status = ModuleStatus::failed};
+  result.failure = ModuleFailure{.kind = FailureKind::worker_lost,
+                                 .message = "its worker fell silent during attempt " +
+                                            std::to_string(task.view.attempt) + ", the last one it had"};
+  return result;
+}
+
+Result<std::vector<client::TaskView>> ServerRun::list(const std::string& queue, const std::string& state,
+                                                      const std::stop_token& stop) {
+  std::vector<client::TaskView> all;
+  client::TaskQuery query{.queue = queue, .state = state, .count = 1000};
+  do {
+    auto page = ask<client::TaskPage>(stop, [&](auto answer) { client->tasks(query, std::move(answer)); });
+    if (!page) return std::unexpected(page.error());
+    all.insert(all.end(), page->tasks.begin(), page->tasks.end());
+    query.cursor = page->cursor;
+  } while (query.cursor != 0);
+  return all;
+}
+
+Result<WorkerRegistration> ServerRun::registration_of(const client::TaskView& view,
+                                                      const std::stop_token& stop) {
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto known = registrations_.find(view.task); known != registrations_.end())
+      return known->second;
+  }
+  auto task = ask<client::Task>(stop, [&](auto answer) { client->get(view.task, std::move(answer)); });
+  if (!task) return std::unexpected(task.error());
+  auto registration = from_text<WorkerRegistration>(task->payload);
+  if (!registration) return registration;
+  const std::lock_guard lock(mutex);
+  return registrations_.emplace(view.task, std::move(*registration)).first->second;
+}
+
+Result<bool> ServerRun::is_taken(std::int32_t index, const std::string& session,
+                                 const std::stop_token& stop) {
+  auto there = registered(stop);
+  if (!there) return std::unexpected(there.error());
+  return std::ranges::any_of(*there, [&](const RegisteredWorker& other) {
+    return other.registration.index == index && other.registration.session != session &&
+           is_alive(other.status);
+  });
+}
+
+Result<std::vector<RegisteredWorker>> ServerRun::registered(const std::stop_token& stop) {
+  auto presences = list(workers(), "", stop);
+  if (!presences) return std::unexpected(presences.error());
+  auto modules = list(assignments(), "leased", stop);
+  if (!modules) return std::unexpected(modules.error());
+  std::map<std::string, std::string> current;  // module, by the name under which a worker leases
+  for (const client::TaskView& view : *modules) current[view.worker] = view.key.substr(run.size() + 1);
+  Instant latest;  // of what the coordinator tells: its time is not ours
+  for (const client::TaskView& view : *presences) latest = std::max(latest, view.since);
+  std::map<std::int32_t, RegisteredWorker> newest;
+  for (const client::TaskView& view : *presences) {
+    auto registration = registration_of(view, stop);
+    if (!registration) return std::unexpected(registration.error());
+    const auto works = current.find(registration->name);
+    RegisteredWorker worker{
+        *registration, status_of(view, works != current.end(), latest - view.since <= lease), {}, {}};
+    if (works != current.end()) worker.current_module = works->second;
+    if (worker.status == WorkerStatus::timed_out) worker.silent_for = lease;
+    // Of two that registered at once the first stays; the other goes away again.
+    const auto [known, is_new] = newest.try_emplace(registration->index, worker);
+    if (!is_new && !is_alive(known->second.status)) known->second = std::move(worker);
+  }
+  std::vector<RegisteredWorker> all;
+  for (auto& [index, worker] : newest) all.push_back(std::move(worker));
+  return all;
+}
+
+client::Lease ServerRun::presence_of(const std::string& session, std::string_view as) const {
+  return {.worker = std::string(as) + session,
+          .queues = {workers()},
+          .ttl = lease,
+          .capabilities = {"session:" + session}};
+}
+
+Status ServerRun::hold(client::Held& held, const client::Lease& request, const std::stop_token& stop) {
+  if (!held.lease.empty()) {
+    const auto extended =
+        ask<Duration>(stop, [&](auto answer) { client->extend(held, lease, std::move(answer)); });
+    if (extended) return {};
+    if (extended.error().code != Errc::lease_lost && extended.error().code != Errc::lease_unknown)
+      return std::unexpected(extended.error());
+    held = {};
+  }
+  auto tasks = client->lease(request, stop);
+  if (!tasks) return std::unexpected(tasks.error());
+  if (tasks->empty()) return failure(Errc::conflict, "another process holds it");
+  held = tasks->front().held();
+  return {};
+}
+
+std::string ServerRun::key_of(const std::string& module) const {
+  const std::string key = run + "/" + module;
+  return key.size() <= kNameBytesMax ? key : run + "/#" + in_hex(content_hash(bytes_of(module)));
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,100 @@
+// A run at a baton server, as the tasks that server_coordinator.h tells of: what the operations of a
+// coordinator have in common there.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "client/client.h"
+#include "pipeline/coordinator.h"
+#include "pipeline/question.h"
+
+namespace baton::pipeline {
+
+inline constexpr Duration kServerWait = seconds(20);  // of one question that waits; then it is asked again
+inline constexpr std::uint32_t kManyAttempts = 1'000'000;
+inline constexpr std::string_view kRegistered = "registered-";
+inline constexpr std::string_view kActive = "active-";
+
+// Shared with calls whose caller no longer waits.
+class ServerRun : public std::enable_shared_from_this<ServerRun> {
+ public:
+  ServerRun(const client::ClientOptions& options, std::string id, Duration ttl);
+  ServerRun(const ServerRun&) = delete;
+  ServerRun& operator=(const ServerRun&) = delete;
+
+  std::string assignments() const { return "pipeline:" + run; }
+  std::string own_results() const { return "pipeline:" + run + ":own"; }
+  std::string workers() const { return "pipeline:" + run + ":workers"; }
+  std::string signals() const { return "pipeline:" + run + ":signals"; }
+  std::string key_of(const std::string& module) const;
+  std::string cancel_key() const { return run + "!cancel"; }
+  static std::string named(const std::string& key) { return "key:" + key; }
+
+  template <class T, class Ask>
+  Result<T> ask(const std::stop_token& stop, Ask ask) {
+    if (stop.stop_requested()) return failure(Errc::closed, "stopped");
+    Question<T> question;
+    ask(question.answer());
+    return question.wait(stop);
+  }
+  Result<client::Submitted> submit(const client::Submit& request, const std::stop_token& stop) {
+    return ask<client::Submitted>(stop, [&](auto answer) { client->submit(request, std::move(answer)); });
+  }
+  Result<client::Task> get(const std::string& key, const std::stop_token& stop) {
+    return ask<client::Task>(stop, [&](auto answer) { client->get(named(key), std::move(answer)); });
+  }
+
+  // The run as a task; the master's fingerprint is in its payload.
+  Result<client::Task> run_task(const std::stop_token& stop);
+  // CONFLICT: the worker's graph is not the master's.
+  Status admit(const WorkerRegistration& worker, const std::stop_token& stop);
+  // Waits for the end of one assignment, and again if that takes long; the result goes to the feed.
+  void follow(const std::string& module);
+  static Result<SerializedModuleResult> result_of(const client::Task& task, const std::string& module);
+  // Those that there are, with whoever has fallen silent or left and was not replaced.
+  Result<std::vector<RegisteredWorker>> registered(const std::stop_token& stop);
+  // Whether somebody else has this index.
+  Result<bool> is_taken(std::int32_t index, const std::string& session, const std::stop_token& stop);
+  // Under which name a worker holds its own task says whether it was heard of since it registered.
+  client::Lease presence_of(const std::string& session, std::string_view as) const;
+  // Being there is holding the lease of one's own task.
+  Status hold(client::Held& held, const client::Lease& request, const std::stop_token& stop);
+  // How long the master has been missed, by what was last seen of the run.
+  Duration master_silence(bool is_missed);
+
+  const std::string run;
+  const Duration lease;
+  std::optional<client::Client> client;
+  std::mutex mutex;  // guards what follows, but for what one thread alone uses
+  std::condition_variable_any changed;
+  // The master's.
+  client::Held run_held;
+  std::int64_t extended_at = 0;
+  std::vector<SerializedModuleResult> arrived;
+  std::optional<Error> feed_failed;
+  // A worker's.
+  client::Held presence;
+  bool is_active = false;
+  std::map<std::string, SerializedModuleResult> published;  // by lease
+  std::optional<Closed> closed;
+
+ private:
+  Status compare(const WorkerRegistration& worker) const;
+  Result<std::vector<client::TaskView>> list(const std::string& queue, const std::string& state,
+                                             const std::stop_token& stop);
+  Result<WorkerRegistration> registration_of(const client::TaskView& view, const std::stop_token& stop);
+
+  std::map<std::string, WorkerRegistration> registrations_;  // by task; they never change
+  std::optional<RunOpening> master_;
+  std::int64_t master_missed_at_ = 0;
+};
+
+std::int64_t steady_ms();
+
+}  // namespace baton::pipeline
