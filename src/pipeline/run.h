@@ -46,6 +46,8 @@ struct RunOptions {
   Duration lost_after = kLostAfter;
 };
 
+// A module that did not stop when it was asked to may still run when this returns: its failure says so, and
+// the graph and the pipeline then have to be there until it ends.
 RunReport run(const Graph& graph, RunOptions options);
 
 // What this machine is: "linux".

@@ -145,17 +145,19 @@ TEST(ACommand, IsKilledWithAllItStartedWhenTimeIsUp) {  // P13
 }
 
 TEST(AModule, ThatDoesNotListenIsNotWaitedForForEver) {  // P13
-  std::atomic<bool> go_on = false;
-  std::atomic<bool> is_over = false;
-  Pipeline pipeline("deaf");
+  // Its thread is still at work when the run is over, so what it works with has to be there.
+  static std::atomic<bool> go_on = false;
+  static std::atomic<bool> is_over = false;
+  static Pipeline pipeline("deaf");
   pipeline.on_failure(OnFailure::finish);
-  pipeline.add("deaf").timeout(milliseconds(1)).stop_grace(Duration{}).run([&](Context&) {
+  pipeline.add("deaf").timeout(milliseconds(1)).stop_grace(Duration{}).run([](Context&) {
     go_on.wait(false);
     is_over = true;
     is_over.notify_all();
   });
   pipeline.add("other").run(do_nothing);
-  const RunReport report = run(pipeline, {.jobs = 1});
+  static const Graph graph = *Graph::of(pipeline.definition());
+  const RunReport report = run(graph, RunOptions{.jobs = 1});
   EXPECT_EQ(module(report, "deaf").failure.message,
             "it took longer than 1 ms and did not react to being asked to stop");
   EXPECT_EQ(module(report, "other").status, ModuleStatus::succeeded) << "its place is free again";
