@@ -123,8 +123,8 @@ bool is_json(std::string_view text) { return is_utf8(text) && Json(text).is_whol
 
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
-    const auto at = [&](std::size_t k) {
-      return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0;
+    const auto at = [&](std::size_t k) -> unsigned {
+      return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
     };
     const unsigned first = at(0);
     const std::size_t more = first < 0x80 ? 0 : first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
