@@ -197,6 +197,8 @@ CommandResult Context::shell(const std::string& script, const CommandOptions& op
   return exec({"sh", "-eu", "-c", script}, options);
 }
 
+std::string Context::temporary_file() { return site_.scratch->new_path(); }
+
 std::string Context::temporary_directory() {
   if (temporary_.empty()) {
     std::string path = (std::filesystem::temp_directory_path() / "baton-module-XXXXXX").string();

@@ -87,6 +87,7 @@ class Context {
 
   const std::string& directory() const;
   std::string temporary_directory();  // is removed when the module is over
+  std::string temporary_file();       // the name of one that is not there yet; whoever makes it removes it
 
   const std::string& last_words() const { return last_words_; }
 

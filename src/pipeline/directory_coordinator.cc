@@ -1,14 +1,13 @@
 #include "pipeline/directory_coordinator.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <set>
 #include <utility>
 
 #include "pipeline/graph.h"
+#include "pipeline/pause.h"
 #include "pipeline/random_name.h"
 #include "pipeline/shared_files.h"
 #include "pipeline/wire_text.h"
@@ -66,7 +65,7 @@ class DirectoryCoordinator::Folder {
     if (stop.stop_requested()) return stopped();
     const std::lock_guard lock(mutex_);
     if (is_ready_) return {};
-    for (const char* folder : {"workers", "modules", "queue", "leased", "ended", "results"}) {
+    for (const char* folder : {"workers", "modules", "queue", "leased", "ended", "results", "said"}) {
       if (auto made = files_.make_folder(folder); !made) return made;
     }
     is_ready_ = true;
@@ -74,13 +73,17 @@ class DirectoryCoordinator::Folder {
   }
 
   // A pause that gets longer while nothing happens. False: stopped.
-  bool pause(Duration& delay, const std::stop_token& stop) const {
-    std::mutex mutex;
-    std::condition_variable_any never;
-    std::unique_lock lock(mutex);
-    never.wait_for(lock, stop, std::chrono::milliseconds(delay.ms), [] { return false; });
+  bool wait(Duration& delay, const std::stop_token& stop) const {
+    if (pause(delay, stop)) return false;
     delay = std::min(delay + Duration{delay.ms / 2 + 1}, Duration{options_.poll.ms * 10});
-    return !stop.stop_requested();
+    return true;
+  }
+
+  // Names of one writer are in the order they were made in.
+  std::string next_said() {
+    const std::lock_guard lock(mutex_);
+    std::string number = std::to_string(++said_);
+    return writer_ + "-" + std::string(12 - std::min<std::size_t>(12, number.size()), '0') + number;
   }
 
   // What time has brought about.
@@ -194,12 +197,14 @@ class DirectoryCoordinator::Folder {
   std::mutex mutex_;
   bool is_ready_ = false;
   std::uint64_t numbers_ = 0;
+  const std::string writer_ = random_name();
+  std::uint64_t said_ = 0;
   std::set<std::string> told_;                           // by next_results
   std::map<std::string, ModuleAssignment> assignments_;  // they never change
 };
 
 DirectoryCoordinator::DirectoryCoordinator(const DirectoryCoordinatorOptions& options)
-    : folder_(std::make_unique<Folder>(options)) {}
+    : folder_(std::make_unique<Folder>(options)), blobs_(options.directory + "/blobs") {}
 DirectoryCoordinator::~DirectoryCoordinator() = default;
 
 Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
@@ -263,7 +268,7 @@ Result<SerializedModuleResult> DirectoryCoordinator::wait_for_result(const std::
   do {
     if (auto expired = folder_->expire(); !expired) return std::unexpected(expired.error());
     if (const std::string name = folder_->ended(module); !name.empty()) return folder_->result(name);
-  } while (folder_->pause(delay, stop));
+  } while (folder_->wait(delay, stop));
   return stopped();
 }
 
@@ -280,7 +285,7 @@ Result<std::vector<SerializedModuleResult>> DirectoryCoordinator::next_results(s
       results.push_back(std::move(*result));
     }
     if (!results.empty()) return results;
-  } while (folder_->pause(delay, stop));
+  } while (folder_->wait(delay, stop));
   return stopped();
 }
 
@@ -355,7 +360,7 @@ Result<Dequeued> DirectoryCoordinator::dequeue_module(const WorkerRegistration& 
     if (*closed) return **closed;
     if (auto expired = folder_->expire(); !expired) return std::unexpected(expired.error());
     if (auto assigned = folder_->take(worker)) return std::move(*assigned);
-  } while (folder_->pause(delay, stop));
+  } while (folder_->wait(delay, stop));
   return stopped();
 }
 
@@ -426,6 +431,23 @@ Result<std::optional<CancellationSignal>> DirectoryCoordinator::is_cancellation_
   if (reason) return CancellationSignal{std::move(*reason)};
   if (reason.error().code == Errc::not_found) return std::optional<CancellationSignal>();
   return std::unexpected(reason.error());
+}
+
+Status DirectoryCoordinator::say(const std::vector<Said>& said, std::stop_token stop) {
+  if (auto ready = folder_->ready(stop); !ready) return ready;
+  return folder_->files_.write("said/" + folder_->next_said(), to_text(said));
+}
+
+Result<std::vector<Said>> DirectoryCoordinator::take_said(std::stop_token stop) {
+  if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
+  std::vector<Said> all;
+  for (const std::string& name : folder_->files_.list("said")) {
+    const auto text = folder_->files_.read("said/" + name);
+    auto said = text ? from_text<std::vector<Said>>(*text) : Result<std::vector<Said>>();
+    if (said) all.insert(all.end(), said->begin(), said->end());
+    folder_->files_.remove("said/" + name);
+  }
+  return all;
 }
 
 }  // namespace baton::pipeline

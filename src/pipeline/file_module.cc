@@ -1,5 +1,7 @@
 #include "pipeline/file_module.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -23,8 +25,8 @@ class Performance {
 
   CommandOutputs run() {
     check_conditions();
-    const std::string output_file = context_.temporary_directory() + "/output";
-    std::ofstream(output_file).close();
+    const std::string output_file =
+        context_.temporary_file();  // most make none: it is there when it is written to
     CommandOptions options{.environment = environment()};
     options.environment["BATON_OUTPUT"] = output_file;
     if (!module_.directory.empty()) options.directory = in_run(text(module_.directory));
@@ -151,6 +153,7 @@ class Performance {
   std::map<std::string, std::string> read_outputs(const std::string& path) const {
     std::map<std::string, std::string> outputs;
     std::ifstream file(path);
+    if (file.is_open()) ::unlink(path.c_str());
     for (std::string line; std::getline(file, line);) {
       const std::size_t equals = line.find('=');
       if (line.empty()) continue;
