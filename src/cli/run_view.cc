@@ -42,7 +42,8 @@ const char* colour(ModuleStatus status) {
 
 std::string why(const ModuleReport& report) {
   if (report.failure.kind != pipeline::FailureKind::none) return report.failure.message;
-  return report.reason.empty() ? report.cache : report.reason;
+  if (!report.reason.empty() || report.cache.empty()) return report.reason;
+  return (report.status == ModuleStatus::cached ? "" : "not cached: ") + report.cache;
 }
 
 std::size_t columns() {

@@ -22,6 +22,8 @@
 
 namespace baton::pipeline {
 
+class DirectoryRun;
+
 struct DirectoryCoordinatorOptions {
   std::string directory;  // of the run; is made if it is not there
   Duration lease = kLostAfter;
@@ -53,8 +55,7 @@ class DirectoryCoordinator : public DistributedCoordinator {
   BlobStore* blobs() override { return &blobs_; }
 
  private:
-  class Folder;
-  const std::unique_ptr<Folder> folder_;
+  const std::unique_ptr<DirectoryRun> folder_;
   FolderBlobs blobs_;
 };
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "pipeline/context.h"
+#include "pipeline/plain_command.h"
 
 namespace baton::pipeline {
 namespace {
@@ -36,11 +37,7 @@ class Performance {
       context_.exec(words, options);
     }
     for (const FileStep& step : module_.steps) {
-      const auto script = [&] {
-        std::vector<std::string> words = module_.shell;
-        words.push_back(text(step.script));
-        context_.exec(words, options);
-      };
+      const auto script = [&] { run_script(text(step.script), options); };
       if (step.name.empty())
         script();
       else
@@ -50,6 +47,23 @@ class Performance {
   }
 
  private:
+  // A plain command is run as what it is, as make does: a shell costs a millisecond. What cannot be started
+  // so is the shell's to complain of.
+  void run_script(const std::string& script, const CommandOptions& options) {
+    if (module_.shell == FileModule().shell) {
+      if (const auto words = plain_command(script); !words.empty()) {
+        try {
+          context_.exec(words, options);
+          return;
+        } catch (const NotStarted&) {
+        }
+      }
+    }
+    std::vector<std::string> words = module_.shell;
+    words.push_back(script);
+    context_.exec(words, options);
+  }
+
   std::string in_run(const std::string& path) const {
     return path.starts_with('/') || context_.directory().empty() ? path : context_.directory() + "/" + path;
   }

@@ -39,13 +39,13 @@ summary { cursor: pointer; } details + details { margin-top: .5rem; }
 .cached { color: var(--cached); } .cancelled, .dependency-failed, .ignored-failure { color: var(--warn); }
 .skipped { color: var(--idle); }
 svg .module rect { stroke-width: 1.5; } svg .module { font-weight: 400; }
-svg .succeeded rect, svg .restored rect { stroke: var(--good); } svg .cached rect { stroke: var(--cached); }
-svg .failed rect, svg .timed-out rect { stroke: var(--bad); stroke-width: 2.5; } svg .skipped rect { stroke: var(--idle); }
-svg .cancelled rect, svg .dependency-failed rect, svg .ignored-failure rect { stroke: var(--warn); }
+svg .module.succeeded rect, svg .module.restored rect { stroke: var(--good); } svg .module.cached rect { stroke: var(--cached); }
+svg .module.failed rect, svg .module.timed-out rect { stroke: var(--bad); stroke-width: 2.5; } svg .module.skipped rect { stroke: var(--idle); }
+svg .module.cancelled rect, svg .module.dependency-failed rect, svg .module.ignored-failure rect { stroke: var(--warn); }
 .lane { display: grid; grid-template-columns: 9rem 1fr; align-items: center; gap: .8rem; margin: .25rem 0; min-width: 40rem; }
 .track { position: relative; height: 1.5rem; background: var(--page); border-radius: 5px; }
 .bar { position: absolute; top: 2px; bottom: 2px; min-width: 3px; border-radius: 4px; background: currentColor; overflow: hidden; }
-.bar span { color: #fff; font-size: 11px; padding: 0 .35rem; line-height: 1.25rem; white-space: nowrap; font-weight: 400; }
+.bar span { color: var(--page); font-size: 11px; padding: 0 .35rem; line-height: 1.25rem; white-space: nowrap; font-weight: 400; }
 .axis { color: var(--soft); font-size: 12px; display: flex; justify-content: space-between; }
 )";
 
@@ -70,7 +70,8 @@ std::string class_of(ModuleStatus status) {
 
 std::string why(const ModuleReport& one) {
   if (one.failure.kind != FailureKind::none) return one.failure.message;
-  return one.reason.empty() ? one.cache : one.reason;
+  if (!one.reason.empty() || one.cache.empty()) return one.reason;
+  return (one.status == ModuleStatus::cached ? "" : "not cached: ") + one.cache;
 }
 
 // What failed comes first; what did not run because of it, after that.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pipeline/log_book.h"
+#include "pipeline/packing.h"
 #include "pipeline/pause.h"
 #include "pipeline/random_name.h"
 #include "pipeline/role_guard.h"
@@ -33,7 +34,6 @@ bool is_transient(Errc code) {
 
 constexpr Duration kSpoken = milliseconds(300);  // how often the master is told what modules say
 constexpr std::size_t kSpokenBytes = 16 << 10;   // at a time; the rest follows, at the latest with the result
-constexpr std::size_t kLogInline = 64 << 10;     // of a log that cannot be stored, the end
 
 // With what the coordinator has, where nothing else was said, and with a book in which all is written down.
 WorkerOptions completed(WorkerOptions options, DistributedCoordinator& coordinator,
@@ -190,7 +190,7 @@ class WorkerShift {
           ModuleFailure{.kind = FailureKind::unknown_module,
                         .message = "worker " + std::to_string(self_.index) + " does not know " + module};
     else
-      trouble = unpack(assigned.assignment, order);
+      trouble = unpack(graph_, assigned.assignment, order);
     if (trouble) {
       result.status = ModuleStatus::failed;
       result.failure = std::move(trouble);
@@ -199,61 +199,12 @@ class WorkerShift {
     }
     auto ended = watch_.run(std::move(order), [&, this](ModuleResult instead) {
       hire();
-      publish(pack(result, instead, since(began)));
+      publish(packed(result, instead, since(began)));
       leave();
     });
     if (!ended) return false;
-    publish(pack(std::move(result), *ended, since(began)));
+    publish(packed(std::move(result), *ended, since(began)));
     return true;
-  }
-
-  // The results of what the module needs, as its body gets them.
-  std::optional<ModuleFailure> unpack(const ModuleAssignment& assignment, ModuleOrder& order) const {
-    std::size_t next = 0;
-    for (const GraphNeed& need : order.node->needs) {
-      Input& input = order.inputs.emplace_back();
-      for (const NodeIndex other : need.on) {
-        if (next == assignment.dependencies.size() ||
-            assignment.dependencies[next].module != graph_[other].id) {
-          return ModuleFailure{.kind = FailureKind::dependency_unavailable,
-                               .message = "the assignment lacks the result of " + graph_[other].id};
-        }
-        const DependencyResult& dependency = assignment.dependencies[next++];
-        Settlement& one = input.emplace_back();
-        one = {.module = dependency.module,
-               .status = dependency.status,
-               .failure = dependency.failure.value_or(ModuleFailure{}),
-               .skipped_because = dependency.skipped_because};
-        if (graph_[other].target) one.target = graph_[other].target->name;
-        const ResultType& type = graph_[other].spec->result;
-        if (!has_value(dependency.status) || !type.travels()) continue;
-        if (dependency.blob) {
-          order.large.push_back({order.inputs.size() - 1, input.size() - 1, &type, *dependency.blob});
-          continue;
-        }
-        auto value = type.decode(dependency.value);
-        if (!value)
-          return ModuleFailure{
-              .kind = FailureKind::decode,
-              .message = "the result of " + dependency.module + " cannot be read: " + value.error().message};
-        one.value = std::move(*value);
-      }
-    }
-    return std::nullopt;
-  }
-
-  static SerializedModuleResult pack(SerializedModuleResult result, const ModuleResult& ended,
-                                     Duration took) {
-    result.status = ended.status;
-    result.skipped_because = ended.skipped_because;
-    result.tries = ended.tries;
-    result.took = took;
-    if (ended.failure.kind != FailureKind::none) result.failure = ended.failure;
-    result.artifacts = ended.artifacts;
-    if (!ended.carried) return result;
-    result.value = ended.carried->text;
-    result.blob = ended.carried->blob;
-    return result;
   }
 
   // For whoever watches. What does not get through comes with the result.
@@ -264,20 +215,8 @@ class WorkerShift {
     }
   }
 
-  void attach_log(SerializedModuleResult& result) {
-    result.log = book_->close(result.module);
-    if (result.log.size() <= kInlineBytesMax) return;
-    if (BlobStore* store = options_.site.blobs) {
-      if (auto blob = store->put(bytes_of_text(result.log), {})) {
-        result.log_blob = std::move(*blob);
-        result.log.clear();
-      }
-    }
-    if (result.log.size() > kLogInline) result.log.erase(0, result.log.size() - kLogInline);
-  }
-
   void publish(SerializedModuleResult result) {
-    attach_log(result);
+    attach_log(result, book_->close(result.module), options_.site.blobs);
     publish_as_it_is(std::move(result));
   }
 
