@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# E9: flat names by export --flat
+# E9, C12: the commands, and flat names by export --flat
 """The commands about checkpoints, and the files behind them read and written by code that knows nothing but the
 safetensors format.
 
