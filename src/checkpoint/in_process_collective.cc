@@ -52,8 +52,8 @@ struct Place {
 
 struct Stream {
   std::deque<Meeting> meetings;
-  std::uint64_t first = 0;  // the number of the front one
-  std::set<Rank> left;      // this stream, though not the group
+  std::uint64_t first = 0;             // the number of the front one
+  std::map<Rank, std::uint64_t> next;  // the number of each rank's next operation
 };
 
 std::string title(const Operation& operation) {
@@ -122,7 +122,7 @@ struct InProcessGroup::State {
     for (Meeting& meeting : stream.meetings) {
       if (meeting.has_ended()) continue;
       for (const Rank rank : missing_at(meeting)) {
-        if (!places[rank].has_left && !stream.left.contains(rank)) continue;
+        if (!places[rank].has_left) continue;
         meeting.fail({Errc::unavailable, fmt::format("{}: rank {} is gone: it left before it came",
                                                      title(meeting.operation), rank)});
         break;
@@ -130,17 +130,12 @@ struct InProcessGroup::State {
     }
   }
 
-  void leave(Rank rank, std::uint64_t of_generation, const std::string& stream, bool for_good) {
+  void leave(Rank rank, std::uint64_t of_generation) {
     const std::lock_guard lock(mutex);
     if (of_generation != generation) return;
-    if (for_good) {
-      places[rank].has_left = true;
-      places[rank].last_seen = Clock::now();
-      for (auto& [name, each] : streams) note_the_gone(each);
-    } else {
-      streams[stream].left.insert(rank);
-      note_the_gone(streams[stream]);
-    }
+    places[rank].has_left = true;
+    places[rank].last_seen = Clock::now();
+    for (auto& [name, stream] : streams) note_the_gone(stream);
     changed.notify_all();
   }
 };
@@ -152,7 +147,9 @@ class InProcessCollective final : public Collective {
   InProcessCollective(std::shared_ptr<InProcessGroup::State> group, Rank rank, std::uint64_t generation,
                       std::string stream)
       : group_(std::move(group)), rank_(rank), generation_(generation), stream_(std::move(stream)) {}
-  ~InProcessCollective() override { group_->leave(rank_, generation_, stream_, stream_.empty()); }
+  ~InProcessCollective() override {
+    if (stream_.empty()) group_->leave(rank_, generation_);
+  }
 
   Rank rank() const override { return rank_; }
   Rank world_size() const override { return group_->world_size; }
@@ -167,7 +164,6 @@ class InProcessCollective final : public Collective {
     if (name.empty()) return failure(Errc::invalid_request, "a stream has a name");
     const std::lock_guard lock(group_->mutex);
     if (generation_ != group_->generation) return std::unexpected(group_->fenced(generation_));
-    group_->streams[name].left.erase(rank_);
     return std::make_unique<InProcessCollective>(group_, rank_, generation_, name);
   }
 
@@ -176,7 +172,7 @@ class InProcessCollective final : public Collective {
                                   const Call& call) override {
     std::unique_lock lock(group_->mutex);
     if (generation_ != group_->generation) return std::unexpected(group_->fenced(generation_));
-    const std::uint64_t number = number_++;
+    const std::uint64_t number = here().next[rank_]++;
     if (auto here = arrive(number, operation, mine); !here) return std::unexpected(here.error());
     group_->changed.notify_all();
     ++meeting(number).waiting;
@@ -267,7 +263,6 @@ class InProcessCollective final : public Collective {
   const Rank rank_;
   const std::uint64_t generation_;
   const std::string stream_;  // "" is the one that a rank joins with
-  std::uint64_t number_ = 0;  // of the next operation
 };
 
 }  // namespace
