@@ -8,11 +8,14 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "pipeline/random_name.h"
+#include "process/child_process.h"
 
 namespace baton::pipeline {
 namespace {
@@ -215,16 +218,19 @@ class Unpacking {
   }
 
   Status put_file(const std::string& path, std::uint64_t bytes, unsigned mode) {
-    std::ofstream into(path, std::ios::binary);
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> into(std::fopen(path.c_str(), "wbxe"), &std::fclose);
+    if (!into) return cannot("write", path);
     std::vector<char> piece(std::size_t{256} << 10);
     for (std::uint64_t left = bytes; left > 0;) {
-      const auto next = static_cast<std::streamsize>(std::min<std::uint64_t>(left, piece.size()));
-      if (!from_.read(piece.data(), next)) return failure(Errc::corrupt, archive_ + " ends too early");
-      if (!into.write(piece.data(), next)) return cannot("write", path);
-      left -= static_cast<std::uint64_t>(next);
+      const auto next = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
+      if (!from_.read(piece.data(), static_cast<std::streamsize>(next)))
+        return failure(Errc::corrupt, archive_ + " ends too early");
+      if (std::fwrite(piece.data(), 1, next, into.get()) != next) return cannot("write", path);
+      left -= next;
     }
-    into.close();
-    if (!into || ::chmod(path.c_str(), mode & 0777) != 0) return cannot("write", path);
+    if (std::fclose(into.release()) != 0 || ::chmod(path.c_str(), mode & 0777) != 0)
+      return cannot("write", path);
+    if ((mode & 0111) != 0) process::let_starts_pass();
     if (!skip(padding(bytes).size())) return failure(Errc::corrupt, archive_ + " ends too early");
     return {};
   }

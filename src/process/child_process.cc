@@ -15,7 +15,9 @@
 #include <cstring>
 #include <ctime>
 #include <list>
+#include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <utility>
 
 extern char** environ;
@@ -88,6 +90,12 @@ std::vector<std::string> environment_with(const std::vector<std::string>& more) 
   }
   all.insert(all.end(), more.begin(), more.end());
   return all;
+}
+
+// Held while a command has our files: from vfork until it runs.
+std::shared_mutex& starting() {
+  static std::shared_mutex mutex;  // of the process, as its files are
+  return mutex;
 }
 
 std::unexpected<Error> cannot(const char* what, int error) {
@@ -163,9 +171,11 @@ Status Child::start() {
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::shared_lock start(starting());
   const pid_t pid = ::vfork();
   if (pid == 0) become(arguments.data(), variables.data());
   const int error = errno;
+  start.unlock();
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) return cannot("the command cannot be started", error);
   pid_ = pid;
@@ -277,6 +287,8 @@ ChildEnd Child::attend(std::span<const std::stop_token> stops) {
 }
 
 }  // namespace
+
+void let_starts_pass() { const std::unique_lock lock(starting()); }
 
 Result<ChildEnd> run_child(const ChildCommand& command, std::span<const std::stop_token> stops) {
   Child child(command);

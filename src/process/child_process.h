@@ -43,4 +43,9 @@ struct ChildEnd {
 // An error means that it could not be started.
 Result<ChildEnd> run_child(const ChildCommand& command, std::span<const std::stop_token> stops);
 
+// To be called between writing a program and running it. A command that another thread was just starting has
+// for a moment all files that we had open, and what is open for writing cannot be run ("text file busy").
+// Returns when there is no such command any more.
+void let_starts_pass();
+
 }  // namespace baton::process
