@@ -1,7 +1,6 @@
 #include "engine/snapshot_thread.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 namespace baton::engine {
@@ -9,6 +8,7 @@ namespace {
 
 constexpr std::chrono::seconds kRetryAfter(60);
 constexpr std::size_t kMovesAtOnce = 256;
+constexpr int kRestPerWork = 5;
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "the coordinator has stopped"); }
 
@@ -41,7 +41,8 @@ void SnapshotThread::run() {
     wakes_.wait(lock, [&] { return wanted_ || stops_; });
     if (stops_) return;
     lock.unlock();
-    const Status done = make_now();
+    rested_ = std::chrono::steady_clock::now();
+    const Status done = make([this] { return rest(); });
     lock.lock();
     wanted_ = false;
     if (done || done.error().code == Errc::closed) continue;
@@ -51,13 +52,28 @@ void SnapshotThread::run() {
   }
 }
 
+// Nobody waits for a snapshot, and those who wait for the loop need the processor more. But the log must not
+// grow for ever.
+Status SnapshotThread::rest() {
+  const auto worked = std::chrono::steady_clock::now() - rested_;
+  std::unique_lock lock(mutex_);
+  if (!housekeeper_.is_behind()) wakes_.wait_for(lock, worked * kRestPerWork, [&] { return stops_; });
+  rested_ = std::chrono::steady_clock::now();
+  if (stops_) return stopped();
+  return {};
+}
+
 Status SnapshotThread::make_now() {
+  return make([] { return Status{}; });
+}
+
+Status SnapshotThread::make(const std::function<Status()>& rest) {
   const std::lock_guard one_at_a_time(making_);
   {
     const std::lock_guard lock(mutex_);
     if (stops_) return stopped();
   }
-  auto made = housekeeper_.make_snapshot();
+  auto made = housekeeper_.make_snapshot(rest);
   if (!made) return std::unexpected(made.error());
   if (made->lsn == 0) return {};
   if (!calls_.record(*made)) return stopped();

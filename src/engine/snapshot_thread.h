@@ -1,6 +1,7 @@
 // Makes snapshots beside the loop, on a thread of its own, and cleans up behind them.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -32,6 +33,8 @@ class SnapshotThread {
 
  private:
   void run();
+  Status make(const std::function<Status()>& rest);
+  Status rest();
 
   Housekeeper& housekeeper_;
   const SnapshotCalls calls_;
@@ -40,6 +43,7 @@ class SnapshotThread {
   std::condition_variable wakes_;
   bool wanted_ = false;
   bool stops_ = false;
+  std::chrono::steady_clock::time_point rested_;  // by the thread, when it last did
   std::thread thread_;
 };
 
