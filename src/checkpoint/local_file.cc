@@ -44,7 +44,7 @@ class Buffers {
 class LocalWriter final : public ShardWriter {
  public:
   LocalWriter(int descriptor, std::string path, std::uint64_t bytes, IoMode mode)
-      : descriptor_(descriptor), path_(std::move(path)), bytes_(bytes), engine_(engine_for(mode)) {
+      : descriptor_(descriptor), path_(std::move(path)), bytes_(bytes), mode_(mode) {
     for (std::size_t index = 1; index < kTransfersMax; ++index) free_.push_back(index);
   }
   ~LocalWriter() override {
@@ -91,6 +91,12 @@ class LocalWriter final : public ShardWriter {
     if (trouble_) return std::unexpected(*trouble_);
     sizes_[current_] = rounded_up(filled_);
     offsets_[current_] = offset_;
+    if (bytes_ <= kBlockBytes) {  // nothing to overlap it with
+      write_rest(current_, 0);
+      offset_ += std::exchange(filled_, 0);
+      return {};
+    }
+    if (!engine_) engine_ = engine_for(mode_);
     engine_->submit({Transfer::Direction::write, descriptor_, offset_, buffers_.at(current_),
                      sizes_[current_], current_});
     ++under_way_;
@@ -131,6 +137,7 @@ class LocalWriter final : public ShardWriter {
   const int descriptor_;
   const std::string path_;
   const std::uint64_t bytes_;
+  const IoMode mode_;
   Buffers buffers_;
   std::array<std::uint64_t, kTransfersMax> offsets_{};
   std::array<std::size_t, kTransfersMax> sizes_{};
@@ -147,7 +154,7 @@ class LocalWriter final : public ShardWriter {
 class LocalReader final : public ShardReader {
  public:
   LocalReader(int descriptor, std::string path, std::uint64_t size, IoMode mode)
-      : descriptor_(descriptor), path_(std::move(path)), size_(size), engine_(engine_for(mode)) {}
+      : descriptor_(descriptor), path_(std::move(path)), size_(size), mode_(mode) {}
   ~LocalReader() override { ::close(descriptor_); }
   LocalReader(const LocalReader&) = delete;
   LocalReader& operator=(const LocalReader&) = delete;
@@ -157,6 +164,8 @@ class LocalReader final : public ShardReader {
   // The pieces are handed out in order; those behind are being read meanwhile.
   Status read(const std::vector<ByteRange>& ranges, const Sink& sink) override {
     const std::vector<ByteRange> pieces = pieces_of(ranges);
+    if (pieces.size() == 1) return hand_out(pieces[0], 0, 0, sink);  // nothing to overlap it with
+    if (!engine_) engine_ = engine_for(mode_);
     std::array<std::optional<std::int64_t>, kTransfersMax> results;
     std::size_t begun = 0;
     Status status;
@@ -219,6 +228,7 @@ class LocalReader final : public ShardReader {
   const int descriptor_;
   const std::string path_;
   const std::uint64_t size_;
+  const IoMode mode_;
   Buffers buffers_;
   std::size_t under_way_ = 0;
   std::unique_ptr<IoEngine> engine_;
