@@ -100,6 +100,9 @@ Status Group::check(const Seat& seat, Instant now) {
                                why_it_began_.empty() ? "a newer one began" : why_it_began_));
   }
   Place& place = places_[seat.rank];
+  if (place.presence == Presence::expected)
+    return failure(Errc::not_found,
+                   fmt::format("rank {} has to resume: the coordinator was started again", seat.rank));
   if (place.incarnation != seat.incarnation)
     return failure(Errc::lease_lost, fmt::format("another process is rank {} now: {}", seat.rank,
                                                  place.where.empty() ? "it has joined later" : place.where));
@@ -180,6 +183,7 @@ Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant n
   held.waiting[seat.rank] = waiter;
   waits_[waiter] = {arrival.stream, arrival.number, seat.rank};
   held.meeting.arrive(seat.rank, arrival.operation, std::move(arrival.mine), now + arrival.deadline);
+  note_stop(stream, seat.rank, arrival.number);
   settle(stream);
   return {};
 }
@@ -187,14 +191,19 @@ Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant n
 void Group::stop(const Seat& seat, const std::string& stream, std::uint64_t number, Instant now) {
   pass(now);
   if (!check(seat, now)) return;
-  const auto found = streams_.find(stream);
-  if (found == streams_.end()) return;
-  const auto meeting = found->second.meetings.find(number);
-  if (meeting == found->second.meetings.end()) return;
-  Meeting& vain = meeting->second.meeting;
-  vain.fail({Errc::closed,
-             fmt::format("{}: rank {} was stopped while it waited", title(vain.operation()), seat.rank)});
-  settle(found->second);
+  streams_[stream].stopped[seat.rank] = number;
+  note_stop(streams_[stream], seat.rank, number);
+  settle(streams_[stream]);
+}
+
+void Group::note_stop(Stream& stream, Rank rank, std::uint64_t number) {
+  const auto stopped = stream.stopped.find(rank);
+  const auto held = stream.meetings.find(number);
+  if (stopped == stream.stopped.end() || stopped->second != number || held == stream.meetings.end()) return;
+  Meeting& vain = held->second.meeting;
+  if (!vain.has(rank)) return;
+  vain.fail(
+      {Errc::closed, fmt::format("{}: rank {} was stopped while it waited", title(vain.operation()), rank)});
 }
 
 void Group::forget(Waiter waiter) {

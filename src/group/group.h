@@ -79,7 +79,7 @@ class Group {
 
   // Refused, or the answer follows, among those to be taken: how the operation ended.
   Status arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant now);
-  // The rank does not want to wait any longer: the others are told.
+  // The rank does not want to wait any longer, though it may not have come yet: the others are told.
   void stop(const Seat& seat, const std::string& stream, std::uint64_t number, Instant now);
   void forget(Waiter waiter);
 
@@ -119,7 +119,8 @@ class Group {
     std::map<std::uint64_t, Held> meetings;  // by number
     std::map<Rank, std::uint64_t> at;        // the last one each came to
     std::uint64_t forgotten_below = 0;
-    std::set<Rank> left;  // this stream, though not the group
+    std::map<Rank, std::uint64_t> stopped;  // where each does not want to wait any longer
+    std::set<Rank> left;                    // this stream, though not the group
   };
   struct Wait {
     std::string stream;
@@ -132,6 +133,7 @@ class Group {
   Status check(const Seat& seat, Instant now);
   Status check_number(const Stream& stream, Rank rank, const Arrival& arrival) const;
   Held& meeting_at(Stream& stream, std::uint64_t number, const Operation& operation, Instant now);
+  void note_stop(Stream& stream, Rank rank, std::uint64_t number);
   void settle(Stream& stream);  // in which something happened
   void note_the_gone(Stream& stream);
   void tidy(Stream& stream);
