@@ -6,8 +6,13 @@
 
 #include "base/running_crc.h"
 
-#define XXH_INLINE_ALL
+// The library's own choice for this processor. Inlined code for every x86-64 would be a third as fast beside
+// CRC32C, which uses wider registers: the processor pays for each change between the two.
+#ifdef __x86_64__
+#include <xxh_x86dispatch.h>
+#else
 #include <xxhash.h>
+#endif
 
 namespace baton::checkpoint {
 namespace {
@@ -62,17 +67,13 @@ std::optional<Fingerprint> fingerprint_of_hex(std::string_view text) {
   return Fingerprint{*high, *low};
 }
 
-struct Fingerprinter::State {
-  XXH3_state_t xxh3;
-};
-
-Fingerprinter::Fingerprinter() : state_(std::make_unique<State>()) { restart(); }
-Fingerprinter::~Fingerprinter() = default;
-void Fingerprinter::restart() { XXH3_128bits_reset(&state_->xxh3); }
-void Fingerprinter::add(ByteView piece) { XXH3_128bits_update(&state_->xxh3, piece.data(), piece.size()); }
+Fingerprinter::Fingerprinter() : state_(XXH3_createState()) { restart(); }
+Fingerprinter::~Fingerprinter() { XXH3_freeState(state_); }
+void Fingerprinter::restart() { XXH3_128bits_reset(state_); }
+void Fingerprinter::add(ByteView piece) { XXH3_128bits_update(state_, piece.data(), piece.size()); }
 
 Fingerprint Fingerprinter::finish() const {
-  const XXH128_hash_t hash = XXH3_128bits_digest(&state_->xxh3);
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_);
   return {hash.high64, hash.low64};
 }
 

@@ -7,13 +7,14 @@
 
 #include <compare>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/bytes.h"
+
+struct XXH3_state_s;  // NOLINT(readability-identifier-naming): theirs
 
 namespace baton::checkpoint {
 
@@ -51,8 +52,7 @@ class Fingerprinter {
   Fingerprint finish() const;
 
  private:
-  struct State;
-  const std::unique_ptr<State> state_;
+  XXH3_state_s* const state_;
 };
 Fingerprint fingerprint(ByteView bytes);
 

@@ -30,6 +30,8 @@ struct InProcessGroup::State {
   std::condition_variable_any changed;
   std::optional<group::Group> group;
   std::uint64_t incarnations = 0;
+  // Of the next operation, by incarnation and stream: one that is opened again goes on.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> numbers;
   group::Waiter last_waiter = 0;
   std::map<group::Waiter, Result<group::Share>> answers;  // that nobody has taken yet
 
@@ -49,11 +51,9 @@ class InProcessCollective final : public Collective {
       : state_(std::move(state)), seat_(std::move(seat)), stream_(std::move(stream)) {}
 
   ~InProcessCollective() override {
+    if (!stream_.empty()) return;
     const std::lock_guard lock(state_->mutex);
-    if (stream_.empty())
-      state_->group->leave(seat_, now());
-    else
-      state_->group->leave_stream(seat_, stream_, now());
+    state_->group->leave(seat_, now());
     state_->tell();
   }
 
@@ -79,7 +79,7 @@ class InProcessCollective final : public Collective {
                                   const Call& call) override {
     std::unique_lock lock(state_->mutex);
     const group::Waiter waiter = ++state_->last_waiter;
-    const std::uint64_t number = number_++;
+    const std::uint64_t number = state_->numbers[{seat_.incarnation, stream_}]++;
     group::Arrival arrival{stream_, number, operation, Bytes{}, call.deadline};
     if (mine)
       arrival.mine = Bytes(mine->begin(), mine->end());
@@ -107,7 +107,6 @@ class InProcessCollective final : public Collective {
   const std::shared_ptr<InProcessGroup::State> state_;
   const group::Seat seat_;
   const std::string stream_;  // "" is the one that a rank joins with
-  std::uint64_t number_ = 0;  // of the next operation
 };
 
 }  // namespace

@@ -22,6 +22,9 @@ class RingEngine final : public IoEngine {
     } else {
       io_uring_prep_read(entry, transfer.descriptor, transfer.memory, bytes, transfer.offset);
     }
+    // Carried out by threads of the kernel: setting up a transfer takes the processor a while, in which
+    // ours can prepare the next one.
+    io_uring_sqe_set_flags(entry, IOSQE_ASYNC);
     io_uring_sqe_set_data64(entry, transfer.tag);
     int submitted = 0;
     do submitted = io_uring_submit(&ring_);

@@ -79,6 +79,13 @@ class Session {
             std::to_string(generation_)};
   }
 
+  // Of the next operation of a stream; one that is opened again goes on.
+  std::uint64_t next(const std::string& stream) {
+    const std::lock_guard lock(mutex_);
+    const auto last = kept_.find(stream);
+    return last == kept_.end() ? 0 : last->second.number + 1;
+  }
+
   void keep(group::Kept kept) {
     const std::lock_guard lock(mutex_);
     std::string stream = kept.stream;
@@ -168,13 +175,6 @@ class ServerCollective final : public Collective {
   ServerCollective(std::shared_ptr<Session> session, std::string stream)
       : session_(std::move(session)), stream_(std::move(stream)) {}
 
-  ~ServerCollective() override {
-    if (stream_.empty()) return;  // the session says good-bye for all of it
-    Words words = session_->as_member("GROUP_LEAVE");
-    words.insert(words.end(), {"STREAM", stream_});
-    (void)session_->client().ask(words, kGoodbye);
-  }
-
   Rank rank() const override { return session_->options().rank; }
   Rank world_size() const override { return session_->options().world_size; }
   std::uint64_t generation() const override { return session_->generation(); }
@@ -188,23 +188,26 @@ class ServerCollective final : public Collective {
  protected:
   Result<std::vector<Bytes>> meet(const Operation& operation, const Contribution& mine,
                                   const Call& call) override {
-    const std::stop_callback stopped(call.stop, [this, number = number_] { stop(number); });
+    const std::uint64_t number = session_->next(stream_);
+    const std::stop_callback stopped(call.stop, [this, number] { stop(number); });
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(call.deadline.ms);
-    auto reply = session_->client().ask_and_wait(meeting(operation, mine), call.deadline, {}, kReachedWithin);
+    auto reply =
+        session_->client().ask_and_wait(meeting(number, operation, mine), call.deadline, {}, kReachedWithin);
     while (!reply && reply.error().code == Errc::not_found) {
       if (auto resumed = session_->resume(); !resumed) return std::unexpected(resumed.error());
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-      reply = session_->client().ask_and_wait(
-          meeting(operation, mine), Duration{std::max<std::int64_t>(left.count(), 1)}, {}, kReachedWithin);
+      reply = session_->client().ask_and_wait(meeting(number, operation, mine),
+                                              Duration{std::max<std::int64_t>(left.count(), 1)}, {},
+                                              kReachedWithin);
     }
-    return ended(operation, mine, reply);
+    return ended(number, operation, mine, reply);
   }
 
  private:
-  Words meeting(const Operation& operation, const Contribution& mine) const {
+  Words meeting(std::uint64_t number, const Operation& operation, const Contribution& mine) const {
     Words words = session_->as_member("GROUP_MEET");
-    words.insert(words.end(), {std::to_string(number_), std::string(group::word(operation.kind)),
+    words.insert(words.end(), {std::to_string(number), std::string(group::word(operation.kind)),
                                operation.name, "ROOT", std::to_string(operation.root)});
     if (!stream_.empty()) words.insert(words.end(), {"STREAM", stream_});
     if (mine)
@@ -224,10 +227,10 @@ class ServerCollective final : public Collective {
   }
 
   // Whoever was refused, or could not ask, is still at this operation, where the others wait for it.
-  Result<std::vector<Bytes>> ended(const Operation& operation, const Contribution& mine,
+  Result<std::vector<Bytes>> ended(std::uint64_t number, const Operation& operation, const Contribution& mine,
                                    const Result<RespValue>& reply) {
     if (!reply) return std::unexpected(in_words(operation, reply.error()));
-    group::Kept kept{stream_, number_++, operation, {}, {}};
+    group::Kept kept{stream_, number, operation, {}, {}};
     if (mine) kept.contribution.assign(mine->begin(), mine->end());
     Result<std::vector<Bytes>> outcome = outcome_in(*reply);
     if (outcome)
@@ -266,7 +269,6 @@ class ServerCollective final : public Collective {
 
   const std::shared_ptr<Session> session_;
   const std::string stream_;
-  std::uint64_t number_ = 0;
 };
 
 }  // namespace

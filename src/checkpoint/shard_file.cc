@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
 
-#include "base/hash.h"
+#include "base/running_crc.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors.h"
 
@@ -13,7 +16,9 @@ namespace baton::checkpoint {
 namespace {
 
 // What is hashed, summed and copied while it is in the processor's cache.
-constexpr std::size_t kStripBytes = 256 << 10;
+constexpr std::size_t kStripBytes = 128 << 10;
+constexpr std::uint64_t kReadersMax = 2;
+constexpr std::uint64_t kShareBytesMin = 16 << 20;  // for less, a thread is not worth its start
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "it was stopped"); }
 
@@ -62,23 +67,28 @@ std::unexpected<Error> damage(ShardReader& reader, const ShardMetadata& shard, c
                              where.begin + where.bytes - 1, damaged_tensors(reader, shard, where)));
 }
 
-using EachBlock = std::function<void(std::uint64_t offset, ByteView block)>;
+using EachStrip = std::function<void(std::uint64_t offset, ByteView strip)>;
 
-// Blocks of the file, each against its checksum before anybody sees it. Returns how many bytes they were.
+// Blocks of the file, strip by strip, each block against its checksum. Returns how many bytes they were.
 Result<std::uint64_t> read_blocks(Storage& storage, const ShardMetadata& shard,
                                   const std::vector<ByteRange>& blocks, const ReadOptions& options,
-                                  const EachBlock& each) {
+                                  const EachStrip& each) {
   auto reader = open_whole(storage, shard);
   if (!reader) return std::unexpected(reader.error());
   std::uint64_t done = 0;
   ByteRange damaged;
   const auto read = (*reader)->read(blocks, [&](std::uint64_t offset, ByteView block) -> Status {
     if (options.stop.stop_requested()) return stopped();
-    if (options.verify == Verify::touched && crc32c(block) != shard.block_sums[offset / kBlockBytes]) {
+    std::uint32_t sum = 0;
+    for (std::size_t at = 0; at < block.size(); at += kStripBytes) {
+      const ByteView strip = block.subspan(at, std::min(kStripBytes, block.size() - at));
+      if (options.verify == Verify::touched) sum = running_crc32c(sum, strip);
+      each(offset + at, strip);
+    }
+    if (options.verify == Verify::touched && sum != shard.block_sums[offset / kBlockBytes]) {
       damaged = {offset, block.size()};
       return failure(Errc::corrupt, "damaged");
     }
-    each(offset, block);
     done += block.size();
     if (options.progress) options.progress(done);
     return {};
@@ -86,6 +96,61 @@ Result<std::uint64_t> read_blocks(Storage& storage, const ShardMetadata& shard,
   if (damaged.bytes > 0) return damage(**reader, shard, damaged);
   if (!read) return std::unexpected(read.error());
   return done;
+}
+
+// The same in a few shares of about equal size, for each of which there is a thread.
+std::vector<std::vector<ByteRange>> shares_of(const std::vector<ByteRange>& blocks) {
+  std::uint64_t all = 0;
+  for (const ByteRange& range : blocks) all += range.bytes;
+  const std::uint64_t threads =
+      std::min<std::uint64_t>(kReadersMax, std::max(1U, std::thread::hardware_concurrency()));
+  if (threads == 1 || all < kShareBytesMin * threads) return {blocks};
+  const std::uint64_t each = (all / threads / kBlockBytes + 1) * kBlockBytes;
+  std::vector<std::vector<ByteRange>> shares(1);
+  std::uint64_t room = each;
+  for (ByteRange range : blocks) {
+    while (range.bytes > 0) {
+      if (room == 0) shares.emplace_back(), room = each;
+      const std::uint64_t part = std::min(range.bytes, room);
+      shares.back().push_back({range.begin, part});
+      range = {range.begin + part, range.bytes - part};
+      room -= std::min(room, (part + kBlockBytes - 1) / kBlockBytes * kBlockBytes);
+    }
+  }
+  return shares;
+}
+
+// One core cannot check and copy as fast as a good disk reads.
+Result<std::uint64_t> read_shared_out(Storage& storage, const ShardMetadata& shard,
+                                      const std::vector<ByteRange>& blocks, const ReadOptions& options,
+                                      const std::function<EachStrip()>& each) {
+  const auto shares = shares_of(blocks);
+  std::mutex mutex;
+  std::uint64_t all_done = 0;
+  std::vector<Result<std::uint64_t>> results(shares.size(), std::uint64_t{0});
+  const auto read = [&](std::size_t share) {
+    ReadOptions own = options;
+    std::uint64_t told = 0;
+    if (options.progress) {
+      own.progress = [&](std::uint64_t bytes) {
+        const std::lock_guard lock(mutex);
+        all_done += bytes - std::exchange(told, bytes);
+        options.progress(all_done);
+      };
+    }
+    results[share] = read_blocks(storage, shard, shares[share], own, each());
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::size_t share = 1; share < shares.size(); ++share) helpers.emplace_back(read, share);
+    read(0);
+  }
+  std::uint64_t sum = 0;
+  for (const auto& result : results) {
+    if (!result) return result;
+    sum += *result;
+  }
+  return sum;
 }
 
 // The blocks that the copies touch, neighbours together.
@@ -158,13 +223,16 @@ Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
 
 Result<std::uint64_t> read_shard(Storage& storage, const ShardMetadata& shard,
                                  const std::vector<Copy>& copies, const ReadOptions& options) {
-  std::size_t first = 0;
-  return read_blocks(storage, shard, needed_blocks(shard, copies), options,
-                     [&](std::uint64_t offset, ByteView block) { scatter(offset, block, copies, first); });
+  return read_shared_out(storage, shard, needed_blocks(shard, copies), options, [&]() -> EachStrip {
+    return [&copies, first = std::size_t{0}](std::uint64_t offset, ByteView strip) mutable {
+      scatter(offset, strip, copies, first);
+    };
+  });
 }
 
 Status verify_shard(Storage& storage, const ShardMetadata& shard, const ReadOptions& options) {
-  auto read = read_blocks(storage, shard, {{0, shard.bytes}}, options, [](std::uint64_t, ByteView) {});
+  auto read = read_shared_out(storage, shard, {{0, shard.bytes}}, options,
+                              []() -> EachStrip { return [](std::uint64_t, ByteView) {}; });
   if (!read) return std::unexpected(read.error());
   return {};
 }

@@ -1,6 +1,7 @@
 #include "engine/snapshot_thread.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace baton::engine {
@@ -41,8 +42,17 @@ void SnapshotThread::run() {
     wakes_.wait(lock, [&] { return wanted_ || stops_; });
     if (stops_) return;
     lock.unlock();
-    rested_ = std::chrono::steady_clock::now();
-    const Status done = make([this] { return rest(); });
+    // Nobody waits for a snapshot, and those who wait for the loop need the processor more. But the log must
+    // not grow for ever.
+    auto rested = std::chrono::steady_clock::now();
+    const Status done = make([&]() -> Status {
+      const auto worked = std::chrono::steady_clock::now() - rested;
+      std::unique_lock resting(mutex_);
+      if (!housekeeper_.is_behind()) wakes_.wait_for(resting, worked * kRestPerWork, [&] { return stops_; });
+      rested = std::chrono::steady_clock::now();
+      if (stops_) return stopped();
+      return {};
+    });
     lock.lock();
     wanted_ = false;
     if (done || done.error().code == Errc::closed) continue;
@@ -50,17 +60,6 @@ void SnapshotThread::run() {
     // Trying costs a replay, so not at every turn.
     wakes_.wait_for(lock, kRetryAfter, [&] { return stops_; });
   }
-}
-
-// Nobody waits for a snapshot, and those who wait for the loop need the processor more. But the log must not
-// grow for ever.
-Status SnapshotThread::rest() {
-  const auto worked = std::chrono::steady_clock::now() - rested_;
-  std::unique_lock lock(mutex_);
-  if (!housekeeper_.is_behind()) wakes_.wait_for(lock, worked * kRestPerWork, [&] { return stops_; });
-  rested_ = std::chrono::steady_clock::now();
-  if (stops_) return stopped();
-  return {};
 }
 
 Status SnapshotThread::make_now() {

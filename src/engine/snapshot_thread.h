@@ -1,7 +1,6 @@
 // Makes snapshots beside the loop, on a thread of its own, and cleans up behind them.
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -34,7 +33,6 @@ class SnapshotThread {
  private:
   void run();
   Status make(const std::function<Status()>& rest);
-  Status rest();
 
   Housekeeper& housekeeper_;
   const SnapshotCalls calls_;
@@ -43,7 +41,6 @@ class SnapshotThread {
   std::condition_variable wakes_;
   bool wanted_ = false;
   bool stops_ = false;
-  std::chrono::steady_clock::time_point rested_;  // by the thread, when it last did
   std::thread thread_;
 };
 

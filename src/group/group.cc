@@ -140,13 +140,6 @@ void Group::leave(const Seat& seat, Instant now) {
   for (auto& [name, stream] : streams_) settle(stream);
 }
 
-void Group::leave_stream(const Seat& seat, const std::string& stream, Instant now) {
-  pass(now);
-  if (!check(seat, now)) return;
-  streams_[stream].left.insert(seat.rank);
-  settle(streams_[stream]);
-}
-
 Status Group::check_number(const Stream& stream, Rank rank, const Arrival& arrival) const {
   if (arrival.number < stream.forgotten_below) {
     return failure(Errc::deadline_exceeded,
@@ -173,7 +166,6 @@ Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant n
   if (auto seated = check(seat, now); !seated) return seated;
   Stream& stream = streams_[arrival.stream];
   if (auto follows = check_number(stream, seat.rank, arrival); !follows) return follows;
-  stream.left.erase(seat.rank);
   stream.at[seat.rank] = arrival.number;
   places_[seat.rank].last_at = title(arrival.operation);
   Held& held = meeting_at(stream, arrival.number, arrival.operation, now);
@@ -236,7 +228,7 @@ void Group::settle(Stream& stream) {
 
 // Whoever is gone will not come.
 void Group::note_the_gone(Stream& stream) {
-  const auto note = [&](Rank rank) {
+  for (const Rank rank : gone_) {
     const std::string why = places_[rank].presence == Presence::lost
                                 ? fmt::format("nothing was heard of it for {}", in_seconds(time_to_live_))
                                 : "it left before it came";
@@ -245,9 +237,7 @@ void Group::note_the_gone(Stream& stream) {
       held.meeting.fail({Errc::unavailable,
                          fmt::format("{}: {} is gone: {}", title(held.meeting.operation()), who(rank), why)});
     }
-  };
-  std::ranges::for_each(gone_, note);
-  std::ranges::for_each(stream.left, note);
+  }
 }
 
 // Once a rank is at the next operation it has heard of the one before.

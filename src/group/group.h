@@ -75,7 +75,6 @@ class Group {
   // Its connection broke: it has little time to come back.
   void hung_up(const Seat& seat, Instant now);
   void leave(const Seat& seat, Instant now);
-  void leave_stream(const Seat& seat, const std::string& stream, Instant now);
 
   // Refused, or the answer follows, among those to be taken: how the operation ended.
   Status arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant now);
@@ -120,7 +119,6 @@ class Group {
     std::map<Rank, std::uint64_t> at;        // the last one each came to
     std::uint64_t forgotten_below = 0;
     std::map<Rank, std::uint64_t> stopped;  // where each does not want to wait any longer
-    std::set<Rank> left;                    // this stream, though not the group
   };
   struct Wait {
     std::string stream;

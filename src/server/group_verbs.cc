@@ -66,7 +66,7 @@ constexpr Parameter kWatch[] = {
     kGeneration,
     {"doing", Kind::text, Place::option, "Told to others who wait for this rank"},
     {"wait_ms", Kind::number, Place::option, "How long to watch; at once if not given"}};
-constexpr Parameter kLeave[] = {kGroup, kRank, kIncarnation, kGeneration, kStream};
+constexpr Parameter kLeave[] = {kGroup, kRank, kIncarnation, kGeneration};
 constexpr Parameter kMembers[] = {kGroup};
 
 constexpr std::uint64_t kWorldMax = 65'536;
@@ -195,9 +195,8 @@ std::unique_ptr<Operation> watch(const std::string& ns, Arguments& arguments) {
 
 std::unique_ptr<Operation> leave(const std::string& ns, Arguments& arguments) {
   return std::make_unique<GroupOperation>(
-      [name = name_of(ns, arguments), seat = seat_of(arguments), only = arguments.has("stream"),
-       stream = short_text(arguments, "stream")](Groups& groups, Instant now) {
-        groups.leave(name, seat, only ? &stream : nullptr, now);
+      [name = name_of(ns, arguments), seat = seat_of(arguments)](Groups& groups, Instant now) {
+        groups.leave(name, seat, now);
         return GroupOperation::Said{};
       });
 }
@@ -252,7 +251,7 @@ constexpr Verb kVerbs[] = {
     {"group_stop", Permission::work, kStop, stop, "A rank does not want to wait any longer", "Noted"},
     {"group_watch", Permission::work, kWatch, watch,
      "A rank is alive, and wants to hear if its generation ends", "Noted"},
-    {"group_leave", Permission::work, kLeave, leave, "A rank goes, or leaves one stream", "Noted"},
+    {"group_leave", Permission::work, kLeave, leave, "A rank goes", "Noted"},
     {"group_members", Permission::query, kMembers, members, "Who is there, and where", "Members"},
     {"groups", Permission::query, {}, groups_here, "Which groups there are", "Groups"},
 };

@@ -40,13 +40,10 @@ Status Groups::resume(const Name& name, const group::Joining& joining, group::Ge
   return resumed;
 }
 
-void Groups::leave(const Name& name, const group::Seat& seat, const std::string* stream, Instant now) {
+void Groups::leave(const Name& name, const group::Seat& seat, Instant now) {
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return;
-  if (stream != nullptr)
-    entry->second.group.leave_stream(seat, *stream, now);
-  else
-    entry->second.group.leave(seat, now);
+  entry->second.group.leave(seat, now);
   looked_at(entry, now);
 }
 

@@ -25,7 +25,7 @@ class Groups {
   Result<group::Generation> join(const Name& name, const group::Joining& joining, Instant now);
   Status resume(const Name& name, const group::Joining& joining, group::Generation generation,
                 std::span<const group::Kept> kept, Instant now);
-  void leave(const Name& name, const group::Seat& seat, const std::string* stream, Instant now);
+  void leave(const Name& name, const group::Seat& seat, Instant now);
   void stop(const Name& name, const group::Seat& seat, const std::string& stream, std::uint64_t number,
             Instant now);
 

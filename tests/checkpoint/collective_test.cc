@@ -281,6 +281,17 @@ TEST_P(Collectives, StreamsAreCountedApart) {
   });
 }
 
+TEST_P(Collectives, AStreamThatIsMadeAgainGoesOnWhereItWas) {
+  const auto ranks = group(2);
+  on_every_rank(*ranks, 2, [&](Collective& collective) {
+    for (int round = 0; round < 3; ++round) {
+      const auto background = collective.stream("background");
+      ASSERT_TRUE(background);
+      EXPECT_EQ(said((*background)->barrier({"save"})), "fine");
+    }
+  });
+}
+
 TEST_P(Collectives, ContributionsHaveALimit) {
   const auto ranks = group(2);
   Results<std::string> heard(2);

@@ -7,6 +7,7 @@
 
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_validator.h"
+#include "checkpoint/retrying_storage.h"
 #include "tests/checkpoint/faulty_storage.h"
 #include "tests/checkpoint/world.h"
 
@@ -171,6 +172,35 @@ TEST(Trouble, WhicheverCallOfASaveFailsTheCheckpointBeforeStays) {
       }
     }
   }
+}
+
+// C10: what may pass is tried again, inside the storage, with pauses that grow up to a limit
+TEST(Trouble, ThatPassesIsWaitedFor) {
+  Saved saved;
+  std::atomic<int> left = 3;
+  FaultyStorage stumbling(*saved.storage, [&](Call call, const std::string&) -> Status {
+    if (call == Call::put && left-- > 0) return failure(Errc::io_failed, "stumbled");
+    return {};
+  });
+  std::vector<std::int64_t> pauses;
+  RetryingStorage patient(stumbling, {.tries = 4,
+                                      .first_pause = milliseconds(100),
+                                      .longest_pause = milliseconds(300),
+                                      .pause = [&](Duration pause) { pauses.push_back(pause.ms); }});
+  EXPECT_THAT(save(patient, 2, 1, 1), Each("fine"));
+  EXPECT_THAT(pauses, ::testing::ElementsAre(100, 200, 300));
+  EXPECT_THAT(load(patient, 2, "", 1), Each("fine"));
+
+  left = 1000;
+  EXPECT_THAT(save(patient, 1, 2, 2), Each(HasSubstr("stumbled")));
+  pauses.clear();
+  FaultyStorage full(*saved.storage, [&](Call call, const std::string&) -> Status {
+    if (call == Call::create) return failure(Errc::no_space, "disk full");
+    return {};
+  });
+  RetryingStorage in_vain(full, {.pause = [&](Duration pause) { pauses.push_back(pause.ms); }});
+  EXPECT_THAT(save(in_vain, 1, 3, 3), Each(HasSubstr("NO_SPACE")));
+  EXPECT_THAT(pauses, ::testing::IsEmpty());
 }
 
 TEST(Trouble, WhicheverCallOfALoadFailsEverybodyHearsIt) {
