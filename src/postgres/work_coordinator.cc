@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 
+#include "postgres/batch_calls.h"
 #include "postgres/errors.h"
 #include "postgres/migrations.h"
 #include "postgres/pause.h"
 #include "postgres/work_calls.h"
+#include "postgres/work_rows.h"
 #include "stream/checks.h"
 
 namespace baton::postgres {
@@ -28,75 +30,6 @@ Duration jittered(Duration longest, std::minstd_rand& dice) {
 }
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }
-
-// The lists of a batch in the order in which they take effect; a list without items is not sent.
-class BatchCalls {
- public:
-  explicit BatchCalls(const WorkBatchRequest& request) {
-    const InstanceId me = request.instance.id;
-    const bool keep = has(request.flags, WorkFlags::debug_mode);
-    calls_.push_back(heartbeat_call(request.instance, request.stale));
-    const auto add = [&](const auto& items, std::vector<Verdict> WorkBatch::* where, auto make) {
-      if (items.empty()) return;
-      calls_.push_back(make(items));
-      answers_.push_back({where, items.size()});
-    };
-    const auto completes = [&](Lane lane) {
-      return [=](const auto& items) { return complete_call(me, lane, items, keep); };
-    };
-    const auto fails = [&](Lane lane) {
-      return [=](const auto& items) { return fail_call(me, lane, items); };
-    };
-    const auto receptors = [&](bool failed) {
-      return [=](const auto& items) { return receptor_call(me, items, failed); };
-    };
-    const auto perspectives = [&](bool failed) {
-      return [=](const auto& items) { return perspective_call(me, items, failed); };
-    };
-    const auto renews = [&](Lane lane) {
-      return [=, &request](const auto& items) { return renew_call(me, lane, items, request.lease); };
-    };
-    const auto stores = [&](Lane lane) {
-      return [=, &request](const auto& items) { return store_call(me, lane, items, request.partitions); };
-    };
-    add(request.outbox_completions, &WorkBatch::outbox_completions, completes(Lane::outbox));
-    add(request.inbox_completions, &WorkBatch::inbox_completions, completes(Lane::inbox));
-    add(request.outbox_failures, &WorkBatch::outbox_failures, fails(Lane::outbox));
-    add(request.inbox_failures, &WorkBatch::inbox_failures, fails(Lane::inbox));
-    add(request.receptor_completions, &WorkBatch::receptor_completions, receptors(false));
-    add(request.receptor_failures, &WorkBatch::receptor_failures, receptors(true));
-    add(request.perspective_completions, &WorkBatch::perspective_completions, perspectives(false));
-    add(request.perspective_failures, &WorkBatch::perspective_failures, perspectives(true));
-    add(request.outbox_renewals, &WorkBatch::outbox_renewals, renews(Lane::outbox));
-    add(request.inbox_renewals, &WorkBatch::inbox_renewals, renews(Lane::inbox));
-    add(request.new_outbox_messages, &WorkBatch::new_outbox_messages, stores(Lane::outbox));
-    add(request.new_inbox_messages, &WorkBatch::new_inbox_messages, stores(Lane::inbox));
-    const ClaimRequest claim{.inbox = !has(request.flags, WorkFlags::skip_inbox_claiming),
-                             .lease = request.lease,
-                             .stale = request.stale,
-                             .partitions_max = request.partitions_max,
-                             .limits = request.limits};
-    calls_.push_back(lease_call(me, claim, request.new_outbox_messages));
-    calls_.push_back(given_call(me));
-  }
-
-  const std::vector<Call>& calls() const { return calls_; }
-
-  WorkBatch batch_of(const std::vector<Rows>& rows) const {
-    WorkBatch batch{.standing = standing_of(rows.front()), .work = work_of(rows.back())};
-    for (std::size_t i = 0; i < answers_.size(); ++i)
-      batch.*answers_[i].where = verdicts_of(rows[i + 1], answers_[i].items);
-    return batch;
-  }
-
- private:
-  struct Answer {
-    std::vector<Verdict> WorkBatch::* where;
-    std::size_t items;
-  };
-  std::vector<Call> calls_;
-  std::vector<Answer> answers_;  // of the calls after the first
-};
 
 }  // namespace
 

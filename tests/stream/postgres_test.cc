@@ -1,7 +1,6 @@
-// What holds on PostgreSQL only: the schema, sessions that meet, and a server that goes away.
+// What holds on PostgreSQL only: the schema, and a server that goes away.
 #include <gtest/gtest.h>
 
-#include <latch>
 #include <thread>
 
 #include "postgres/migrations.h"
@@ -14,8 +13,6 @@ namespace {
 
 using postgres::Connection;
 using postgres::DatabaseOptions;
-
-constexpr const char* kOne = "'03000000-0000-0000-0000-000000000001'";
 
 Instance named(unsigned number) { return {.id = instance(number), .service = "orders"}; }
 
@@ -113,77 +110,6 @@ TEST(ACall, ThatIsCutOffInTheMiddleHasNotHappened) {
   ASSERT_TRUE((*blocker)->execute("commit"));
   EXPECT_EQ(ask(url, "select count(*)::text from wh_messages"), "1");
   EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 1)})), all_ok(1));
-}
-
-// S10: A has claimed and not committed; M2 arrives; B claims. A design that looks for earlier messages
-// without locking their stream hands M2 to B.
-TEST(TwoSessions, NeverHoldOneStream) {
-  const std::string url = migrated_database();
-  Instance one = named(1), two = named(2);
-  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
-  ASSERT_TRUE(coordinator.heartbeat(one));
-  ASSERT_TRUE(coordinator.heartbeat(two));
-  ASSERT_TRUE(coordinator.store(one.id, Lane::inbox, {in_stream(1, 1)}));
-  age(url, minutes(1));
-  auto a = Connection::open(url, seconds(5));
-  ASSERT_TRUE(a && (*a)->execute(std::string("begin; select wh_claim(") + kOne + ")"));
-  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty()) << "while A's claim is not committed";
-  std::jthread stores([&] {
-    postgres::WorkCoordinator other(DatabaseOptions{.url = url});
-    EXPECT_TRUE(other.store(two.id, Lane::inbox, {in_stream(2, 1)}));
-  });
-  while (ask(url, "select count(*)::text from pg_locks where not granted") == "0") std::this_thread::yield();
-  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty());
-  ASSERT_TRUE((*a)->execute("commit"));
-  stores.join();
-  age(url, minutes(1));
-  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty()) << "A holds the stream, M2 included";
-  EXPECT_EQ(ask(url, "select string_agg(distinct instance_id::text, ',') from wh_inbox"),
-            to_text(one.id.value));
-}
-
-// S9, S10, S20: no order of arrival makes them wait for each other or leaves a gap.
-TEST(TwoSessions, StoringAndClaimingTheSameStreamsLoseNothing) {
-  const std::string url = migrated_database();
-  constexpr unsigned kWorkers = 3, kCalls = 10, kStreams = 6;
-  tell(url, "update wh_settings set setting_value = 0 where setting_key = 'steal_after_seconds'");
-  std::latch start(kWorkers);
-  std::mutex mutex;
-  std::map<StreamId, std::vector<std::int64_t>> handled;
-  {
-    std::vector<std::jthread> workers;
-    for (unsigned worker = 0; worker < kWorkers; ++worker) {
-      workers.emplace_back([&, worker] {
-        postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .tries = 20});
-        WorkBatchRequest request{.instance = named(worker + 1)};
-        start.arrive_and_wait();
-        for (unsigned call = 0, idle = 0; call < kCalls || idle < 3; ++call) {
-          request.new_inbox_messages.clear();
-          for (unsigned i = 0; call < kCalls && i < 8; ++i) {
-            const unsigned number = (worker * kCalls + call) * 8 + i + 1;
-            request.new_inbox_messages.push_back(in_stream(number, (number * 7 + worker) % kStreams + 1));
-          }
-          auto batch = coordinator.process_work_batch(request);
-          ASSERT_TRUE(batch) << batch.error().message;
-          for (Verdict verdict : batch->inbox_completions) EXPECT_EQ(verdict, Verdict::ok);
-          request.inbox_completions.clear();
-          const std::scoped_lock lock(mutex);
-          for (const Work& work : batch->work) {
-            handled[*work.stream].push_back(work.sequence);
-            request.inbox_completions.push_back({.held = work.held(), .status = MessageStatus::event_stored});
-          }
-          idle = batch->work.empty() ? idle + 1 : 0;
-        }
-      });
-    }
-  }
-  std::size_t count = 0;
-  for (const auto& [stream, sequence] : handled) {
-    count += sequence.size();
-    for (std::size_t i = 0; i < sequence.size(); ++i)
-      ASSERT_EQ(sequence[i], static_cast<std::int64_t>(i) + 1);
-  }
-  EXPECT_EQ(count, kWorkers * kCalls * 8);
 }
 
 // S20: only a stream that had nothing to do rings.

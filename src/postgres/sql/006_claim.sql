@@ -20,7 +20,7 @@ create function wh_pick_streams(
 language plpgsql
 as $$
 declare
-  standing constant record := wh_standing(instance, stale_seconds);
+  standing constant record := wh_standing(instance, service, stale_seconds);
   offered_until constant timestamptz := now() - make_interval(secs => wh_setting('steal_after_seconds'));
   partitions integer[] := case when partitions_max is not null then wh_held_partitions(instance) end;
   bytes bigint := 0;
@@ -199,7 +199,7 @@ language plpgsql set search_path from current
   set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   service constant integer := wh_service_of(instance);
-  until constant timestamptz := now() + make_interval(secs => lease_seconds);
+  until constant timestamptz := wh_moment() + make_interval(secs => lease_seconds);
   at_most wh_limits := (max_streams, max_messages, max_per_stream, max_bytes);
   claim bigint;
   streams record;
@@ -211,6 +211,7 @@ begin
   perform wh_require(max_streams between 1 and 10000 and max_messages between 1 and 10000 and max_per_stream between 1 and 10000
                      and max_bytes between 1 and 268435456,
                      'a claim takes between 1 and 10000 streams, messages and messages per stream, and up to 256 MiB');
+  perform wh_require(lanes <@ array[1, 2]::smallint[], 'a lane is 1, the outbox, or 2, the inbox');
   perform wh_require(coalesce(partitions_max >= 1, true), 'the most partitions an instance holds are at least 1; null means any number');
   foreach in_lane in array lanes loop
     streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
@@ -278,7 +279,7 @@ comment on function wh_claim is
   'Claims work for an instance and returns it. The limits hold for each lane. Streams in `wanted` (of the outbox) are taken whatever the rank.';
 
 create function wh_resume(instance uuid) returns setof wh_work
-language plpgsql stable set search_path from current as $$
+language plpgsql set search_path from current as $$
 declare
   service constant integer := wh_service_of(instance);
 begin

@@ -66,6 +66,13 @@ language sql set search_path from current as $$
 $$;
 comment on function wh_receptors_json is 'Results of receptors as JSON: EventId, ReceptorName, and perhaps Status, Error and Attempt.';
 
+create function wh_ids_in(lists jsonb[], field text) returns uuid[]
+language sql immutable as $$
+  select array(select (e.item ->> field)::uuid from unnest(lists) as l(items) cross join jsonb_array_elements(l.items) as e(item)
+               where e.item ->> field is not null)
+$$;
+comment on function wh_ids_in is 'What these lists have in one field.';
+
 create function process_work_batch(
   p_instance_id uuid, p_service_name text, p_host_name text default '', p_process_id integer default 0, p_metadata jsonb default null,
   p_outbox_completions jsonb default '[]', p_outbox_failures jsonb default '[]',
@@ -85,10 +92,19 @@ language plpgsql set search_path from current
 declare
   keep constant boolean := p_flags & 4 <> 0;
   lanes constant smallint[] := case when p_flags & 64 <> 0 then '{1}' else '{1,2}' end;
+  outbox uuid[];
+  inbox uuid[];
   standing record;
 begin
   perform wh_require(p_flags & ~68 = 0, 'flags are 4 (debug mode) and 64 (no inbox claims); the others are reserved');
-  standing := wh_heartbeat(p_instance_id, p_service_name, p_host_name, p_process_id, p_metadata, p_stale_threshold_seconds);
+  outbox := wh_ids_in(array[p_outbox_completions, p_outbox_failures], 'MessageId') || p_renew_outbox_lease_ids;
+  inbox := wh_ids_in(array[p_inbox_completions, p_inbox_failures], 'MessageId') || p_renew_inbox_lease_ids;
+  standing := wh_begin_batch(
+    p_instance_id, p_service_name, p_host_name, p_process_id, p_metadata, p_stale_threshold_seconds,
+    outbox, array_fill(null::bigint, array[cardinality(outbox)]), inbox, array_fill(null::bigint, array[cardinality(inbox)]),
+    wh_ids_in(array[p_new_outbox_messages], 'StreamId'), wh_ids_in(array[p_new_inbox_messages], 'StreamId'),
+    wh_ids_in(array[jsonb_path_query_array(p_new_outbox_messages || p_new_inbox_messages, '$[*] ? (@.IsEvent == true)')], 'StreamId'),
+    p_partition_count);
   return next row('standing', null, null, null, standing.rank, standing.active, null, null, null, null, null, null, null, null, null, null,
                   null, null, null, null, null, null, null, null)::wh_batch_row;
   return query
@@ -127,7 +143,7 @@ begin
          w.scope, w.status, w.flags, w.deliveries, w.failures, w.failure_reason, w.error, w.lease_expiry
   from wh_claim(p_instance_id, lanes, p_lease_seconds, p_stale_threshold_seconds, p_max_streams, p_max_messages, p_max_messages_per_stream,
                 p_max_bytes, p_max_partitions_per_instance,
-                array(select distinct (m ->> 'StreamId')::uuid from jsonb_array_elements(p_new_outbox_messages) as m where m ->> 'StreamId' is not null)) as w;
+                wh_ids_in(array[p_new_outbox_messages], 'StreamId')) as w;
 end $$;
 comment on function process_work_batch is
   'The whole turn of an instance in one atomic call: it is alive, this is done, this failed, this is new, what is next? In this order: heartbeat and eviction, completions, failures, receptors, perspectives, renewals, new messages, claim.';
