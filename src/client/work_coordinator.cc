@@ -172,18 +172,21 @@ class Awaited {
 
 }  // namespace
 
-// What can be complained about here is not sent.
-Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, const std::stop_token& stop) {
+// What can be complained about here is not sent. A claim is not repeated: it would give the next work, and
+// what the first one gave would be held by nobody who knows.
+Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, const std::stop_token& stop,
+                                       Says says) {
   if (!checked) return std::unexpected(checked.error());
   if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
-  auto reply = client_.say(command);
+  auto reply = says == Says::claim ? client_.say_once(command) : client_.say(command);
   if (!reply) return std::unexpected(reply.error());
   return batch_of(*reply);
 }
 
 Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
                                                          std::stop_token stop) {
-  asks_for_work(request.instance.id);
+  const bool claims = claim_of(request).has_value();
+  if (claims) asks_for_work(request.instance.id);
   Command command("PROCESS_WORK_BATCH");
   add_identity(command, request.instance);
   add_list(command, "OUTBOX_COMPLETIONS", request.outbox_completions);
@@ -201,7 +204,7 @@ Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest&
   command.option("FLAGS", static_cast<std::int32_t>(request.flags)).option("PARTITIONS", request.partitions);
   command.option("LEASE_MS", request.lease).option("STALE_MS", request.stale);
   add_limits(command, request.limits, request.partitions_max);
-  return say(check(request), command, stop);
+  return say(check(request), command, stop, claims ? Says::claim : Says::report);
 }
 
 Result<Standing> WorkCoordinator::do_heartbeat(const Instance& instance, Duration stale,
@@ -232,7 +235,7 @@ Result<std::vector<Work>> WorkCoordinator::do_claim(InstanceId instance, const C
   command.add(to_text(instance.value)).option("LEASE_MS", request.lease).option("STALE_MS", request.stale);
   if (request.outbox != request.inbox) command.option("LANE", request.outbox ? "outbox" : "inbox");
   add_limits(command, request.limits, request.partitions_max);
-  auto batch = say(check(request), command, stop);
+  auto batch = say(check(request), command, stop, Says::claim);
   if (!batch) return std::unexpected(batch.error());
   return std::move(batch->work);
 }

@@ -54,7 +54,9 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   Result<bool> do_wait_for_work(Duration at_most, std::stop_token stop) override;
   Status do_leave(stream::InstanceId instance, std::stop_token stop) override;
 
-  Result<stream::WorkBatch> say(Status checked, const Command& command, const std::stop_token& stop);
+  enum class Says : std::uint8_t { report, claim };
+  Result<stream::WorkBatch> say(Status checked, const Command& command, const std::stop_token& stop,
+                                Says says = Says::report);
 
   void asks_for_work(stream::InstanceId instance);
 

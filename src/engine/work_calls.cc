@@ -98,11 +98,7 @@ Result<core::ProcessWork> turn_of(std::string ns, const WorkBatchRequest& reques
   work.keep_done = has(request.flags, WorkFlags::debug_mode);
   work.partitions = request.partitions;
   work.lease = request.lease;
-  work.claim = ClaimRequest{.inbox = !has(request.flags, WorkFlags::skip_inbox_claiming),
-                            .lease = request.lease,
-                            .stale = request.stale,
-                            .partitions_max = request.partitions_max,
-                            .limits = request.limits};
+  work.claim = claim_of(request);
   const auto taken = [](Status status, auto next) { return status ? next() : status; };
   Status done = take(work.failures.outbox, request.outbox_failures);
   done = taken(done, [&] { return take(work.failures.inbox, request.inbox_failures); });

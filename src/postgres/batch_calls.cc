@@ -65,17 +65,16 @@ BatchCalls::BatchCalls(const WorkBatchRequest& request) {
   add(request.inbox_renewals, &WorkBatch::inbox_renewals, renews(Lane::inbox));
   add(request.new_outbox_messages, &WorkBatch::new_outbox_messages, stores(Lane::outbox));
   add(request.new_inbox_messages, &WorkBatch::new_inbox_messages, stores(Lane::inbox));
-  const ClaimRequest claim{.inbox = !has(request.flags, WorkFlags::skip_inbox_claiming),
-                           .lease = request.lease,
-                           .stale = request.stale,
-                           .partitions_max = request.partitions_max,
-                           .limits = request.limits};
-  calls_.push_back(lease_call(me, claim, request.new_outbox_messages));
+  const auto claim = claim_of(request);
+  if (!claim) return;
+  calls_.push_back(lease_call(me, *claim, request.new_outbox_messages));
   calls_.push_back(given_call(me));
+  claims_ = true;
 }
 
 WorkBatch BatchCalls::batch_of(const std::vector<Rows>& rows) const {
-  WorkBatch batch{.standing = standing_of(rows.front()), .work = work_of(rows.back())};
+  WorkBatch batch{.standing = standing_of(rows.front())};
+  if (claims_) batch.work = work_of(rows.back());
   for (std::size_t i = 0; i < answers_.size(); ++i)
     batch.*answers_[i].where = verdicts_of(rows[i + 1], answers_[i].items);
   return batch;

@@ -24,6 +24,7 @@ class BatchCalls {
   };
   std::vector<Call> calls_;
   std::vector<Answer> answers_;  // of the calls after the first
+  bool claims_ = false;          // by the last two
 };
 
 }  // namespace baton::postgres

@@ -31,7 +31,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "this user may not do that: grant it the right, or connect as another"},
     {"25006", Errc::permission_denied, "the database is read-only: connect to the primary"},
     {"28", Errc::permission_denied, ""},
-    {"57014", Errc::closed, "stopped; nothing has happened"},
+    {"57014", Errc::unavailable, "the server or somebody at it ended the call; nothing has happened"},
     {"53100", Errc::no_space, "the database's disk is full"},
     {"53", Errc::exhausted, "the database has no room for this now: try later"},
     {"57P", Errc::unavailable, "the database is starting or stopping: try later"},

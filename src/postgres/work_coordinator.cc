@@ -29,6 +29,8 @@ Duration jittered(Duration longest, std::minstd_rand& dice) {
   return milliseconds(std::uniform_int_distribution<std::int64_t>(longest.ms / 2, longest.ms)(dice));
 }
 
+constexpr std::string_view kCancelled = "57014";
+
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }
 
 }  // namespace
@@ -41,7 +43,7 @@ Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_toke
   const auto give_up = Clock::now() + std::chrono::milliseconds(options_.give_up_after.ms);
   for (Duration backoff = options_.backoff_min;;
        backoff = std::min(milliseconds(backoff.ms * 2), options_.backoff_max)) {
-    auto opened = Connection::open(options_.url, options_.connect_timeout);
+    auto opened = Connection::open(options_.url, options_.connect_timeout, options_.call_max);
     if (opened) {
       if (auto fits = check_version(**opened); !fits) return fits;
       if (auto greeted = (*opened)->execute(greeting); !greeted)
@@ -65,6 +67,7 @@ Result<std::vector<Rows>> WorkCoordinator::run(std::span<const Call> calls, std:
     auto rows = calls_.connection->run(calls, stop);
     if (rows) return std::move(*rows);
     if (rows.error().sqlstate.empty()) calls_.connection.reset();
+    if (rows.error().sqlstate == kCancelled && stop.stop_requested()) return stopped();
     if (!is_passing(rows.error()) || tries >= options_.tries) return std::unexpected(error_of(rows.error()));
     if (!pause(jittered(backoff, calls_.dice), stop)) return stopped();
     backoff = std::min(milliseconds(backoff.ms * 2), options_.backoff_max);
@@ -81,6 +84,7 @@ Result<std::vector<Verdict>> WorkCoordinator::verdicts(const Call& call, std::si
 Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
                                                          std::stop_token stop) {
   if (auto fits = check(request); !fits) return std::unexpected(fits.error());
+  speaks_for(request.instance.service);
   const BatchCalls batch(request);
   auto rows = run(batch.calls(), stop);
   if (!rows) return std::unexpected(rows.error());
@@ -92,6 +96,7 @@ Result<Standing> WorkCoordinator::do_heartbeat(const Instance& instance, Duratio
   if (auto fits = check(instance); !fits) return std::unexpected(fits.error());
   if (auto fits = check_seconds(stale, "the time after which an instance is stale"); !fits)
     return std::unexpected(fits.error());
+  speaks_for(instance.service);
   auto rows = run(std::vector{heartbeat_call(instance, stale)}, stop);
   if (!rows) return std::unexpected(rows.error());
   return standing_of(rows->front());
@@ -148,11 +153,22 @@ Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::s
   return work_of(rows->front());
 }
 
+void WorkCoordinator::speaks_for(const std::string& service) {
+  const std::scoped_lock lock(services_mutex_);
+  services_.insert(service);
+}
+
 Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {
   const std::scoped_lock turn(news_.mutex);
+  const Connection* before = news_.connection.get();
   if (auto connected = connect(news_, "listen wh_work", stop); !connected)
     return std::unexpected(connected.error());
-  auto woken = news_.connection->wait_for_notification(at_most, stop);
+  if (news_.connection.get() != before) return true;  // nobody told us what came while nobody listened
+  const auto is_ours = [&](std::string_view service) {
+    const std::scoped_lock lock(services_mutex_);
+    return service.empty() || services_.empty() || services_.contains(service);
+  };
+  auto woken = news_.connection->wait_for_notification(at_most, stop, is_ours);
   if (woken) return *woken;
   news_.connection.reset();
   return std::unexpected(error_of(woken.error()));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 
@@ -20,6 +21,7 @@ struct DatabaseOptions {
   std::string url;                        // as libpq takes it: a URL, or key=value pairs
   Duration connect_timeout = seconds(5);  // for each attempt
   Duration give_up_after = seconds(10);   // of connecting
+  Duration call_max = seconds(60);        // then the outcome of a call is unknown; zero: no matter how long
   Duration backoff_min = milliseconds(50);
   Duration backoff_max = seconds(2);
   int tries = 6;  // of a call that other calls were in the way of
@@ -64,11 +66,14 @@ class WorkCoordinator final : public stream::WorkCoordinator {
 
   Result<std::vector<Rows>> run(std::span<const Call> calls, std::stop_token stop);
   Result<std::vector<stream::Verdict>> verdicts(const Call& call, std::size_t count, std::stop_token stop);
+  void speaks_for(const std::string& service);
   Status connect(Line& line, const char* greeting, std::stop_token stop);
 
   const DatabaseOptions options_;
   Line calls_;
   Line news_;
+  std::mutex services_mutex_;
+  std::set<std::string, std::less<>> services_;  // of the instances that speak through this one
 };
 
 }  // namespace baton::postgres

@@ -12,7 +12,8 @@ constexpr std::int32_t kClaimMax = 10'000;
 constexpr std::int64_t kClaimBytesMax = std::int64_t{256} << 20;
 constexpr MessageStatus kReportable =
     MessageStatus::stored | MessageStatus::event_stored | MessageStatus::published;
-constexpr WorkFlags kInputFlags = WorkFlags::debug_mode | WorkFlags::skip_inbox_claiming;
+constexpr WorkFlags kInputFlags =
+    WorkFlags::debug_mode | WorkFlags::skip_inbox_claiming | WorkFlags::skip_outbox_claiming;
 
 Status invalid(std::string message) { return failure(Errc::invalid_request, std::move(message)); }
 
@@ -28,7 +29,9 @@ Status check_count(std::size_t items) {
 
 Status check_flags(WorkFlags flags) {
   if (!is_within(flags, kInputFlags))
-    return invalid("flags are debug mode (4) and skip inbox claiming (64); the others are reserved");
+    return invalid(
+        "flags are debug mode (4), skip inbox claiming (64) and skip outbox claiming (128); the others "
+        "are reserved");
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include "postgres/migrations.h"
 #include "postgres/work_coordinator.h"
+#include "tests/proxy.h"
 #include "tests/stream/people.h"
 #include "tests/stream/postgres_backend.h"
 
@@ -117,6 +118,7 @@ TEST(AWakeUp, ComesWhenThereIsWorkWhereNoneWas) {
   const std::string url = migrated_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
   ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1)))) << "nobody listened before";
   EXPECT_FALSE(granted(coordinator.wait_for_work(milliseconds(1))));
   ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
   EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1))));
@@ -125,6 +127,76 @@ TEST(AWakeUp, ComesWhenThereIsWorkWhereNoneWas) {
   std::stop_source stop;
   std::jthread stopper([&] { stop.request_stop(); });
   EXPECT_FALSE(granted(coordinator.wait_for_work(minutes(10), stop.get_token())));
+}
+
+// S20: neither is another service's work, but what an instance leaves behind is.
+TEST(AWakeUp, IsForWhoeverCanDoTheWork) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url}), other(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  ASSERT_TRUE(coordinator.heartbeat(named(2)));
+  ASSERT_TRUE(other.heartbeat({.id = instance(3), .service = "mail"}));
+  ASSERT_TRUE(granted(coordinator.wait_for_work(milliseconds(1))));
+  ASSERT_TRUE(other.store(instance(3), Lane::inbox, {in_stream(1, 1)}));
+  EXPECT_FALSE(granted(coordinator.wait_for_work(milliseconds(1))));
+  ASSERT_TRUE(coordinator.leave(instance(2)));
+  EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1))));
+}
+
+// S18: a call that gets no answer ends all the same, and the next one is made.
+TEST(ACall, ThatIsNotAnsweredHasAnUnknownOutcome) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .call_max = milliseconds(200)});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  auto blocker = Connection::open(url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock wh_streams"));
+  EXPECT_EQ(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}).error().code,
+            Errc::outcome_unknown);
+  ASSERT_TRUE((*blocker)->execute("commit"));
+  EXPECT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_inbox"), "1") << "said twice, stored once";
+}
+
+// S18: the answer is on its way when the line is cut. It has happened, and may be said again.
+TEST(ACall, WhoseConnectionIsCutMayBeRepeated) {
+  const std::string url = migrated_database();
+  Proxy proxy(cluster().port());
+  postgres::WorkCoordinator coordinator(
+      DatabaseOptions{.url = "host=127.0.0.1 port=" + std::to_string(proxy.port()) +
+                             " user=baton dbname=" + ask(url, "select current_database()::text")});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  proxy.set({.cut_replies_after = 0});
+  const auto cut = coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)});
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().code, Errc::outcome_unknown) << cut.error().message;
+  proxy.set({});
+  EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)})),
+            std::vector{Verdict::duplicate});
+}
+
+// S25: it was not the caller who stopped it.
+TEST(ACall, ThatTheServerEndsIsNotCalledStopped) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url + " options='-c statement_timeout=100'"});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  auto blocker = Connection::open(url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock wh_streams"));
+  EXPECT_EQ(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}).error().code, Errc::unavailable);
+}
+
+// Two statements of one name, which need not outlive the call either.
+TEST(AConnection, PreparesStatementsByWhatTheySay) {
+  auto connection = Connection::open(migrated_database(), seconds(5));
+  ASSERT_TRUE(connection);
+  const auto answer = [&](const std::string& sql) {
+    const std::string name = "store";
+    const std::vector<postgres::Call> calls{{{name.c_str(), sql.c_str()}, {}}};
+    auto rows = (*connection)->run(calls, {});
+    return rows ? std::string(rows->front().text(0, 0)) : rows.error().message;
+  };
+  EXPECT_EQ(answer("select 'one'::text"), "one");
+  EXPECT_EQ(answer("select 'two'::text"), "two");
+  EXPECT_EQ(answer("select 'one'::text"), "one");
 }
 
 }  // namespace

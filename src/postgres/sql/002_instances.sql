@@ -64,7 +64,14 @@ end $$;
 comment on function wh_standing is
   'The place of an instance among the active ones of its service. Partition p belongs to rank p % active: to exactly one, for any number of them.';
 
-create function wh_give_back(instances uuid[], lost boolean) returns void
+create function wh_ring(service integer) returns void
+language plpgsql as $$
+begin
+  perform pg_notify('wh_work', (select service_name from wh_services where service_no = service));
+end $$;
+comment on function wh_ring is 'Wakes whoever works for a service: there is something to claim that was not there before.';
+
+create function wh_give_back(service integer, instances uuid[], lost boolean) returns void
 language plpgsql as $$
 begin
   perform from wh_streams where owner = any(instances) order by service_no, lane, stream_id for update;
@@ -83,6 +90,7 @@ begin
   set owner = null, lease_until = null, deliveries = m.deliveries + lost::integer,
       ready_at = greatest(now(), m.scheduled_for)
   where m.owner = any(instances);
+  perform wh_ring(service);
 end $$;
 comment on function wh_give_back is 'All that these instances hold can be claimed by others at once.';
 
@@ -152,7 +160,7 @@ declare
   number constant integer := wh_register(instance, service, host, process, about, stale_seconds);
   gone constant uuid[] := wh_remove_stale(number, stale_seconds);
 begin
-  if gone <> '{}' then perform wh_give_back(gone, lost => true); end if;
+  if gone <> '{}' then perform wh_give_back(number, gone, lost => true); end if;
   select s.rank, s.active into rank, active from wh_standing(instance, number, stale_seconds) s;
 end $$;
 comment on function wh_heartbeat is
@@ -160,11 +168,12 @@ comment on function wh_heartbeat is
 
 create function wh_leave(instance uuid) returns void
 language plpgsql set search_path from current as $$
+declare
+  service integer;
 begin
   -- What it is still calling ends first, so that it leaves with nothing in its hands.
   perform pg_advisory_xact_lock(hashtext('wh_instance'), uuid_hash(instance));
-  perform wh_give_back(array[instance], lost => false);
-  delete from wh_service_instances where instance_id = instance;
-  perform pg_notify('wh_work', '');
+  delete from wh_service_instances where instance_id = instance returning service_no into service;
+  if found then perform wh_give_back(service, array[instance], lost => false); end if;
 end $$;
 comment on function wh_leave is 'The instance goes of its own accord: nothing it held counts as a delivery.';

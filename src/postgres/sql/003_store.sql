@@ -162,7 +162,7 @@ begin
   if ids = '{}' then return; end if;
   -- Only when there was nothing to do before: whoever works already asks again by itself.
   if wh_insert(service, lane, ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) then
-    perform pg_notify('wh_work', service::text);
+    perform wh_ring(service);
   end if;
   if array_position(events, true) is not null then
     perform wh_append_events(array_agg(id), array_agg(stream), array_agg(type), array_agg(body), array_agg(coalesce(about, '{}')), array_agg(scope))

@@ -81,7 +81,7 @@ declare
 begin
   perform wh_lock_batch(instance, gone, outbox_ids, outbox_epochs, inbox_ids, inbox_epochs, outbox_streams, inbox_streams, event_streams,
                         partitions);
-  if gone <> '{}' then perform wh_give_back(gone, lost => true); end if;
+  if gone <> '{}' then perform wh_give_back(number, gone, lost => true); end if;
   select s.rank, s.active into rank, active from wh_standing(instance, number, stale_seconds) s;
 end $$;
 comment on function wh_begin_batch is 'A heartbeat, and the locks that all of the batch will need.';

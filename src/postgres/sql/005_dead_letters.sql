@@ -52,7 +52,7 @@ begin
   end if;
   update wh_streams set pending = pending + 1, bytes = bytes + dead.bytes where stream_no = dead.stream_no;
   perform wh_wake(array[dead.stream_no]);
-  perform pg_notify('wh_work', dead.service_no::text);
+  perform wh_ring(dead.service_no);
   return true;
 end $$;
 comment on function wh_replay_dead_letter is
@@ -82,6 +82,7 @@ begin
   delete from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
   get diagnostics purged = row_count;
   perform wh_wake(streams);
+  perform wh_ring(s.service_no) from (select distinct service_no from wh_streams where stream_no = any(streams)) as s;
   return purged;
 end $$;
 comment on function wh_purge_dead_letters is 'Forgets dead letters, all or some, for good. Streams that were parked behind them go on.';

@@ -281,8 +281,11 @@ comment on function wh_claim is
 create function wh_resume(instance uuid) returns setof wh_work
 language plpgsql set search_path from current as $$
 declare
-  service constant integer := wh_service_of(instance);
+  service integer;
 begin
+  -- A call whose answer was lost may still be under way.
+  perform pg_advisory_xact_lock(hashtext('wh_instance'), uuid_hash(instance));
+  service := wh_service_of(instance);
   return query
   select w.* from (
     select s.epoch from wh_streams s where s.owner = instance and s.service_no = service

@@ -91,12 +91,12 @@ language plpgsql set search_path from current
   set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   keep constant boolean := p_flags & 4 <> 0;
-  lanes constant smallint[] := case when p_flags & 64 <> 0 then '{1}' else '{1,2}' end;
+  lanes constant smallint[] := case p_flags & 192 when 192 then '{}' when 64 then '{1}' when 128 then '{2}' else '{1,2}' end;
   outbox uuid[];
   inbox uuid[];
   standing record;
 begin
-  perform wh_require(p_flags & ~68 = 0, 'flags are 4 (debug mode) and 64 (no inbox claims); the others are reserved');
+  perform wh_require(p_flags & ~196 = 0, 'flags are 4 (debug mode), 64 (no inbox claims) and 128 (no outbox claims); the others are reserved');
   outbox := wh_ids_in(array[p_outbox_completions, p_outbox_failures], 'MessageId') || p_renew_outbox_lease_ids;
   inbox := wh_ids_in(array[p_inbox_completions, p_inbox_failures], 'MessageId') || p_renew_inbox_lease_ids;
   standing := wh_begin_batch(
