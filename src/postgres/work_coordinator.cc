@@ -5,6 +5,7 @@
 
 #include "postgres/batch_calls.h"
 #include "postgres/errors.h"
+#include "postgres/maintenance.h"
 #include "postgres/migrations.h"
 #include "postgres/pause.h"
 #include "postgres/work_calls.h"
@@ -29,13 +30,18 @@ Duration jittered(Duration longest, std::minstd_rand& dice) {
   return milliseconds(std::uniform_int_distribution<std::int64_t>(longest.ms / 2, longest.ms)(dice));
 }
 
+Duration steady_now() {
+  return {std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count()};
+}
+
 constexpr std::string_view kCancelled = "57014";
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }
 
 }  // namespace
 
-WorkCoordinator::WorkCoordinator(DatabaseOptions options) : options_(std::move(options)) {}
+WorkCoordinator::WorkCoordinator(DatabaseOptions options)
+    : options_(std::move(options)), maintained_(steady_now()) {}
 
 Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_token stop) {
   if (line.connection && line.connection->is_alive()) return {};
@@ -164,6 +170,10 @@ Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token
   if (auto connected = connect(news_, "listen wh_work", stop); !connected)
     return std::unexpected(connected.error());
   if (news_.connection.get() != before) return true;  // nobody told us what came while nobody listened
+  if (options_.maintain_every > Duration{} && steady_now() - maintained_ >= options_.maintain_every) {
+    if (auto done = maintain(*news_.connection, stop); !done) return std::unexpected(done.error());
+    maintained_ = steady_now();
+  }
   const auto is_ours = [&](std::string_view service) {
     const std::scoped_lock lock(services_mutex_);
     return service.empty() || services_.empty() || services_.contains(service);

@@ -24,7 +24,8 @@ struct DatabaseOptions {
   Duration call_max = seconds(60);        // then the outcome of a call is unknown; zero: no matter how long
   Duration backoff_min = milliseconds(50);
   Duration backoff_max = seconds(2);
-  int tries = 6;  // of a call that other calls were in the way of
+  Duration maintain_every = minutes(1);  // by whoever waits for work; zero: never
+  int tries = 6;                         // of a call that other calls were in the way of
 };
 
 class WorkCoordinator final : public stream::WorkCoordinator {
@@ -72,6 +73,7 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   const DatabaseOptions options_;
   Line calls_;
   Line news_;
+  Duration maintained_;  // on the steady clock, under news_.mutex
   std::mutex services_mutex_;
   std::set<std::string, std::less<>> services_;  // of the instances that speak through this one
 };

@@ -15,8 +15,6 @@ namespace {
 using postgres::Connection;
 using postgres::DatabaseOptions;
 
-Instance named(unsigned number) { return {.id = instance(number), .service = "orders"}; }
-
 // S20
 TEST(Migration, CanBeRepeatedAndRunByManyAtOnce) {
   const std::string url = empty_database();

@@ -17,8 +17,6 @@ using postgres::DatabaseOptions;
 
 constexpr const char* kOne = "'03000000-0000-0000-0000-000000000001'";
 
-Instance named(unsigned number) { return {.id = instance(number), .service = "orders"}; }
-
 void until_somebody_waits(const std::string& url, int sessions = 1) {
   while (std::stoi(ask(url, "select count(distinct pid)::text from pg_locks where not granted")) < sessions)
     std::this_thread::yield();

@@ -19,8 +19,9 @@ $$;
 
 create function wh_complete_json(instance uuid, in_lane smallint, items jsonb, keep boolean) returns table (nth integer, verdict text)
 language sql set search_path from current as $$
+  select wh_check_fields(items, array['MessageId', 'Status'], array['Epoch']);
   select r.* from (
-    select array_agg("MessageId" order by n) as ids, array_agg(coalesce("Status", 0) order by n) as statuses, array_agg("Epoch" order by n) as epochs
+    select array_agg("MessageId" order by n) as ids, array_agg("Status" order by n) as statuses, array_agg("Epoch" order by n) as epochs
     from rows from (jsonb_to_recordset(items) as ("MessageId" uuid, "Status" integer, "Epoch" bigint)) with ordinality as i("MessageId", "Status", "Epoch", n)
     having count(*) > 0) as a, wh_complete(instance, in_lane, a.ids, a.statuses, a.epochs, keep) as r
 $$;
@@ -28,6 +29,7 @@ comment on function wh_complete_json is 'Completions as JSON: MessageId, Status 
 
 create function wh_fail_json(instance uuid, in_lane smallint, items jsonb) returns table (nth integer, verdict text)
 language sql set search_path from current as $$
+  select wh_check_fields(items, array['MessageId', 'Error'], array['Reason', 'CompletedStatus', 'Epoch', 'Policy']);
   select r.* from (
     select array_agg("MessageId" order by n) as ids, array_agg(coalesce("CompletedStatus", 0) order by n) as statuses, array_agg("Epoch" order by n) as epochs,
            array_agg("Error" order by n) as errors, array_agg("Reason" order by n) as reasons, array_agg("Policy" order by n) as policies
@@ -39,6 +41,8 @@ comment on function wh_fail_json is 'Failures as JSON: MessageId, Error, Reason,
 
 create function wh_store_json(instance uuid, in_lane smallint, items jsonb, partitions integer) returns table (nth integer, verdict text)
 language sql set search_path from current as $$
+  select wh_check_fields(items, array['MessageId', 'MessageType', 'Envelope'],
+    array['StreamId', 'Destination', 'HandlerName', 'EnvelopeType', 'Metadata', 'Scope', 'IsEvent', 'Policy']);
   select r.* from (
     select array_agg("MessageId" order by n) as ids, array_agg("StreamId" order by n) as streams,
            array_agg(coalesce("Destination", "HandlerName") order by n) as targets, array_agg("MessageType" order by n) as types,
@@ -56,6 +60,7 @@ comment on function wh_store_json is
 
 create function wh_receptors_json(instance uuid, items jsonb, failed boolean) returns table (nth integer, verdict text)
 language sql set search_path from current as $$
+  select wh_check_fields(items, array['EventId', 'ReceptorName'], array['Status', 'Error', 'Attempt']);
   select r.* from (
     select array_agg("EventId" order by n) as events, array_agg("ReceptorName" order by n) as receptors,
            array_agg(case when failed then 4 else coalesce("Status", 2) end::smallint order by n) as statuses,
