@@ -7,13 +7,17 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/running_crc.h"
+
 namespace baton {
 
-std::uint32_t crc32c(ByteView bytes) {
+std::uint32_t running_crc32c(std::uint32_t before, ByteView piece) {
   // ISA-L takes a non-const pointer but only reads.
-  auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes.data()));
-  return ~crc32_iscsi(data, static_cast<int>(bytes.size()), 0xffffffffu);
+  auto* data = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(piece.data()));
+  return ~crc32_iscsi(data, static_cast<int>(piece.size()), ~before);
 }
+
+std::uint32_t crc32c(ByteView bytes) { return running_crc32c(0, bytes); }
 
 std::uint64_t content_hash(ByteView bytes, std::uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);

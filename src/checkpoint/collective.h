@@ -97,7 +97,8 @@ class Collective {
   // Told to others who wait for this rank in vain: "write 3.1 of 8.0 GiB". From any thread.
   virtual void tell_doing(std::string_view doing) { (void)doing; }
 
-  // The same ranks again, with operations of their own; `name` is the same on all of them.
+  // The same ranks again, with operations of their own; `name` is the same on all of them. One that was let go
+  // and is made again goes on counting where it was.
   virtual Result<std::unique_ptr<Collective>> stream(const std::string& name) = 0;
 
  protected:

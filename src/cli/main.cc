@@ -9,6 +9,7 @@
 
 #include "cli/audit.h"
 #include "cli/bench.h"
+#include "cli/checkpoint_commands.h"
 #include "cli/command_line.h"
 #include "cli/demo.h"
 #include "cli/log_commands.h"
@@ -59,6 +60,7 @@ int run(int argc, char** argv) {
   add_bench_command(line);
   add_log_commands(line);
   add_stream_commands(line);
+  add_checkpoint_commands(line);
   add_run_command(line);
   add_pipeline_commands(line);
   add_worker_command(line);

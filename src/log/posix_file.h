@@ -1,17 +1,14 @@
-// Files of PosixDisk, and how errno becomes an Error.
+// Files of PosixDisk.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 
+#include "base/system_error.h"
 #include "log/disk.h"
 
 namespace baton::log {
-
-// "cannot write /data/wal/…: No space left on device; …", with the code that the caller acts on.
-Error system_error(int number, std::string_view doing, const std::string& path);
 
 // All of `bytes`, however many calls it takes.
 Status write_all(int descriptor, const std::string& path, std::uint64_t offset, ByteView bytes);

@@ -1,0 +1,134 @@
+#include "checkpoint/async_saver.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "checkpoint/io_engine.h"
+
+namespace baton::checkpoint {
+
+struct Ticket::State {
+  std::mutex mutex;
+  std::condition_variable done;
+  std::optional<Result<SaveResult>> result;
+  bool was_heard = false;
+  std::stop_source stop;
+};
+
+bool Ticket::is_done() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->result.has_value();
+}
+
+Result<SaveResult> Ticket::wait(Duration at_most) const {
+  std::unique_lock lock(state_->mutex);
+  if (!state_->done.wait_for(lock, std::chrono::milliseconds(at_most.ms),
+                             [&] { return state_->result.has_value(); }))
+    return failure(Errc::deadline_exceeded, "the save is still under way");
+  state_->was_heard = true;
+  return *state_->result;
+}
+
+void Ticket::cancel() const { state_->stop.request_stop(); }
+
+// Copies are made on the caller's thread, into memory that stays for the next save: fresh memory would cost
+// more than the copy. The thread of each save is joined before the next one begins.
+class AsyncSaver::Worker {
+ public:
+  Worker(std::unique_ptr<Collective> stream, Storage& storage, const AsyncOptions& options)
+      : stream_(std::move(stream)), storage_(storage), options_(options) {}
+  ~Worker() {
+    if (auto closed = finish_last(); !closed)
+      fmt::print(stderr, "baton: a checkpoint was not saved: {}\n", closed.error().message);
+  }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options) {
+    if (auto finished = finish_last(); !finished)
+      return failure(finished.error().code, "the save before this one failed: " + finished.error().message);
+    Result<ShardData> staged = stage(mine);
+    last_ = std::make_shared<Ticket::State>();
+    thread_ = std::jthread([this, prefix, options, staged = std::move(staged), state = last_]() mutable {
+      run(prefix, std::move(staged), options, *state);
+    });
+    return Ticket(last_);
+  }
+
+  Status finish_last() {
+    if (thread_.joinable()) thread_.join();
+    const auto last = std::exchange(last_, nullptr);
+    if (!last || last->was_heard || *last->result) return {};
+    return std::unexpected(last->result->error());
+  }
+
+ private:
+  // A rank that cannot stage tells the others, who would wait for it.
+  Result<ShardData> stage(const ShardData& mine) {
+    std::uint64_t bytes = 0;
+    for (const TensorSource& tensor : mine.tensors) bytes += tensor.data.size();
+    if (bytes > options_.staging_bytes_max)
+      return failure(Errc::too_large, fmt::format("the state has {} bytes, and at most {} are staged", bytes,
+                                                  options_.staging_bytes_max));
+    if (bytes > capacity_) {
+      memory_.reset();
+      memory_ = allocate_aligned(bytes);
+      capacity_ = bytes;
+    }
+    ShardData staged;
+    staged.objects = mine.objects;
+    std::byte* at = memory_.get();
+    for (const TensorSource& tensor : mine.tensors) {
+      if (!tensor.data.empty()) std::memcpy(at, tensor.data.data(), tensor.data.size());
+      staged.tensors.push_back({tensor.info, {at, tensor.data.size()}});
+      at += tensor.data.size();
+    }
+    return staged;
+  }
+
+  void run(const std::string& prefix, Result<ShardData> staged, SaveOptions options, Ticket::State& state) {
+    const std::stop_callback both(options.stop, [&] { state.stop.request_stop(); });
+    options.stop = state.stop.get_token();
+    auto result = CheckpointCoordinator(*stream_, storage_)
+                      .coordinate_save(prefix, [&] { return std::move(staged); }, options);
+    const std::lock_guard lock(state.mutex);
+    state.result = std::move(result);
+    state.done.notify_all();
+  }
+
+  const std::unique_ptr<Collective> stream_;
+  Storage& storage_;
+  const AsyncOptions options_;
+  AlignedMemory memory_;
+  std::uint64_t capacity_ = 0;
+  std::shared_ptr<Ticket::State> last_;
+  std::jthread thread_;
+};
+
+Result<std::unique_ptr<AsyncSaver>> AsyncSaver::create(Collective& collective, Storage& storage,
+                                                       const AsyncOptions& options) {
+  auto stream = collective.stream("async save");
+  if (!stream) return std::unexpected(stream.error());
+  return std::unique_ptr<AsyncSaver>(
+      new AsyncSaver(std::make_unique<Worker>(*std::move(stream), storage, options)));
+}
+
+AsyncSaver::AsyncSaver(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}
+AsyncSaver::~AsyncSaver() = default;
+
+Result<Ticket> AsyncSaver::save(const std::string& prefix, const ShardData& mine,
+                                const SaveOptions& options) {
+  return worker_->save(prefix, mine, options);
+}
+
+Status AsyncSaver::close() { return worker_->finish_last(); }
+
+}  // namespace baton::checkpoint

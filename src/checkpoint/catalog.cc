@@ -1,0 +1,181 @@
+#include "checkpoint/catalog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <set>
+
+#include "base/check.h"
+#include "checkpoint/chance.h"
+
+namespace baton::checkpoint {
+namespace {
+
+constexpr std::string_view kManifestEnd = ".manifest";
+constexpr std::string_view kStepBegin = "step-";
+
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return number;
+}
+
+bool is_attempt(std::string_view name) {
+  return name.starts_with('a') && name.find('-') != name.npos && !name.ends_with(".tmp");
+}
+
+std::optional<std::uint64_t> number_of_attempt(std::string_view name) {
+  return number_in(name.substr(1, name.find('-') - 1));
+}
+
+void read_decision(Storage& storage, Attempt& attempt) {
+  const std::string path = manifest_path(attempt.id);
+  auto text = storage.get(path);
+  if (!text) {
+    attempt.state = AttemptState::unreadable;
+    attempt.trouble = text.error();
+    return;
+  }
+  auto metadata = MetadataSerializer::parse(text_of(*text), path);
+  if (metadata) {
+    attempt.state = AttemptState::committed;
+    attempt.metadata = *std::move(metadata);
+  } else if (metadata.error().code == Errc::wrong_state) {
+    attempt.state = AttemptState::aborted;
+  } else {
+    attempt.state = AttemptState::unreadable;
+    attempt.trouble = metadata.error();
+  }
+}
+
+Status list_prefix(Storage& storage, const std::string& prefix, std::vector<Attempt>& attempts) {
+  auto entries = storage.list(prefix);
+  if (!entries) return std::unexpected(entries.error());
+  std::map<std::string, Attempt> by_name;
+  std::set<std::string> decided;
+  for (const StorageEntry& entry : *entries) {
+    if (!is_attempt(entry.name)) continue;
+    std::string name = entry.name;
+    if (!entry.is_directory) {
+      if (!name.ends_with(kManifestEnd)) continue;
+      name.resize(name.size() - kManifestEnd.size());
+      decided.insert(name);
+    }
+    Attempt& attempt = by_name[name];
+    attempt.id = {prefix, name};
+    attempt.modified_ms = std::max(attempt.modified_ms, entry.modified_ms);
+  }
+  for (auto& [name, attempt] : by_name) {
+    if (decided.contains(name)) read_decision(storage, attempt);
+    attempts.push_back(std::move(attempt));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string step_prefix(std::uint64_t step) { return fmt::format("{}{:010}", kStepBegin, step); }
+
+Status check_prefix(const std::string& prefix) {
+  const bool fits = !prefix.empty() && prefix.size() <= kPrefixBytesMax && prefix.front() != '.' &&
+                    prefix != kPinsDirectory && std::ranges::all_of(prefix, [](char c) {
+                      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                             c == '.' || c == '_' || c == '-';
+                    });
+  if (fits) return {};
+  return failure(
+      Errc::invalid_request,
+      fmt::format(
+          "the name of a checkpoint has 1 to {} letters, digits, '.', '_' and '-', does not begin with "
+          "'.' and is not \"{}\"",
+          kPrefixBytesMax, kPinsDirectory));
+}
+
+std::string_view word(AttemptState state) {
+  switch (state) {
+    case AttemptState::committed: return "committed";
+    case AttemptState::aborted: return "aborted";
+    case AttemptState::undecided: return "undecided";
+    case AttemptState::unreadable: return "unreadable";
+  }
+  BATON_CHECK(false && "unknown state");
+}
+
+std::uint64_t Attempt::step() const {
+  if (metadata) return metadata->training.step;
+  if (!id.prefix.starts_with(kStepBegin)) return UINT64_MAX;
+  return number_in(std::string_view(id.prefix).substr(kStepBegin.size())).value_or(UINT64_MAX);
+}
+
+Result<std::vector<Attempt>> list_attempts(Storage& storage) {
+  auto prefixes = storage.list("");
+  if (!prefixes) return std::unexpected(prefixes.error());
+  std::set<std::string> pins;
+  std::vector<Attempt> attempts;
+  for (const StorageEntry& entry : *prefixes) {
+    if (!entry.is_directory) continue;
+    if (entry.name == kPinsDirectory) {
+      auto pinned = storage.list(entry.name);
+      if (!pinned) return std::unexpected(pinned.error());
+      for (const StorageEntry& pin : *pinned) pins.insert(pin.name);
+    } else if (auto listed = list_prefix(storage, entry.name, attempts); !listed) {
+      return std::unexpected(listed.error());
+    }
+  }
+  for (Attempt& attempt : attempts) attempt.is_pinned = pins.contains(attempt.id.prefix);
+  std::ranges::sort(attempts, {},
+                    [](const Attempt& attempt) { return std::pair(attempt.step(), attempt.id); });
+  return attempts;
+}
+
+Result<CheckpointMetadata> read_metadata(Storage& storage, const CheckpointId& id) {
+  const std::string path = manifest_path(id);
+  auto text = storage.get(path);
+  if (!text) return std::unexpected(text.error());
+  auto metadata = MetadataSerializer::parse(text_of(*text), path);
+  if (metadata && metadata->id != id)
+    return failure(Errc::corrupt, fmt::format("{} is the manifest of {}", path, to_text(metadata->id)));
+  return metadata;
+}
+
+Result<std::vector<Attempt>> find_attempts(Storage& storage, const std::string& name) {
+  auto attempts = list_attempts(storage);
+  if (!attempts) return attempts;
+  const auto step = number_in(name);
+  std::erase_if(*attempts, [&](const Attempt& attempt) {
+    if (!attempt.metadata && !attempt.trouble) return true;
+    const bool is_meant = name == "latest" || attempt.id.prefix == name || to_text(attempt.id) == name ||
+                          (step && attempt.step() == *step);
+    return !is_meant;
+  });
+  std::ranges::reverse(*attempts);
+  return attempts;
+}
+
+Result<CheckpointMetadata> find_checkpoint(Storage& storage, const std::string& name) {
+  auto attempts = find_attempts(storage, name);
+  if (!attempts) return std::unexpected(attempts.error());
+  if (attempts->empty())
+    return failure(Errc::not_found, name == "latest"
+                                        ? "there is no committed checkpoint here"
+                                        : fmt::format("there is no committed checkpoint \"{}\" here", name));
+  Attempt& newest = attempts->front();
+  if (newest.trouble) return std::unexpected(*newest.trouble);
+  return *std::move(newest.metadata);
+}
+
+Result<CheckpointId> new_attempt(Storage& storage, const std::string& prefix) {
+  auto entries = storage.list(prefix);
+  if (!entries && entries.error().code != Errc::not_found) return std::unexpected(entries.error());
+  std::uint64_t last = 0;
+  if (entries) {
+    for (const StorageEntry& entry : *entries)
+      if (is_attempt(entry.name)) last = std::max(last, number_of_attempt(entry.name).value_or(0));
+  }
+  return CheckpointId{prefix, fmt::format("a{:04}-{}", last + 1, random_digits())};
+}
+
+}  // namespace baton::checkpoint

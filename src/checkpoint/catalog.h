@@ -1,0 +1,59 @@
+// What is in a store: checkpoints that were committed, and attempts that were not.
+//
+//   <root>/step-0000001000/a0001-3f9c…/r00003.safetensors    shards of an attempt
+//   <root>/step-0000001000/a0001-3f9c….manifest              what was decided about it
+//   <root>/pins/step-0000001000                              must be kept
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/metadata.h"
+#include "checkpoint/storage.h"
+
+namespace baton::checkpoint {
+
+inline constexpr std::size_t kPrefixBytesMax = 100;
+inline constexpr std::string_view kPinsDirectory = "pins";
+
+std::string step_prefix(std::uint64_t step);  // step-0000001000
+Status check_prefix(const std::string& prefix);
+
+enum class AttemptState : std::uint8_t {
+  committed,
+  aborted,
+  undecided,   // being written, or left behind
+  unreadable,  // there is a manifest, and it is damaged or newer than we are
+};
+std::string_view word(AttemptState state);
+
+struct Attempt {
+  CheckpointId id;
+  AttemptState state = AttemptState::undecided;
+  std::optional<CheckpointMetadata> metadata;  // of a committed one
+  std::optional<Error> trouble;                // of an unreadable one
+  std::int64_t modified_ms = 0;                // the last sign of life
+  bool is_pinned = false;
+
+  // By which a newer one is told from an older one. Of one that cannot be read the step is taken from its
+  // name; without it, it counts as the newest, for nobody should go back unawares.
+  std::uint64_t step() const;
+};
+
+// In the order of steps and then of attempts.
+Result<std::vector<Attempt>> list_attempts(Storage& storage);
+Result<CheckpointMetadata> read_metadata(Storage& storage, const CheckpointId& id);
+
+// Those that were committed, or should have been and cannot be read; the newest first. The name is
+// "step-0000001000", with an attempt behind a slash or without, a step as a number, or "latest" for all.
+Result<std::vector<Attempt>> find_attempts(Storage& storage, const std::string& name);
+// The newest of them.
+Result<CheckpointMetadata> find_checkpoint(Storage& storage, const std::string& name);
+
+// A name for a new attempt: after those that are there.
+Result<CheckpointId> new_attempt(Storage& storage, const std::string& prefix);
+
+}  // namespace baton::checkpoint

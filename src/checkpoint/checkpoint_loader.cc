@@ -1,0 +1,197 @@
+#include "checkpoint/checkpoint_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_validator.h"
+
+namespace baton::checkpoint {
+namespace {
+
+// Errors that an older checkpoint may not have.
+bool is_about_this_one(const Error& error) {
+  return error.code == Errc::corrupt || error.code == Errc::io_failed || error.code == Errc::not_found ||
+         error.code == Errc::unsupported_version;
+}
+
+Status strictly(const LoadReport& report) {
+  std::string said;
+  const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    const std::size_t shown = std::min<std::size_t>(names.size(), 5);
+    said += fmt::format("{}{}: {}{}", said.empty() ? "" : "; ", what,
+                        fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+                        names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "");
+  };
+  add("missing", report.missing);
+  add("not wanted", report.unexpected);
+  add("another dtype or shape", report.mismatched);
+  if (said.empty()) return {};
+  return failure(Errc::conflict, said);
+}
+
+// A whole shard in memory of its own, as it lies in the file.
+Result<ShardData> read_whole(Storage& storage, const ShardMetadata& shard, const ReadOptions& options,
+                             std::uint64_t& bytes_read) {
+  ShardData loaded;
+  std::uint64_t bytes = 0;
+  for (const TensorMetadata& tensor : shard.tensors) bytes += tensor.bytes;
+  loaded.data = allocate_aligned(bytes);
+  std::vector<Copy> copies;
+  std::uint64_t at = 0;
+  for (const TensorMetadata& tensor : shard.tensors) {
+    copies.push_back({tensor.begin, tensor.bytes, loaded.data.get() + at});
+    loaded.tensors.push_back({tensor.info, ByteView(loaded.data.get() + at, tensor.bytes)});
+    at += tensor.bytes;
+  }
+  auto read = read_shard(storage, shard, copies, options);
+  if (!read) return std::unexpected(read.error());
+  bytes_read += *read;
+  return loaded;
+}
+
+}  // namespace
+
+Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix, Rank target_world_size,
+                                                     const LoadOptions& options) {
+  const ReadOptions reading{.verify = options.verify, .stop = options.stop};
+  const auto fits = [&](LoadResult&) -> Status {
+    if (target_world_size == collective_.world_size()) return {};
+    return failure(Errc::invalid_request, fmt::format("{} ranks load, and the target is {}",
+                                                      collective_.world_size(), target_world_size));
+  };
+  const auto read = [&](LoadResult& result) -> Status {
+    const auto assignments = compute_shard_assignments(result.metadata.shards.size(), target_world_size);
+    for (const std::size_t index : assignments[collective_.rank()]) {
+      auto shard = read_whole(storage_, result.metadata.shards[index], reading, result.report.bytes_read);
+      if (!shard) return std::unexpected(shard.error());
+      for (const TensorSource& tensor : shard->tensors) {
+        result.report.loaded.push_back(tensor.info.name);
+        result.report.bytes_needed += tensor.data.size();
+      }
+      result.shards.push_back(*std::move(shard));
+    }
+    return {};
+  };
+  return load_together(prefix, {fits, read}, options);
+}
+
+Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix,
+                                                     std::span<const TensorTarget> wanted,
+                                                     const LoadOptions& options) {
+  const ReadOptions reading{.verify = options.verify, .stop = options.stop};
+  LoadPlan plan;
+  const auto fits = [&](LoadResult& result) -> Status {
+    for (const TensorTarget& target : wanted) {
+      if (auto good = check(target.info); !good) return good;
+      if (target.data.size() != slice_bytes(target.info))
+        return failure(Errc::invalid_request,
+                       fmt::format("tensor \"{}\" comes with room for {} bytes, and its slice has {}",
+                                   target.info.name, target.data.size(), slice_bytes(target.info)));
+    }
+    plan = plan_load(result.metadata, wanted);
+    result.report = plan.report;
+    return options.strict ? strictly(result.report) : Status{};
+  };
+  const auto read = [&](LoadResult& result) -> Status {
+    for (std::size_t shard = 0; shard < plan.by_shard.size(); ++shard) {
+      if (plan.by_shard[shard].empty()) continue;
+      auto bytes = read_shard(storage_, result.metadata.shards[shard], plan.by_shard[shard], reading);
+      if (!bytes) return std::unexpected(bytes.error());
+      result.report.bytes_read += *bytes;
+    }
+    return {};
+  };
+  return load_together(prefix, {fits, read}, options);
+}
+
+// On rank 0: what there is, the newest first, and how far the search has got. On all ranks: what was passed
+// over.
+struct CheckpointLoader::Search {
+  std::vector<Attempt> attempts;
+  std::size_t next = 0;
+  std::vector<std::string> passed_over;
+
+  Result<const CheckpointMetadata*> next_good(const LoadOptions& options);
+};
+
+Result<const CheckpointMetadata*> CheckpointLoader::Search::next_good(const LoadOptions& options) {
+  while (next < attempts.size()) {
+    const Attempt& attempt = attempts[next++];
+    Status good;
+    if (attempt.trouble) good = std::unexpected(*attempt.trouble);
+    if (attempt.metadata) good = CheckpointValidator::validate_or_fail(*attempt.metadata);
+    if (good) return &*attempt.metadata;
+    if (!options.fall_back) return std::unexpected(good.error());
+    passed_over.push_back(good.error().message);
+  }
+  return failure(Errc::not_found, passed_over.empty() ? "there is no committed checkpoint of this name here"
+                                                      : fmt::format("no checkpoint is whole: {}",
+                                                                    fmt::join(passed_over, "; ")));
+}
+
+Result<CheckpointMetadata> CheckpointLoader::choose(const Call& call, Search& search,
+                                                    const LoadOptions& options) {
+  Bytes bytes;
+  Contribution choice;
+  if (collective_.rank() == 0) {
+    if (auto good = search.next_good(options)) {
+      const std::string manifest = MetadataSerializer::serialize(**good);
+      ByteWriter to(bytes);
+      to.text((*good)->id.prefix);
+      to.text((*good)->id.attempt);
+      to.varint(search.passed_over.size());
+      for (const std::string& why : search.passed_over) to.text(why);
+      // One that is too large to be handed round is read by each rank itself.
+      if (manifest.size() < kContributionBytesMax / 2) to.raw(bytes_of(manifest));
+      choice = bytes;
+    } else {
+      choice = std::unexpected(good.error());
+    }
+  }
+  auto told = collective_.broadcast(call, choice);
+  if (!told) return std::unexpected(told.error());
+  ByteReader from(*told);
+  const CheckpointId id{std::string(from.text()), std::string(from.text())};
+  search.passed_over.clear();
+  for (std::uint64_t count = from.varint(); count > 0 && from.ok(); --count)
+    search.passed_over.emplace_back(from.text());
+  const ByteView manifest = from.rest();
+  if (manifest.empty()) return read_metadata(storage_, id);
+  return MetadataSerializer::parse(text_of(manifest), manifest_path(id));
+}
+
+Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, const Part& part,
+                                                   const LoadOptions& options) {
+  const auto call = [&](std::string_view step) {
+    return Call{.name = fmt::format("load {} {}", prefix.substr(0, kPrefixBytesMax), step),
+                .deadline = options.deadline,
+                .stop = options.stop};
+  };
+  Search search;
+  Status listed;
+  if (collective_.rank() == 0) {
+    auto attempts = find_attempts(storage_, prefix.empty() ? "latest" : prefix);
+    if (attempts) search.attempts = *std::move(attempts);
+    if (!attempts) listed = std::unexpected(attempts.error());
+  }
+  if (auto begun = collective_.vote(call("begin"), listed); !begun) return std::unexpected(begun.error());
+  for (;;) {
+    auto metadata = choose(call("choice"), search, options);
+    if (!metadata) return std::unexpected(metadata.error());
+    LoadResult result{.metadata = *std::move(metadata)};
+    if (auto fits = collective_.vote(call("compatible"), part.fits(result)); !fits)
+      return std::unexpected(fits.error());
+    auto loaded = collective_.vote(call("loaded"), part.read(result));
+    if (loaded) {
+      result.report.passed_over = std::move(search.passed_over);
+      return result;
+    }
+    if (!options.fall_back || !is_about_this_one(loaded.error())) return std::unexpected(loaded.error());
+    search.passed_over.push_back(fmt::format("{}: {}", to_text(result.metadata.id), loaded.error().message));
+  }
+}
+
+}  // namespace baton::checkpoint

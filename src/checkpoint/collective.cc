@@ -1,0 +1,73 @@
+#include "checkpoint/collective.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace baton::checkpoint {
+
+std::string_view word(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::barrier: return "barrier";
+    case OperationKind::broadcast: return "broadcast";
+    case OperationKind::gather: return "gather";
+    case OperationKind::all_gather: return "all_gather";
+  }
+  BATON_CHECK(false && "unknown kind of operation");
+}
+
+Status Collective::barrier(const Call& call) { return vote(call, {}); }
+
+Result<Bytes> Collective::broadcast(const Call& call, const Contribution& of_root, Rank root) {
+  const bool is_root = rank() == root;
+  auto got = checked_meet({OperationKind::broadcast, call.name, root},
+                          is_root || !of_root ? of_root : ByteView{}, call);
+  if (!got) return std::unexpected(got.error());
+  BATON_CHECK(got->size() == 1);
+  return std::move(got->front());
+}
+
+Result<std::vector<Bytes>> Collective::gather(const Call& call, const Contribution& mine, Rank root) {
+  return checked_meet({OperationKind::gather, call.name, root}, mine, call);
+}
+
+Result<std::vector<Bytes>> Collective::all_gather(const Call& call, const Contribution& mine) {
+  return checked_meet({OperationKind::all_gather, call.name}, mine, call);
+}
+
+Result<Bytes> Collective::all_reduce(const Call& call, const Contribution& mine, const Reducer& reducer) {
+  auto all = all_gather(call, mine);
+  if (!all) return std::unexpected(all.error());
+  Bytes folded = std::move(all->front());
+  for (std::size_t from = 1; from < all->size(); ++from) folded = reducer(folded, (*all)[from]);
+  return folded;
+}
+
+Status Collective::vote(const Call& call, const Status& mine) {
+  Contribution contribution;
+  if (!mine) contribution = std::unexpected(mine.error());
+  auto met = checked_meet({OperationKind::barrier, call.name}, contribution, call);
+  if (!met) return std::unexpected(met.error());
+  return {};
+}
+
+// What cannot be brought is told to the others too: they would wait in vain.
+Result<std::vector<Bytes>> Collective::checked_meet(const Operation& operation, const Contribution& mine,
+                                                    const Call& call) {
+  if (call.name.empty() || call.name.size() > kOperationNameBytesMax)
+    return failure(Errc::invalid_request,
+                   fmt::format("the name of an operation has 1 to {} bytes", kOperationNameBytesMax));
+  if (operation.root >= world_size())
+    return failure(Errc::invalid_request,
+                   fmt::format("there is no rank {} to be the root of \"{}\": they are 0 to {}",
+                               operation.root, call.name, world_size() - 1));
+  if (mine && mine->size() > kContributionBytesMax) {
+    const Contribution too_large =
+        failure(Errc::too_large, fmt::format("its contribution to \"{}\" has {} bytes, and {} is the most",
+                                             call.name, mine->size(), kContributionBytesMax));
+    return meet(operation, too_large, call);
+  }
+  return meet(operation, mine, call);
+}
+
+}  // namespace baton::checkpoint

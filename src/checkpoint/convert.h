@@ -1,0 +1,36 @@
+// Checkpoints as files that others read or write, and for another number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/metadata.h"
+#include "checkpoint/shard_file.h"
+#include "checkpoint/storage.h"
+
+namespace baton::checkpoint {
+
+struct Converted {
+  std::uint64_t tensors = 0;
+  std::uint64_t bytes = 0;  // of tensors
+  CheckpointId id;          // of what was made in the store
+};
+
+// One safetensors file with every tensor whole. Holds one tensor at a time in memory.
+Result<Converted> export_whole(Storage& from, const CheckpointMetadata& metadata, Storage& to,
+                               const std::string& path, const Progress& progress);
+// The shards and the manifest under flat names: {prefix}_shard_{number}.bin, {prefix}.metadata.json.
+Result<Converted> export_flat(Storage& from, const CheckpointMetadata& metadata, Storage& to,
+                              const Progress& progress);
+
+// A checkpoint of all that is in these safetensors files. Holds it in memory.
+Result<Converted> import_files(Storage& from, const std::vector<std::string>& paths, Storage& to,
+                               const std::string& prefix, std::uint64_t step);
+
+// The same checkpoint as `ranks` ranks would have written it, each with rows of its own, as another attempt
+// under its name. Holds it in memory.
+Result<Converted> reshard(Storage& storage, const CheckpointMetadata& metadata, Rank ranks);
+
+}  // namespace baton::checkpoint

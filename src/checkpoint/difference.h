@@ -1,0 +1,28 @@
+// What differs between two checkpoints, whatever ranks wrote them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/metadata.h"
+#include "checkpoint/storage.h"
+
+namespace baton::checkpoint {
+
+struct Difference {
+  std::vector<std::string> only_in_first;
+  std::vector<std::string> only_in_second;
+  std::vector<std::string> of_another_form;  // dtype or shape; in words
+  std::vector<std::string> changed;
+  std::uint64_t same = 0;
+  std::uint64_t bytes_read = 0;  // tensors that were cut alike are told apart by their fingerprints
+
+  bool is_empty() const {
+    return only_in_first.empty() && only_in_second.empty() && of_another_form.empty() && changed.empty();
+  }
+};
+Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
+                           const CheckpointMetadata& second);
+
+}  // namespace baton::checkpoint

@@ -1,0 +1,84 @@
+#include "checkpoint/load_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "checkpoint/rectangle.h"
+
+namespace baton::checkpoint {
+namespace {
+
+struct Place {
+  std::size_t shard = 0;
+  const TensorMetadata* tensor = nullptr;
+};
+using Index = std::map<std::string_view, std::vector<Place>>;
+
+Index index_of(const CheckpointMetadata& metadata) {
+  Index index;
+  for (std::size_t shard = 0; shard < metadata.shards.size(); ++shard)
+    for (const TensorMetadata& tensor : metadata.shards[shard].tensors)
+      index[tensor.info.name].push_back({shard, &tensor});
+  // By the first offset, so that a slice finds those it shares rows with.
+  for (auto& [name, places] : index)
+    std::ranges::sort(places, {}, [](const Place& place) { return place.tensor->info.slice.offset; });
+  return index;
+}
+
+std::optional<std::string> mismatch(const TensorInfo& wanted, const TensorInfo& there) {
+  if (wanted.dtype == there.dtype && wanted.global_shape == there.global_shape) return {};
+  return fmt::format("tensor \"{}\" is {} {} there, and {} {} is wanted", wanted.name, word(there.dtype),
+                     to_text(there.global_shape), word(wanted.dtype), to_text(wanted.global_shape));
+}
+
+void add_copies(const Place& place, const TensorTarget& target, LoadPlan& plan) {
+  const TensorMetadata& tensor = *place.tensor;
+  const auto common = intersection(tensor.info.slice, target.info.slice);
+  if (!common) return;
+  const std::uint64_t width = element_bytes(tensor.info.dtype);
+  for_each_run(*common, tensor.info.slice, target.info.slice, [&](const Run& run) {
+    plan.by_shard[place.shard].push_back(
+        {tensor.begin + run.from * width, run.count * width, target.data.data() + run.to * width});
+  });
+  plan.report.bytes_needed += *elements_of(common->shape) * width;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::size_t>> compute_shard_assignments(std::size_t shard_count,
+                                                                Rank target_world_size) {
+  std::vector<std::vector<std::size_t>> by_rank(target_world_size);
+  for (std::size_t shard = 0; shard < shard_count; ++shard)
+    by_rank[shard % target_world_size].push_back(shard);
+  return by_rank;
+}
+
+LoadPlan plan_load(const CheckpointMetadata& metadata, std::span<const TensorTarget> wanted) {
+  const Index index = index_of(metadata);
+  LoadPlan plan;
+  plan.by_shard.resize(metadata.shards.size());
+  std::set<std::string_view> seen;
+  for (const TensorTarget& target : wanted) {
+    const bool is_first = seen.insert(target.info.name).second;
+    const auto there = index.find(target.info.name);
+    if (there == index.end()) {
+      if (is_first) plan.report.missing.push_back(target.info.name);
+      continue;
+    }
+    if (auto wrong = mismatch(target.info, there->second.front().tensor->info)) {
+      if (is_first) plan.report.mismatched.push_back(*std::move(wrong));
+      continue;
+    }
+    if (is_first) plan.report.loaded.push_back(target.info.name);
+    for (const Place& place : there->second) add_copies(place, target, plan);
+  }
+  for (const auto& [name, places] : index)
+    if (!seen.contains(name)) plan.report.unexpected.emplace_back(name);
+  for (std::vector<Copy>& copies : plan.by_shard) std::ranges::sort(copies, {}, &Copy::begin);
+  return plan;
+}
+
+}  // namespace baton::checkpoint

@@ -1,0 +1,39 @@
+// Which bytes of which shards a rank needs: whole shards, dealt out in turn, or exactly the slices it wants.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/metadata.h"
+#include "checkpoint/shard_file.h"
+#include "checkpoint/tensor.h"
+
+namespace baton::checkpoint {
+
+// Shard i goes to rank i modulo the number of ranks, as in the source. By rank, and empty for a rank that
+// gets none.
+std::vector<std::vector<std::size_t>> compute_shard_assignments(std::size_t shard_count,
+                                                                Rank target_world_size);
+
+// How what is wanted and what there is fit together.
+struct LoadReport {
+  std::vector<std::string> loaded;
+  std::vector<std::string> missing;      // wanted, and not there
+  std::vector<std::string> unexpected;   // there, and not wanted
+  std::vector<std::string> mismatched;   // there with another dtype or shape; in words
+  std::vector<std::string> passed_over;  // checkpoints that could not be loaded, and why
+  std::uint64_t bytes_needed = 0;
+  std::uint64_t bytes_read = 0;
+};
+
+struct LoadPlan {
+  std::vector<std::vector<Copy>> by_shard;  // in the order of the metadata's shards
+  LoadReport report;
+};
+// Copies for all that fits. What does not is in the report.
+LoadPlan plan_load(const CheckpointMetadata& metadata, std::span<const TensorTarget> wanted);
+
+}  // namespace baton::checkpoint

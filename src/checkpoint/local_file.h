@@ -1,0 +1,20 @@
+// Large files of a local or shared file system: written and read in blocks, several at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "checkpoint/io_engine.h"
+#include "checkpoint/storage.h"
+
+namespace baton::checkpoint {
+
+Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, std::uint64_t bytes,
+                                                       IoMode mode);
+Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, IoMode mode);
+
+// The name of a file or directory is durable only when what it stands in is.
+Status sync_directory(const std::string& path);
+std::string parent_of(const std::string& path);
+
+}  // namespace baton::checkpoint

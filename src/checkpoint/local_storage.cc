@@ -1,0 +1,188 @@
+#include "checkpoint/local_storage.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/system_error.h"
+#include "checkpoint/chance.h"
+#include "checkpoint/local_file.h"
+
+namespace baton::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+
+ private:
+  const int number_;
+};
+
+// With every directory on the way; each new name is durable before anything is put under it.
+Status make_directories(const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return {};
+  const std::string parent = parent_of(path);
+  if (parent != path) {
+    if (auto made = make_directories(parent); !made) return made;
+  }
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    if (errno == EEXIST) return {};
+    return std::unexpected(system_error(errno, "create", path));
+  }
+  return sync_directory(parent);
+}
+
+Status write_all(int descriptor, const std::string& path, ByteView bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(descriptor, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return std::unexpected(system_error(wrote < 0 ? errno : EIO, "write", path));
+    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+  }
+  return {};
+}
+
+// One block that goes past the page cache, in a file without a name.
+bool can_write(const std::string& root, IoEngine& engine) {
+  const Descriptor file(::open(root.c_str(), O_RDWR | O_TMPFILE | O_DIRECT | O_CLOEXEC, 0600));
+  if (!file.is_open()) return false;
+  const AlignedMemory block = allocate_aligned(kMemoryAlignment);
+  std::memset(block.get(), 0, kMemoryAlignment);
+  engine.submit({Transfer::Direction::write, file.get(), 0, block.get(), kMemoryAlignment, 0});
+  return engine.wait().result == static_cast<std::int64_t>(kMemoryAlignment);
+}
+
+IoMode best_mode(const std::string& root) {
+  if (const auto ring = ring_engine(); ring && can_write(root, *ring)) return IoMode::direct_ring;
+  if (can_write(root, *thread_engine())) return IoMode::direct;
+  return IoMode::buffered;
+}
+
+// A name that is given to a file only if nobody has it. A file system without links may still be able to
+// rename so.
+int take_name(const std::string& from, const std::string& to) {
+  if (::link(from.c_str(), to.c_str()) == 0) return 0;
+  if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS && errno != EMLINK) return errno;
+  return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LocalStorage>> LocalStorage::open_directory(const std::string& root,
+                                                                   std::optional<IoMode> mode) {
+  if (auto made = make_directories(root); !made) return std::unexpected(made.error());
+  return std::unique_ptr<LocalStorage>(new LocalStorage(root, mode ? *mode : best_mode(root)));
+}
+
+Result<std::unique_ptr<LocalStorage>> LocalStorage::open_existing(const std::string& root) {
+  struct stat status{};
+  if (::stat(root.c_str(), &status) != 0) return std::unexpected(system_error(errno, "open", root));
+  if (!S_ISDIR(status.st_mode)) return std::unexpected(system_error(ENOTDIR, "open", root));
+  return std::unique_ptr<LocalStorage>(new LocalStorage(root, best_mode(root)));
+}
+
+Result<std::unique_ptr<ShardWriter>> LocalStorage::create(const std::string& path, std::uint64_t bytes) {
+  const std::string name = full(path);
+  if (auto made = make_directories(parent_of(name)); !made) return std::unexpected(made.error());
+  return create_local_file(name, bytes, mode_);
+}
+
+Result<std::unique_ptr<ShardReader>> LocalStorage::open(const std::string& path) {
+  return open_local_file(full(path), mode_);
+}
+
+Result<bool> LocalStorage::put_if_absent(const std::string& path, ByteView bytes) {
+  const std::string name = full(path);
+  const std::string directory = parent_of(name);
+  if (auto made = make_directories(directory); !made) return std::unexpected(made.error());
+  const std::string aside = fmt::format("{}.{}.tmp", name, random_digits());
+  {
+    const Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file.is_open()) return std::unexpected(system_error(errno, "create", aside));
+    auto written = write_all(file.get(), aside, bytes);
+    if (written && ::fsync(file.get()) != 0) written = std::unexpected(system_error(errno, "sync", aside));
+    if (!written) {
+      ::unlink(aside.c_str());
+      return std::unexpected(written.error());
+    }
+  }
+  const int taken = take_name(aside, name);
+  ::unlink(aside.c_str());
+  if (taken != 0 && taken != EEXIST) return std::unexpected(system_error(taken, "create", name));
+  if (auto synced = sync_directory(directory); !synced) return std::unexpected(synced.error());
+  if (taken == 0) return true;
+  // Over a network the first try may have succeeded without our hearing of it.
+  auto there = get(path);
+  if (!there) return std::unexpected(there.error());
+  return std::ranges::equal(*there, bytes);
+}
+
+Result<Bytes> LocalStorage::get(const std::string& path) {
+  const std::string name = full(path);
+  const Descriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) return std::unexpected(system_error(errno, "open", name));
+  Bytes all;
+  for (;;) {
+    std::byte piece[64 << 10];
+    const ssize_t got = ::read(file.get(), piece, sizeof piece);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::unexpected(system_error(errno, "read", name));
+    if (got == 0) return all;
+    all.insert(all.end(), piece, piece + got);
+  }
+}
+
+Result<std::vector<StorageEntry>> LocalStorage::list(const std::string& directory) {
+  std::vector<StorageEntry> entries;
+  std::error_code trouble;
+  for (fs::directory_iterator at(full(directory), trouble), end; !trouble && at != end;
+       at.increment(trouble)) {
+    struct stat status{};
+    if (::stat(at->path().c_str(), &status) != 0) continue;  // somebody removed it while we looked
+    const bool is_directory = S_ISDIR(status.st_mode);
+    entries.push_back(
+        {.name = at->path().filename().string(),
+         .is_directory = is_directory,
+         .bytes = is_directory ? 0 : static_cast<std::uint64_t>(status.st_size),
+         .modified_ms = std::int64_t{status.st_mtim.tv_sec} * 1000 + status.st_mtim.tv_nsec / 1'000'000});
+  }
+  if (trouble) return std::unexpected(system_error(trouble.value(), "list", full(directory)));
+  std::ranges::sort(entries);
+  return entries;
+}
+
+Status LocalStorage::remove(const std::string& path) {
+  if (::unlink(full(path).c_str()) == 0) return sync_directory(parent_of(full(path)));
+  if (errno == ENOENT) return {};
+  return std::unexpected(system_error(errno, "remove", full(path)));
+}
+
+Status LocalStorage::remove_directory(const std::string& path) {
+  std::error_code trouble;
+  fs::remove_all(full(path), trouble);
+  if (trouble) return std::unexpected(system_error(trouble.value(), "remove", full(path)));
+  return {};
+}
+
+std::string LocalStorage::describe() const {
+  return fmt::format("{} ({})", root_, checkpoint::describe(mode_));
+}
+
+}  // namespace baton::checkpoint

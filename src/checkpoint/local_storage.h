@@ -1,0 +1,40 @@
+// Checkpoints in a directory of a local or shared file system.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "checkpoint/io_engine.h"
+#include "checkpoint/storage.h"
+
+namespace baton::checkpoint {
+
+class LocalStorage final : public Storage {
+ public:
+  // Makes the directory if it is not there. How to write best is found out by trying, unless it is said.
+  static Result<std::unique_ptr<LocalStorage>> open_directory(const std::string& root,
+                                                              std::optional<IoMode> mode = {});
+  // For tools that only look: NOT_FOUND if it is not there.
+  static Result<std::unique_ptr<LocalStorage>> open_existing(const std::string& root);
+
+  Result<std::unique_ptr<ShardWriter>> create(const std::string& path, std::uint64_t bytes) override;
+  Result<std::unique_ptr<ShardReader>> open(const std::string& path) override;
+  Result<bool> put_if_absent(const std::string& path, ByteView bytes) override;
+  Result<Bytes> get(const std::string& path) override;
+  Result<std::vector<StorageEntry>> list(const std::string& directory) override;
+  Status remove(const std::string& path) override;
+  Status remove_directory(const std::string& path) override;
+  std::string describe() const override;
+
+  IoMode mode() const { return mode_; }
+
+ private:
+  LocalStorage(std::string root, IoMode mode) : root_(std::move(root)), mode_(mode) {}
+  std::string full(const std::string& path) const { return path.empty() ? root_ : root_ + "/" + path; }
+
+  const std::string root_;
+  const IoMode mode_;
+};
+
+}  // namespace baton::checkpoint

@@ -1,0 +1,49 @@
+// Which checkpoints are kept, and what happens to the others and to what failed saves left behind.
+//
+// A checkpoint goes by its manifest being removed first: from then on it is none, whatever is left of it.
+// Files that another checkpoint refers to stay.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "checkpoint/catalog.h"
+#include "checkpoint/storage.h"
+
+namespace baton::checkpoint {
+
+struct RetentionPolicy {
+  std::uint64_t keep_last = 3;
+  std::uint64_t keep_every = 0;  // steps that are multiples of this, too; 0: none
+};
+
+struct Fate {
+  CheckpointId id;
+  bool is_kept = true;
+  std::string why;
+};
+// Pinned ones and the newest are kept, whatever the policy. In the order of the attempts.
+std::vector<Fate> judge(const std::vector<Attempt>& attempts, const RetentionPolicy& policy);
+
+struct Removed {
+  std::vector<CheckpointId> checkpoints;
+  std::vector<std::string> files;
+  std::uint64_t bytes = 0;
+};
+enum class Really : bool { no, yes };  // no: just says what would be done
+
+Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really really);
+
+// A save that has shown no sign of life for this long is given up before its files go: should it still be
+// under way, it fails, and harms nothing.
+inline constexpr Duration kAbandonedAfter = hours(1);
+Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std::int64_t now_ms,
+                                Really really);
+
+Status pin(Storage& storage, const std::string& prefix);
+Status unpin(Storage& storage, const std::string& prefix);
+
+}  // namespace baton::checkpoint

@@ -1,0 +1,43 @@
+// A storage on which what may be passing is tried again, with pauses that grow: a network file system or a
+// service that stumbles. Retries are here and nowhere else; a collective is never repeated by one rank alone.
+//
+// What cannot pass (a full disk, no permission, damage) is an error at once. So is a file that could not be
+// written or synced: what is on the medium is unknown, and nothing may refer to it.
+#pragma once
+
+#include <functional>
+
+#include "base/time.h"
+#include "checkpoint/storage.h"
+
+namespace baton::checkpoint {
+
+struct RetryOptions {
+  int tries = 4;
+  Duration first_pause = milliseconds(100);
+  Duration longest_pause = seconds(5);
+  std::function<void(Duration)> pause;  // empty: sleeps
+};
+
+class RetryingStorage final : public Storage {
+ public:
+  explicit RetryingStorage(Storage& storage, RetryOptions options = {});
+
+  Result<std::unique_ptr<ShardWriter>> create(const std::string& path, std::uint64_t bytes) override;
+  Result<std::unique_ptr<ShardReader>> open(const std::string& path) override;
+  Result<bool> put_if_absent(const std::string& path, ByteView bytes) override;
+  Result<Bytes> get(const std::string& path) override;
+  Result<std::vector<StorageEntry>> list(const std::string& directory) override;
+  Status remove(const std::string& path) override;
+  Status remove_directory(const std::string& path) override;
+  std::string describe() const override { return storage_.describe(); }
+
+ private:
+  template <class Operation>
+  auto again(const Operation& operation);
+
+  Storage& storage_;
+  const RetryOptions options_;
+};
+
+}  // namespace baton::checkpoint

@@ -1,0 +1,15 @@
+// Slices that have not changed since an earlier checkpoint are referred to, not written again.
+#pragma once
+
+#include <vector>
+
+#include "checkpoint/metadata.h"
+#include "checkpoint/tensor.h"
+
+namespace baton::checkpoint {
+
+// Takes out of `slices` what `base` has with the same place and content, and returns where that lies: files
+// of `base`, each with just these tensors.
+std::vector<ShardMetadata> take_unchanged(const CheckpointMetadata& base, std::vector<TensorSource>& slices);
+
+}  // namespace baton::checkpoint

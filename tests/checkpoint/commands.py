@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# E9, C12: the commands, and flat names by export --flat
+"""The commands about checkpoints, and the files behind them read and written by code that knows nothing but the
+safetensors format.
+
+usage: commands.py BATON
+"""
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+BATON = sys.argv[1]
+
+
+def baton(*words, exit_code=0):
+    ran = subprocess.run([BATON, "checkpoint", *map(str, words)], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == exit_code, (words, ran.returncode, ran.stdout, ran.stderr)
+    return ran.stdout
+
+
+def write_safetensors(path, tensors):
+    header, data = {}, b""
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def no_duplicates(pairs):
+    names = [name for name, _ in pairs]
+    assert len(names) == len(set(names)), names
+    return dict(pairs)
+
+
+def read_safetensors(path):
+    whole = path.read_bytes()
+    (length,) = struct.unpack("<Q", whole[:8])
+    header = json.loads(whole[8 : 8 + length], object_pairs_hook=no_duplicates)
+    metadata = header.pop("__metadata__", {})
+    assert all(isinstance(text, str) for text in metadata.values()), metadata
+    data, tensors, end = whole[8 + length :], {}, 0
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, stop = entry["data_offsets"]
+        assert begin == end, f"a hole before {name}"
+        tensors[name], end = (entry["dtype"], entry["shape"], data[begin:stop]), stop
+    assert end == len(data), "bytes that belong to no tensor"
+    return tensors
+
+
+def shards(store):
+    return sorted(store.rglob("*.safetensors"))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        store = folder / "store"
+        model = {
+            "embed": ("F32", [7, 5], bytes(range(140))),
+            "scale": ("F64", [], struct.pack("<d", 0.5)),
+            "nothing": ("I8", [0, 3], b""),
+            "mask": ("BOOL", [3], b"\1\0\1"),
+        }
+        write_safetensors(folder / "model.safetensors", model)
+        baton("import", store, folder / "model.safetensors", "--step", 7)
+        (shard,) = shards(store)
+        assert read_safetensors(shard) == model
+        assert shard.read_bytes().find(model["scale"][2]) % 4096 == 0  # the widest come first, aligned
+
+        baton("export", store, "latest", folder / "out.safetensors")
+        assert read_safetensors(folder / "out.safetensors") == model
+        baton("export", store, "latest", folder / "out.safetensors", exit_code=1)  # is not written over
+
+        baton("reshard", store, 7, "--ranks", 3)
+        listed = [json.loads(line) for line in baton("ls", store, "--json").splitlines()]
+        assert [(one["step"], one["world_size"], one["state"]) for one in listed] == [(7, 1, "committed"), (7, 3, "committed")]
+        baton("export", store, "latest", folder / "again.safetensors")
+        assert read_safetensors(folder / "again.safetensors") == model
+        said = json.loads(baton("diff", store, listed[0]["checkpoint"], listed[1]["checkpoint"], "--json"))
+        assert said["same"] == 4 and not said["changed"], said
+
+        changed = dict(model, mask=("BOOL", [3], b"\0\0\1"), new=("U8", [1], b"x"))
+        del changed["scale"]
+        write_safetensors(folder / "changed.safetensors", changed)
+        baton("import", store, folder / "changed.safetensors", "--step", 8)
+        said = json.loads(baton("diff", store, 7, 8, "--json", exit_code=1))
+        assert (said["only_in_first"], said["only_in_second"], said["changed"]) == (["scale"], ["new"], ["mask"]), said
+
+        inspected = json.loads(baton("inspect", store, "8", "--json"))
+        assert inspected["step"] == 8 and len(inspected["tensors"]) == 4, inspected
+        assert "embed" in baton("inspect", store, 8) and "step" in baton("ls", store)
+
+        baton("export", store, 8, folder / "flat", "--flat")
+        names = sorted(path.name for path in (folder / "flat").iterdir())
+        assert names == ["step-0000000008.metadata.json", "step-0000000008_shard_0.bin"], names
+        assert read_safetensors(folder / "flat" / names[1]) == changed
+
+        baton("verify", store)
+        victim = shards(store)[-1]
+        bad = bytearray(victim.read_bytes())
+        bad[-1] ^= 4
+        victim.write_bytes(bad)
+        said = baton("verify", store, 8, exit_code=2)
+        assert victim.name in said and "damaged" in said, said
+        assert json.loads(baton("verify", store, 8, "--json", exit_code=2))["whole"] is False
+        baton("verify", store, 7)
+        baton("verify", store, 9, exit_code=1)
+
+        baton("pin", store, 7)
+        for step in (10, 11):
+            baton("import", store, folder / "model.safetensors", "--step", step)
+        assert "would remove" in baton("prune", store, "--keep-last", 1, "--dry-run")
+        baton("prune", store, "--keep-last", 1)
+        assert {json.loads(line)["step"] for line in baton("ls", store, "--json").splitlines()} == {7, 11}
+        baton("unpin", store, 7)
+        baton("prune", store, "--keep-last", 1)
+        (store / "step-0000000012" / "a0001-left").mkdir(parents=True)
+        (store / "step-0000000012" / "a0001-left" / "r00000.safetensors").write_bytes(b"x" * 100)
+        assert json.loads(baton("gc", store, "--json"))["files"] == []
+        assert len(json.loads(baton("gc", store, "--abandoned-after", "0", "--json"))["files"]) == 1
+
+        measured = json.loads(baton("bench", folder / "bench", "--mebibytes", 4, "--json"))
+        assert measured["save_gb_per_s"] > 0 and measured["load_gb_per_s"] > 0
+        assert baton("ls", folder / "bench", "--json") == ""
+
+        baton("ls", folder / "none", exit_code=1)
+        (folder / "no.safetensors").write_bytes(b"\xff" * 20)
+        baton("import", store, folder / "no.safetensors", exit_code=1)
+        baton("frobnicate", exit_code=64)
+
+
+main()
