@@ -2,8 +2,8 @@
 //
 //   baton::client::WorkCoordinator streams({.addresses = {"127.0.0.1:7077"}});
 //
-// Every call may be repeated, so one whose connection broke is repeated on the next. A call is stopped only
-// before it is sent.
+// A call whose connection broke is repeated on the next, since that does no harm; but one that claims is not,
+// since it would claim more. A call is stopped only before it is sent.
 #pragma once
 
 #include <condition_variable>

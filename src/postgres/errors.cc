@@ -20,7 +20,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"WH004", Errc::too_large, ""},
     {"WH005", Errc::unsupported_version, ""},
     {"WH006", Errc::conflict, ""},
-    {"23514", Errc::too_large, "the data of a message has at most 1 MiB"},
+    {"23514", Errc::too_large, "a message has at most 1 MiB of data, and 64 KiB each of metadata and scope"},
     {"22", Errc::invalid_request, ""},
     {"54", Errc::too_large, ""},
     {"42883", Errc::not_found,

@@ -131,7 +131,7 @@ TEST_P(AProcessorInTrouble, PublishesInOrderWhenTheBrokerIsBack) {
   EXPECT_EQ(processor->counts().failed, 0u);
 }
 
-// S19: threads that have nothing to do while others are slow get the next stream.
+// S22: threads that have nothing to do while others are slow get the next stream.
 TEST_P(AProcessorInTrouble, LeavesRoomBesideAFewDeepStreams) {
   Person teller = person(1);
   std::vector<NewMessage> deep;

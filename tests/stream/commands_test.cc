@@ -42,6 +42,15 @@ TEST(BatonStream, MigratesADatabaseOnce) {
   EXPECT_EQ(baton({"status"}, {"--connect", "127.0.0.1:1"}).code, 69);
 }
 
+// S19: from a timer, for services that do not do it themselves.
+TEST(BatonStream, ForgetsWhatIsPastItsTime) {
+  const std::string url = migrated_database();
+  tell(url, "insert into wh_evicted_instances values (gen_random_uuid(), now() - interval '8 days')");
+  EXPECT_THAT(baton({"maintain"}, {"--database", url}).text, HasSubstr("forgot 1 row"));
+  EXPECT_THAT(baton({"maintain"}, {"--database", url, "--json"}).text, HasSubstr("\"forgotten\":0"));
+  EXPECT_THAT(baton({"maintain"}, {}).errors, HasSubstr("which database?"));
+}
+
 // A service with somebody who can be asked, and an operator who looks at it from outside.
 class AnOperator : public testing::TestWithParam<BackendKind> {
  protected:

@@ -28,7 +28,7 @@ TEST(Maintenance, ForgetsWhatIsPastItsTime) {
   EXPECT_EQ(ask(url, tidy), "deduplication 1, idle streams 1, kept messages 1, tombstones 0");
 }
 
-// S14: a bounded amount at a time, and all of it in the end; also by itself, while a service waits for work.
+// S19: a bounded amount at a time, and all of it in the end; also by itself, while a service waits for work.
 TEST(Maintenance, GoesOnUntilNothingIsLeft) {
   const std::string url = migrated_database();
   const auto fill = [&] {
@@ -46,7 +46,7 @@ TEST(Maintenance, GoesOnUntilNothingIsLeft) {
   while (ask(url, left) != "0") granted(coordinator.wait_for_work(milliseconds(10)));
 }
 
-// S8: the window is a setting, and 0 means for ever.
+// S13: the window is a setting, and 0 means for ever.
 TEST(Maintenance, KeepsToTheWindowThatIsSet) {
   const std::string url = migrated_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});

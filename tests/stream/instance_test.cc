@@ -170,6 +170,45 @@ TEST_P(Inbox, HandsOutWhatWasStored) {
   EXPECT_EQ(work[0].scope, full.scope);
 }
 
+// S3: the other lane likewise; and a turn that claims from neither only reports.
+TEST_P(Inbox, IsAllThatIsClaimedWhenTheCallerSaysSo) {
+  Person a = person(1);
+  WorkBatchRequest request = a.request();
+  request.new_inbox_messages = {in_stream(1, 1)};
+  request.new_outbox_messages = {in_stream(2, 1)};
+  request.flags = WorkFlags::skip_inbox_claiming | WorkFlags::skip_outbox_claiming;
+  EXPECT_TRUE(a.say(request).work.empty());
+  request = a.request();
+  request.flags = WorkFlags::skip_outbox_claiming;
+  EXPECT_EQ(ids(a.say(request).work), messages({1}));
+  EXPECT_EQ(ids(a.say(a.request()).work), messages({2}));
+}
+
+// X3: metadata and scope have a limit of their own, and count towards what a claim may bring.
+TEST_P(Inbox, CountsAllOfAMessage) {
+  Person a = person(1);
+  NewMessage full = loose(1);
+  full.metadata = '"' + std::string((64 << 10) - 2, 'm') + '"';
+  full.scope = full.metadata;
+  EXPECT_EQ(a.store(Lane::inbox, {full}), all_ok(1));
+  full.id = message(2);
+  EXPECT_EQ(a.store(Lane::inbox, {full}), all_ok(1));
+  EXPECT_EQ(a.claim({.limits = {.bytes = 150'000}}).size(), 1u);
+  full.id = message(3);
+  full.scope += ' ';
+  EXPECT_EQ(a.coordinator->store(a.me.id, Lane::inbox, {full}).error().code, Errc::too_large);
+}
+
+// X3: what streams bring leaves less for messages without one.
+TEST_P(Inbox, GivesNoMoreThanTheLimitOfBytes) {
+  Person a = person(1);
+  NewMessage ordered = in_stream(1, 1), free = loose(2);
+  ordered.data = free.data = '"' + std::string(998, 'd') + '"';
+  a.store(Lane::inbox, {ordered, free});
+  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 1000}})), messages({1}));
+  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 1000}})), messages({2}));
+}
+
 // S1: nothing of a refused call happens, and the next one works.
 TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
   Person a = person(1);

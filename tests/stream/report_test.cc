@@ -208,7 +208,7 @@ TEST_P(Report, OfAPerspectiveNeverMovesItPastAnEventThatIsMissing) {
   EXPECT_EQ(report(9, {}), Verdict::unknown);
 }
 
-// S2: a message is done in the lane it was handed out in.
+// S14: a message is done in the lane it was handed out in.
 TEST_P(Report, ToTheWrongLaneChangesNothing) {
   Person a = person(1);
   a.store(Lane::inbox, {in_stream(1, 1)});

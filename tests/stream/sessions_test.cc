@@ -213,7 +213,7 @@ TEST(TwoSessions, StoringTheSameMessagesWithoutAStreamStoreThemOnce) {
   EXPECT_EQ(ask(url, "select count(*)::text from wh_outbox"), "3");
 }
 
-// S13: a lease is counted from when it is renewed, and never becomes shorter.
+// S4: a lease is counted from when it is renewed, and never becomes shorter.
 TEST(ALongTransaction, RenewsALeaseFromNowOn) {
   const std::string url = migrated_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});

@@ -135,7 +135,7 @@ TEST(ProcessWorkBatch, RefusesFieldsItDoesNotKnow) {
   EXPECT_EQ(said("p_inbox_completions", R"("Status": 2)"), "2");
 }
 
-// S2: there are two lanes.
+// S3: there are two lanes.
 TEST(ALane, ThatIsNeitherIsRefused) {
   const std::string url = migrated_database();
   tell(url, std::string("select wh_heartbeat(") + kOne + ", 'orders')");
@@ -149,7 +149,7 @@ TEST(ALane, ThatIsNeitherIsRefused) {
     EXPECT_TRUE(ask(url, "select count(*)::text from " + call).starts_with("WH003")) << call;
 }
 
-// S12: what a report costs does not grow with the distance it covers.
+// S17: what a report costs does not grow with the distance it covers.
 TEST(APerspective, ReportsOnManyEventsAtOnce) {
   const std::string url = migrated_database();
   constexpr const char* kStream = "'02000000-0000-0000-0000-000000000001'";
@@ -230,7 +230,7 @@ TEST(TheDocument, SaysWhereItDiffersFromItsSource) {
             "wh_event_store");
 }
 
-// S5: what an instance says of itself is kept until it says something else, and so is when it was heard of.
+// S16, S24: what an instance says of itself is kept until it says something else, and so is when it was heard of.
 TEST(AReaderOfSql, FindsWhatAnInstanceSaysOfItself) {
   const std::string url = migrated_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
@@ -249,7 +249,7 @@ TEST(AReaderOfSql, FindsWhatAnInstanceSaysOfItself) {
   EXPECT_EQ(ask(url, known), R"({"version": "1.3"} t)");
 }
 
-// S12: versions have no gaps, whichever lane an event comes through, and whoever else writes.
+// S9, S24: versions have no gaps, whichever lane an event comes through, and whoever else writes.
 TEST(TheEventStore, HasEveryEventOfAStreamAndNothingElse) {
   const std::string url = migrated_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});

@@ -128,7 +128,7 @@ TEST(DeadLetters, BeyondTheLimitGoOldestFirst) {
   EXPECT_EQ(surplus->letters, std::vector<std::uint64_t>{1});
 }
 
-// S11: a stream that is parked goes on when people say so, and not because there are many letters.
+// S11, S15: a stream that is parked goes on when people say so, and not because there are many letters.
 TEST(DeadLetters, BehindWhichAStreamIsParkedStay) {
   Authority authority = with_instance();
   authority.ask(a_store(1, {a_message(1, 1), a_message(2, 2)}), kStart);

@@ -125,6 +125,7 @@ begin
   perform wh_require(instance <> '00000000-0000-0000-0000-000000000000', 'an instance needs an id that is not nil');
   perform wh_require(length(service) between 1 and 200, 'the service name has 1 to 200 characters');
   perform wh_require(length(host) <= 200, 'the host name has at most 200 characters');
+  perform wh_require(coalesce(octet_length(about::text) <= 131072, true), 'the metadata of an instance has at most 128 KiB');
   perform wh_require(stale_seconds between 1 and 604800, 'stale_seconds is between 1 and 604800');
   perform wh_in_call(instance);
   select * into known from wh_service_instances where instance_id = instance;

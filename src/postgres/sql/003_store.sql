@@ -117,7 +117,8 @@ begin
                              metadata, scope, bytes, is_event, policy, ready_at)
     select i.id, service, in_lane, s.stream_no,
            s.next_seq + row_number() over (partition by s.stream_no order by i.nth) - 1,
-           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope, octet_length(i.body::text),
+           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope,
+           octet_length(i.body::text) + coalesce(octet_length(i.about::text), 0) + coalesce(octet_length(i.scope::text), 0),
            coalesce(i.event, false), coalesce(i.policy, 0), case when s.stream_no is null then now() end
     from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
       as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, nth)
