@@ -156,6 +156,27 @@ void measure_round(const std::string& directory, Storage& storage, Collective& c
       samples.stall_share.push_back(stalled / copied);
 }
 
+// torch.save of as much in as many tensors and an fsync, where Debian's python3-torch is installed.
+void measure_torch(const std::string& directory, std::uint64_t bytes, int rounds) {
+  const std::string script = fmt::format(
+      "import os,time,torch\n"
+      "s={{f'layer.{{i}}.weight':torch.rand({}) for i in range({})}}\n"
+      "for _ in range({}):\n"
+      "  f=open('{}/torch.pt','wb'); t=time.perf_counter()\n"
+      "  torch.save(s,f); f.flush(); os.fsync(f.fileno()); print(time.perf_counter()-t); f.close()\n",
+      bytes / kTensors / 4, kTensors, rounds, directory);
+  std::FILE* output = ::popen(("python3 -c \"" + script + "\" 2>/dev/null").c_str(), "r");
+  std::vector<double> seconds;
+  double one = 0;
+  while (output != nullptr && std::fscanf(output, "%lf", &one) == 1) seconds.push_back(one);
+  if (output != nullptr) ::pclose(output);
+  if (seconds.empty()) {
+    fmt::print("torch.save: python3-torch is not installed\n");
+  } else {
+    line("torch.save + fsync", seconds, bytes, "");
+  }
+}
+
 void measure_resharding(Storage& storage) {
   const Shape shape{16384, 1024};  // 64 MiB
   const AlignedMemory memory = allocate_aligned(std::size_t{16384} * 1024 * 4);
@@ -230,6 +251,7 @@ int main(int argc, char** argv) {
     line("memcpy into warm memory", samples.copy, bytes, "");
     line("async save, until training goes on", samples.stall, bytes,
          fmt::format("{:.2f} x memcpy", median(samples.stall_share)));
+    measure_torch(directory, bytes, rounds);
     measure_resharding(**storage);
   }
   fs::remove_all(directory);

@@ -38,6 +38,7 @@ class Served {
   std::uint16_t port() const { return port_; }
   std::uint16_t http_port() const { return http_port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  const std::string& directory() const { return directory_; }
 
   void kill() {  // -9
     if (!child_) return;

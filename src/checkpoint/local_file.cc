@@ -31,20 +31,15 @@ int open_again(const std::string& path, int flags) {
   }
 }
 
-// Blocks of memory on their way to or from the disk.
-class Buffers {
- public:
-  Buffers() : memory_(allocate_aligned(kTransfersMax * kBlockBytes)) {}
-  std::byte* at(std::size_t index) const { return memory_.get() + index * kBlockBytes; }
-
- private:
-  AlignedMemory memory_;
-};
-
 class LocalWriter final : public ShardWriter {
  public:
-  LocalWriter(int descriptor, std::string path, std::uint64_t bytes, IoMode mode)
-      : descriptor_(descriptor), path_(std::move(path)), bytes_(bytes), mode_(mode) {
+  LocalWriter(int descriptor, std::string path, std::uint64_t bytes, IoMode mode,
+              std::shared_ptr<BlockMemory> memory)
+      : descriptor_(descriptor),
+        path_(std::move(path)),
+        bytes_(bytes),
+        mode_(mode),
+        buffers_(std::move(memory)) {
     for (std::size_t index = 1; index < kTransfersMax; ++index) free_.push_back(index);
   }
   ~LocalWriter() override {
@@ -138,7 +133,7 @@ class LocalWriter final : public ShardWriter {
   const std::string path_;
   const std::uint64_t bytes_;
   const IoMode mode_;
-  Buffers buffers_;
+  BlockBuffers buffers_;
   std::array<std::uint64_t, kTransfersMax> offsets_{};
   std::array<std::size_t, kTransfersMax> sizes_{};
   std::vector<std::size_t> free_;
@@ -153,8 +148,13 @@ class LocalWriter final : public ShardWriter {
 
 class LocalReader final : public ShardReader {
  public:
-  LocalReader(int descriptor, std::string path, std::uint64_t size, IoMode mode)
-      : descriptor_(descriptor), path_(std::move(path)), size_(size), mode_(mode) {}
+  LocalReader(int descriptor, std::string path, std::uint64_t size, IoMode mode,
+              std::shared_ptr<BlockMemory> memory)
+      : descriptor_(descriptor),
+        path_(std::move(path)),
+        size_(size),
+        mode_(mode),
+        buffers_(std::move(memory)) {}
   ~LocalReader() override { ::close(descriptor_); }
   LocalReader(const LocalReader&) = delete;
   LocalReader& operator=(const LocalReader&) = delete;
@@ -229,7 +229,7 @@ class LocalReader final : public ShardReader {
   const std::string path_;
   const std::uint64_t size_;
   const IoMode mode_;
-  Buffers buffers_;
+  BlockBuffers buffers_;
   std::size_t under_way_ = 0;
   std::unique_ptr<IoEngine> engine_;
 };
@@ -237,20 +237,21 @@ class LocalReader final : public ShardReader {
 }  // namespace
 
 Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, std::uint64_t bytes,
-                                                       IoMode mode) {
+                                                       IoMode mode, std::shared_ptr<BlockMemory> memory) {
   const int direct = mode == IoMode::buffered ? 0 : O_DIRECT;
   const int descriptor = open_again(path, O_RDWR | O_CREAT | O_EXCL | direct);
   if (descriptor < 0 && errno == EEXIST)
     return failure(Errc::conflict, fmt::format("{} is there already, and is not written over", path));
   if (descriptor < 0) return std::unexpected(system_error(errno, "create", path));
-  auto writer = std::make_unique<LocalWriter>(descriptor, path, bytes, mode);
+  auto writer = std::make_unique<LocalWriter>(descriptor, path, bytes, mode, std::move(memory));
   if (bytes > 0 && ::fallocate(descriptor, 0, 0, static_cast<off_t>(rounded_up(bytes))) != 0 &&
       errno != EOPNOTSUPP && errno != ENOSYS)
     return std::unexpected(system_error(errno, "reserve space for", path));
   return writer;
 }
 
-Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, IoMode mode) {
+Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, IoMode mode,
+                                                     std::shared_ptr<BlockMemory> memory) {
   int descriptor = mode == IoMode::buffered ? -1 : open_again(path, O_RDONLY | O_DIRECT);
   if (descriptor < 0) descriptor = open_again(path, O_RDONLY);
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", path));
@@ -260,7 +261,8 @@ Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, Io
     ::close(descriptor);
     return std::unexpected(system_error(number, "look at", path));
   }
-  return std::make_unique<LocalReader>(descriptor, path, static_cast<std::uint64_t>(status.st_size), mode);
+  return std::make_unique<LocalReader>(descriptor, path, static_cast<std::uint64_t>(status.st_size), mode,
+                                       std::move(memory));
 }
 
 Status sync_directory(const std::string& path) {

@@ -4,14 +4,17 @@
 #include <memory>
 #include <string>
 
+#include "checkpoint/block_memory.h"
 #include "checkpoint/io_engine.h"
 #include "checkpoint/storage.h"
 
 namespace baton::checkpoint {
 
+// The files share the memory with the storage, and may outlive it.
 Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, std::uint64_t bytes,
-                                                       IoMode mode);
-Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, IoMode mode);
+                                                       IoMode mode, std::shared_ptr<BlockMemory> memory);
+Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, IoMode mode,
+                                                     std::shared_ptr<BlockMemory> memory);
 
 // The name of a file or directory is durable only when what it stands in is.
 Status sync_directory(const std::string& path);

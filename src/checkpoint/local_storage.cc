@@ -85,6 +85,9 @@ int take_name(const std::string& from, const std::string& to) {
 
 }  // namespace
 
+LocalStorage::LocalStorage(std::string root, IoMode mode)
+    : root_(std::move(root)), mode_(mode), memory_(std::make_shared<BlockMemory>()) {}
+
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_directory(const std::string& root,
                                                                    std::optional<IoMode> mode) {
   if (auto made = make_directories(root); !made) return std::unexpected(made.error());
@@ -101,11 +104,11 @@ Result<std::unique_ptr<LocalStorage>> LocalStorage::open_existing(const std::str
 Result<std::unique_ptr<ShardWriter>> LocalStorage::create(const std::string& path, std::uint64_t bytes) {
   const std::string name = full(path);
   if (auto made = make_directories(parent_of(name)); !made) return std::unexpected(made.error());
-  return create_local_file(name, bytes, mode_);
+  return create_local_file(name, bytes, mode_, memory_);
 }
 
 Result<std::unique_ptr<ShardReader>> LocalStorage::open(const std::string& path) {
-  return open_local_file(full(path), mode_);
+  return open_local_file(full(path), mode_, memory_);
 }
 
 Result<bool> LocalStorage::put_if_absent(const std::string& path, ByteView bytes) {

@@ -10,6 +10,8 @@
 
 namespace baton::checkpoint {
 
+class BlockMemory;
+
 class LocalStorage final : public Storage {
  public:
   // Makes the directory if it is not there. How to write best is found out by trying, unless it is said.
@@ -30,11 +32,12 @@ class LocalStorage final : public Storage {
   IoMode mode() const { return mode_; }
 
  private:
-  LocalStorage(std::string root, IoMode mode) : root_(std::move(root)), mode_(mode) {}
+  LocalStorage(std::string root, IoMode mode);
   std::string full(const std::string& path) const { return path.empty() ? root_ : root_ + "/" + path; }
 
   const std::string root_;
   const IoMode mode_;
+  const std::shared_ptr<BlockMemory> memory_;
 };
 
 }  // namespace baton::checkpoint

@@ -40,12 +40,10 @@ Result<std::unique_ptr<ShardReader>> open_whole(Storage& storage, const ShardMet
 // A block may hold many tensors; which of them changed, their fingerprints say.
 std::string damaged_tensors(ShardReader& reader, const ShardMetadata& shard, const ByteRange& damaged) {
   std::string names;
-  bool is_header_only = true;
   for (const TensorMetadata& tensor : shard.tensors) {
     const bool touches =
         tensor.begin < damaged.begin + damaged.bytes && damaged.begin < tensor.begin + tensor.bytes;
     if (!touches) continue;
-    is_header_only = false;
     Fingerprinter now;
     const auto read =
         reader.read({{tensor.begin, tensor.bytes}}, [&](std::uint64_t, ByteView piece) -> Status {
@@ -57,8 +55,8 @@ std::string damaged_tensors(ShardReader& reader, const ShardMetadata& shard, con
                            to_text(tensor.info.slice));
   }
   if (!names.empty()) return names;
-  return is_header_only || damaged.begin == 0 ? "its header, or what no tensor of this checkpoint needs"
-                                              : "what no tensor of this checkpoint needs";
+  return damaged.begin == 0 ? "its header, or what no tensor of this checkpoint needs"
+                            : "what no tensor of this checkpoint needs";
 }
 
 std::unexpected<Error> damage(ShardReader& reader, const ShardMetadata& shard, const ByteRange& where) {

@@ -14,6 +14,7 @@ namespace baton::cli {
 struct MeetingPoint {
   Connection connection;  // with the place as its address
   Duration lease = pipeline::kLostAfter;
+  std::string blobs;  // a folder that all machines share; empty: what the place itself has for them
 
   std::string where() const { return connection.addresses.front(); }
   bool is_server() const { return !where().starts_with("dir:") && !where().starts_with("redis://"); }

@@ -12,6 +12,7 @@
 #include "cli/table.h"
 #include "pipeline/drawing.h"
 #include "pipeline/fleet.h"
+#include "pipeline/schedule.h"
 
 namespace baton::cli {
 namespace {
@@ -128,19 +129,67 @@ int show_log(const PastOptions& options) {
   return 0;
 }
 
+// Where a module stands that is not over.
+int why_not_ended(const PastOptions& options, const std::string& run,
+                  const std::vector<pipeline::JournalLine>& journal) {
+  const auto kept = pipeline::Records::kept(options.folder, run);
+  const auto loaded = kept ? load(kept->file) : std::nullopt;
+  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
+  const pipeline::NodeIndex* node = graph ? graph->find(options.module) : nullptr;
+  if (node == nullptr) {
+    fmt::print("{} is no module of run {}\n", options.module, run);
+    return kExitRefused;
+  }
+  const auto under_way = pipeline::Records::under_way(options.folder, run);
+  if (const auto told = under_way.find(options.module); told != under_way.end()) {
+    const pipeline::JournalLine& line = told->second;
+    fmt::print("{} is {} in run {}{}{}\n", line.module, line.status, run,
+               line.worker.empty() ? "" : " on " + line.worker,
+               line.reason.empty() ? "" : ": " + line.reason);
+    return 0;
+  }
+  // What is known of the others, as a schedule would have it.
+  pipeline::Schedule schedule(*graph, pipeline::Records::history(options.folder));
+  for (const pipeline::JournalLine& line : journal) {
+    const pipeline::NodeIndex* ended = graph->find(line.module);
+    const auto status = pipeline::status_of(line.status);
+    if (ended != nullptr && status && !pipeline::is_final(schedule.status(*ended)))
+      schedule.finish(*ended, *status);
+  }
+  if (schedule.status(*node) != pipeline::ModuleStatus::ready) {
+    std::vector<std::string> open;
+    for (const pipeline::GraphNeed& need : (*graph)[*node].needs) {
+      for (const pipeline::NodeIndex other : need.on) {
+        if (!pipeline::is_final(schedule.status(other))) open.push_back((*graph)[other].id);
+      }
+    }
+    fmt::print("{} waits in run {} for {}\n", options.module, run, pipeline::joined(open));
+    return 0;
+  }
+  std::size_t before = 0;
+  bool is_passed = false;
+  while (const auto next = schedule.begin_next([](const pipeline::Lane&) { return true; })) {
+    is_passed |= *next == *node;
+    if (!is_passed && !under_way.contains((*graph)[*next].id)) ++before;
+  }
+  fmt::print("{} is ready in run {}, and waits for a free place: {} before it\n", options.module, run,
+             before == 0 ? "nothing is" : counted(before, "other") + (before == 1 ? " is" : " are"));
+  return 0;
+}
+
 int why(const PastOptions& options) {
   const auto run = chosen(options);
   if (!run) return complain(run.error());
   const auto journal = pipeline::Records::journal(options.folder, *run);
   const auto line = std::ranges::find(journal, options.module, &pipeline::JournalLine::module);
-  if (line == journal.end()) {
-    fmt::print("{} has not ended in run {}: it waits, runs, or is not part of it\n", options.module, *run);
-    return kExitRefused;
-  }
+  if (line == journal.end()) return why_not_ended(options, *run, journal);
   fmt::print("{} {} in run {}", line->module, line->status, *run);
   if (!line->worker.empty()) fmt::print(" on {}", line->worker);
   if (line->took > Duration{}) fmt::print(" in {}", rough_text(line->took));
   fmt::print("{}\n", line->reason.empty() ? "" : ": " + line->reason);
+  if (!line->cache.empty())
+    fmt::print("  {}: {}\n", line->status == "cached" ? "not run again" : "not taken from an earlier run",
+               line->cache);
   // What it needed, as far as that is the reason.
   const auto kept = pipeline::Records::kept(options.folder, *run);
   const auto loaded = kept ? load(kept->file) : std::nullopt;

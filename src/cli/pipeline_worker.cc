@@ -14,6 +14,7 @@
 #include "cli/command_line.h"
 #include "cli/meeting_point.h"
 #include "cli/pipeline_source.h"
+#include "pipeline/folder_blobs.h"
 #include "pipeline/run.h"
 #include "pipeline/wire_text.h"
 #include "pipeline/worker.h"
@@ -113,6 +114,8 @@ class PipelineWorker {
       worker.site.capabilities.push_back(name);
     worker.site.directory = options_.directory.empty() ? folder_of(definition->path) : options_.directory;
     worker.site.run = run;
+    pipeline::FolderBlobs blobs(options_.meeting.blobs);
+    if (!options_.meeting.blobs.empty()) worker.site.blobs = &blobs;
     worker.site.parameters = loaded->file.values;
     worker.site.secrets = secrets_of(loaded->file);
     if (!options_.quiet)
@@ -171,6 +174,9 @@ void add_worker_command(CommandLine& line) {
       .number("--index N", options->index, "Its number among the workers of a run; 0: the first that is free")
       .option("--run ID", options->run, "Only this run", "")
       .option("--dir FOLDER", options->directory, "Where commands run [the folder of the pipeline's file]")
+      .option(
+          "--blobs FOLDER", options->meeting.blobs,
+          "Shared by all machines, for artifacts and large results [the server's, or the shared folder's]")
       .duration("--lost-after TIME", options->meeting.lease,
                 "It counts as lost when it is silent for so long")
       .duration("--master-lost-after TIME", options->master_lost_after, "How long the master may be silent")

@@ -7,17 +7,24 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <thread>
 
 #include "cli/command_line.h"
 #include "cli/quantities.h"
 #include "cli/run_view.h"
+#include "pipeline/cache.h"
+#include "pipeline/folder_blobs.h"
+#include "pipeline/html_report.h"
 #include "pipeline/run.h"
 #include "process/child_process.h"
 
 namespace baton::cli {
 namespace {
+
+constexpr Duration kBlobsKept = days(7);    // in a folder that others use too, since they were last used
+constexpr Duration kBlobsYoung = hours(1);  // somebody may be about to name them
 
 constexpr char kAbout[] =
     "With --connect it is the master of a run that workers take part in: they meet at a baton server "
@@ -89,17 +96,18 @@ class StopOnSignal {
 // Worker processes on this machine. They end with the run, or when this goes.
 class LocalWorkers {
  public:
-  LocalWorkers(const RunCommandOptions& options, const std::string& where, const std::string& run) {
+  LocalWorkers(const RunCommandOptions& options, const MeetingPoint& meeting, const std::string& run) {
     for (std::uint64_t i = 0; i < options.workers; ++i) {
       std::vector<std::string> words = {"/proc/self/exe",
                                         "worker",
                                         "--quiet",
                                         "--connect",
-                                        where,
+                                        meeting.where(),
                                         "--run",
                                         run,
                                         "--slots",
                                         std::to_string(std::max<std::uint64_t>(1, options.jobs))};
+      if (!meeting.blobs.empty()) words.insert(words.end(), {"--blobs", meeting.blobs});
       for (const std::string& capability : options.capabilities)
         words.insert(words.end(), {"--cap", capability});
       threads_.emplace_back([this, words = std::move(words)](const std::stop_token& stop) {
@@ -130,7 +138,8 @@ std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline:
   for (const pipeline::JournalLine& line : journal) {
     const bool has_result =
         line.status == "succeeded" || line.status == "cached" || line.status == "restored";
-    if (has_result && !line.value.empty()) all[line.module] = {.value = line.value, .artifacts = {}};
+    if (has_result && (line.blob || !line.value.empty()))
+      all[line.module] = {.value = {line.value, line.blob}, .artifacts = line.artifacts};
   }
   return all;
 }
@@ -170,6 +179,13 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
 
   MeetingPoint meeting = options.meeting;
   const bool meets_elsewhere = !meeting.connection.addresses.empty();
+  const std::string own_blobs = pipeline::Records::blobs(run.site.directory);
+  if (!meets_elsewhere && meeting.blobs.empty()) meeting.blobs = own_blobs;
+  pipeline::FolderBlobs blobs(meeting.blobs);
+  if (!meeting.blobs.empty()) run.site.blobs = &blobs;
+  pipeline::Cache cache(pipeline::Records::cache(run.site.directory), own_blobs);
+  if (!options.no_cache) run.cache = &cache;
+  if (!meeting.blobs.empty() && meeting.blobs != own_blobs) blobs.sweep({}, kBlobsKept);
   if (!meets_elsewhere)
     meeting.connection.addresses = {"dir:" + run.site.directory + "/.baton/runs/" + run.run + "/meeting"};
   std::unique_ptr<pipeline::DistributedCoordinator> coordinator;
@@ -179,11 +195,22 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
     if (!made) return complain(made.error()), pipeline::exit_code(pipeline::RunOutcome::coordination_lost);
     coordinator = std::move(*made);
     run.coordinator = coordinator.get();
-    if (options.workers > 0) workers.emplace(options, meeting.where(), run.run);
+    if (options.workers > 0) workers.emplace(options, meeting, run.run);
   }
   const pipeline::RunReport report = pipeline::run(*graph, std::move(run));
   workers.reset();
+  std::set<std::string> named = pipeline::Records::blobs_named(folder_of(loaded.definition.path));
+  named.merge(cache.blobs_named());
+  cache.blobs.sweep(named, kBlobsYoung);
   if (options.json) fmt::print("{}\n", pipeline::to_json(report));
+  if (!options.report.empty()) {
+    const auto log = [&](const std::string& module) {
+      return pipeline::Records::log(folder_of(loaded.definition.path), report.run, module).value_or("");
+    };
+    std::ofstream page(options.report, std::ios::binary);
+    page << pipeline::html_of(*graph, report, log);
+    if (!page.flush()) fmt::print(stderr, "baton: the report could not be written to {}\n", options.report);
+  }
   if (!records.trouble().empty()) fmt::print(stderr, "baton: {}\n", records.trouble());
   return pipeline::exit_code(report.outcome);
 }
@@ -197,8 +224,13 @@ void add_how_to_run(Command& command, RunCommandOptions& options) {
       .number("--expect N", options.expect,
               "So many workers will come and no more: what none of them can do fails at once")
       .duration("--lost-after TIME", options.meeting.lease, "A worker that is silent for so long is lost")
+      .option(
+          "--blobs FOLDER", options.meeting.blobs,
+          "Shared by all machines, for artifacts and large results [the server's, or the shared folder's]")
       .flag("--only-master", options.only_master, "Run nothing here but what is pinned to the master")
       .option("--run ID", options.run, "What the run is called; the same again goes on with it", "a new one")
+      .option("--report FILE", options.report, "Write a page about the run, as HTML")
+      .flag("--no-cache", options.no_cache, "Run what is known from before too")
       .flag("-v,--verbose", options.verbose, "Show what modules say on a terminal too")
       .flag("--json", options.json, "Print the report, for programs, and nothing else");
   options.meeting.connection.addresses.clear();  // without an address it runs here alone

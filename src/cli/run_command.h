@@ -23,6 +23,8 @@ struct RunCommandOptions {
   bool keep_going = false;
   bool verbose = false;
   bool json = false;
+  bool no_cache = false;
+  std::string report;  // a file for a page about it
 };
 
 // `restored` are results of a run that is repeated.

@@ -23,8 +23,8 @@ constexpr std::size_t kRunningShown = 12;
 const char* mark(ModuleStatus status) {
   switch (status) {
     case ModuleStatus::succeeded:
-    case ModuleStatus::cached:
     case ModuleStatus::restored: return "ok";
+    case ModuleStatus::cached: return "cached";
     case ModuleStatus::ignored_failure: return "failed, as it may";
     case ModuleStatus::failed: return "FAILED";
     case ModuleStatus::timed_out: return "TIMED OUT";
@@ -42,7 +42,8 @@ const char* colour(ModuleStatus status) {
 
 std::string why(const ModuleReport& report) {
   if (report.failure.kind != pipeline::FailureKind::none) return report.failure.message;
-  return report.reason;
+  if (!report.reason.empty() || report.cache.empty()) return report.reason;
+  return (report.status == ModuleStatus::cached ? "" : "not cached: ") + report.cache;
 }
 
 std::size_t columns() {

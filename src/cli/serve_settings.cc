@@ -33,6 +33,9 @@ Settings settings_of(ServeOptions& options) {
   all.time("stuck_max TIME", limits.stuck_max,
            "A command half sent or a reply half read for this long ends the connection", milliseconds(100),
            hours(1));
+  all.size("blob_bytes_max SIZE", limits.blobs.bytes_max, "Of an artifact or large result of a pipeline", 1,
+           kMiB << 20);
+  all.number("blob_transfers_max N", limits.blobs.transfers_max, "Of them on their way at a time", 1, 10'000);
   all.size("payload_bytes_max SIZE", rules.payload_bytes_max, "Of a payload or result", 1, 1'000'000);
   all.number("tasks_max N", rules.tasks_max, "Tasks of any state", 1, 1'000'000'000);
   all.number("namespace_tasks_max N", rules.each_namespace.tasks_max,

@@ -178,7 +178,7 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
       (is_error ? error_lines : output_lines).add(text);
     };
     auto ended = process::run_child(command, std::span(&stop_, 1));
-    if (!ended) throw std::runtime_error(words[0] + " could not be started: " + ended.error().message);
+    if (!ended) throw NotStarted(words[0] + " could not be started: " + ended.error().message);
     end = std::move(*ended);
   }
   const auto took = chrono::duration_cast<chrono::milliseconds>(chrono::steady_clock::now() - began);
@@ -196,6 +196,8 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
 CommandResult Context::shell(const std::string& script, const CommandOptions& options) {
   return exec({"sh", "-eu", "-c", script}, options);
 }
+
+std::string Context::temporary_file() { return site_.scratch->new_path(); }
 
 std::string Context::temporary_directory() {
   if (temporary_.empty()) {

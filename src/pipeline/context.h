@@ -39,6 +39,10 @@ struct CommandFailed : std::runtime_error {
   int exit_code;
   std::string detail;
 };
+// It did not even begin: there is no such program, or it may not be run.
+struct NotStarted : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 // The module was asked to stop.
 struct Stopped : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -81,12 +85,13 @@ class Context {
   [[noreturn]] void skip(std::string reason);
 
   // Runs a command in a process group of its own, which ends when the module is asked to stop. Throws
-  // CommandFailed, or Stopped.
+  // CommandFailed, NotStarted, or Stopped.
   CommandResult exec(const std::vector<std::string>& words, const CommandOptions& options = {});
   CommandResult shell(const std::string& script, const CommandOptions& options = {});  // sh -eu -c
 
   const std::string& directory() const;
   std::string temporary_directory();  // is removed when the module is over
+  std::string temporary_file();       // the name of one that is not there yet; whoever makes it removes it
 
   const std::string& last_words() const { return last_words_; }
 

@@ -1,19 +1,14 @@
 #include "pipeline/contract_parties.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
+
+#include "pipeline/pause.h"
 
 namespace baton::pipeline::contract {
 
 Deadline::Deadline(Duration after)
     : thread_([this, after](const std::stop_token& over) {
-        std::mutex mutex;
-        std::condition_variable_any never;
-        std::unique_lock lock(mutex);
-        never.wait_for(lock, over, std::chrono::milliseconds(after.ms), [] { return false; });
-        if (!over.stop_requested()) source_.request_stop();
+        if (!pause(after, over)) source_.request_stop();
       }) {}
 
 ModuleAssignment assignment(const std::string& module, std::vector<std::string> capabilities) {

@@ -20,6 +20,9 @@ Result<RunOpening> DistributedCoordinator::run_opening(std::stop_token) {
   return failure(Errc::not_found, "this coordinator tells nothing of its run");
 }
 
+Status DistributedCoordinator::say(const std::vector<Said>&, std::stop_token) { return {}; }
+Result<std::vector<Said>> DistributedCoordinator::take_said(std::stop_token) { return std::vector<Said>(); }
+
 Result<std::vector<SerializedModuleResult>> DistributedCoordinator::next_results(std::stop_token) {
   return failure(Errc::not_found, "this coordinator has no feed of results");
 }

@@ -26,21 +26,13 @@
 
 #include "base/result.h"
 #include "base/time.h"
+#include "pipeline/carried.h"
 #include "pipeline/status.h"
 
 namespace baton::pipeline {
 
 inline constexpr Duration kHeartbeat = seconds(10);
 inline constexpr Duration kLostAfter = seconds(30);
-inline constexpr std::size_t kInlineBytesMax = 16 << 10;  // larger values go where artifacts go
-
-// Bytes that are too many to be carried along, named by what they are.
-struct BlobRef {
-  std::string hash;
-  std::uint64_t bytes = 0;
-  friend bool operator==(const BlobRef&, const BlobRef&) = default;
-};
-BATON_FIELDS(BlobRef, hash, bytes)
 
 struct ArtifactRef {
   std::string module;
@@ -102,10 +94,22 @@ struct SerializedModuleResult {
   std::uint32_t tries = 0;
   Duration took;
   std::vector<ArtifactRef> artifacts;
+  std::string log;                  // all that it said, a line after the other; or
+  std::optional<BlobRef> log_blob;  // where that is
   friend bool operator==(const SerializedModuleResult&, const SerializedModuleResult&) = default;
 };
 BATON_FIELDS(SerializedModuleResult, module, attempt, lease, worker_index, status, value, blob, failure,
-             skipped_because, tries, took, artifacts)
+             skipped_because, tries, took, artifacts, log, log_blob)
+
+// Some of what a module says, while it runs.
+struct Said {
+  std::string module;
+  std::uint32_t attempt = 1;
+  std::uint64_t first = 0;  // the how manieth line of it the first one is
+  std::vector<std::string> lines;
+  friend bool operator==(const Said&, const Said&) = default;
+};
+BATON_FIELDS(Said, module, attempt, first, lines)
 
 enum class Accepted : std::uint8_t {
   first,      // it stands from now on
@@ -198,6 +202,13 @@ class DistributedCoordinator {
   // For workers that know no pipeline of their own. NOT_FOUND: there is no such run, or nothing is told of
   // it.
   virtual Result<RunOpening> run_opening(std::stop_token stop);
+
+  // Where artifacts and large values go. Null: nowhere, and results have to be as small as the messages are.
+  virtual BlobStore* blobs() { return nullptr; }
+
+  // For whoever watches the run. It may get lost on the way: all of it comes with the result.
+  virtual Status say(const std::vector<Said>& said, std::stop_token stop);  // the workers'
+  virtual Result<std::vector<Said>> take_said(std::stop_token stop);        // the master's; does not wait
 
   // What an implementation may do better than one by one.
   virtual Status enqueue_modules(const std::vector<ModuleAssignment>& assignments, std::stop_token stop);

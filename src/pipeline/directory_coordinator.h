@@ -6,6 +6,8 @@
 //   leased/…-SESSION                  the same, held by a worker, which touches it
 //   ended/MODULE              which lease brought the result
 //   results/…-SESSION         what it was, written before
+//   blobs/                    artifacts and large values
+//   said/                     what modules say while they run; the master removes what it has read
 //
 // Whoever renames a file first has it: a worker from queue/ to leased/, and from there either the worker to
 // ended/ or, when it was not touched for too long, whoever notices back to queue/. Time is that of the file
@@ -16,8 +18,11 @@
 #include <string>
 
 #include "pipeline/coordinator.h"
+#include "pipeline/folder_blobs.h"
 
 namespace baton::pipeline {
+
+class DirectoryRun;
 
 struct DirectoryCoordinatorOptions {
   std::string directory;  // of the run; is made if it is not there
@@ -45,10 +50,13 @@ class DirectoryCoordinator : public DistributedCoordinator {
   Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) override;
   Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) override;
   Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) override;
+  Status say(const std::vector<Said>& said, std::stop_token stop) override;
+  Result<std::vector<Said>> take_said(std::stop_token stop) override;
+  BlobStore* blobs() override { return &blobs_; }
 
  private:
-  class Folder;
-  const std::unique_ptr<Folder> folder_;
+  const std::unique_ptr<DirectoryRun> folder_;
+  FolderBlobs blobs_;
 };
 
 }  // namespace baton::pipeline

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "pipeline/markup.h"
+
 namespace baton::pipeline {
 namespace {
 
@@ -15,19 +17,11 @@ std::string quoted(const std::string& text) {
   return all + "\"";
 }
 
-std::string escaped(const std::string& text) {
-  std::string all;
-  for (const char c : text) {
-    switch (c) {
-      case '<': all += "&lt;"; break;
-      case '>': all += "&gt;"; break;
-      case '&': all += "&amp;"; break;
-      case '"': all += "&quot;"; break;
-      default: all += c;
-    }
-  }
-  return all;
-}
+constexpr char kStyle[] =
+    "<style>.page{fill:#fff}.edge{fill:none;stroke:#889}.module rect{fill:#eef3fb;stroke:#468}.module "
+    "text{fill:#123}"
+    ".module.pinned rect{stroke:#b60}@media(prefers-color-scheme:dark){.page{fill:#1c2027}.edge{stroke:#667}"
+    ".module rect{fill:#252b35;stroke:#7a9cc6}.module text{fill:#dde3ec}}</style>\n";
 
 template <class Tell>
 void each_edge(const Graph& graph, const Tell& tell) {
@@ -55,7 +49,7 @@ std::string dot_of(const Graph& graph) {
   return text + "}\n";
 }
 
-std::string svg_of(const Graph& graph) {
+std::string svg_of(const Graph& graph, const std::function<std::string(NodeIndex)>& class_of) {
   constexpr int kWidth = 170, kHeight = 34, kGapX = 60, kGapY = 16, kMargin = 20;
   std::vector<int> wave(graph.size()), row(graph.size());
   for (const NodeIndex node : graph.in_order()) {
@@ -75,24 +69,24 @@ std::string svg_of(const Graph& graph) {
   const std::string height = std::to_string(2 * kMargin + deepest * (kHeight + kGapY) - kGapY);
   std::string text = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height +
                      "\" viewBox=\"0 0 " + width + " " + height +
-                     "\" font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" "
-                     "fill=\"#fff\"/>\n";
+                     "\" font-family=\"sans-serif\" font-size=\"13\">\n" + kStyle +
+                     "<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n";
   each_edge(graph, [&](NodeIndex from, NodeIndex to, NeedKind kind) {
     const int x1 = left(from) + kWidth, y1 = top(from) + kHeight / 2, x2 = left(to),
               y2 = top(to) + kHeight / 2;
     const int bend = (x1 + x2) / 2;
     const auto point = [](int x, int y) { return std::to_string(x) + "," + std::to_string(y); };
-    text += "<path d=\"M" + point(x1, y1) + " C" + point(bend, y1) + " " + point(bend, y2) + " " +
-            point(x2, y2) + "\" fill=\"none\" stroke=\"#889\"" +
-            (kind == NeedKind::required ? "" : " stroke-dasharray=\"4 3\"") + "/>\n";
+    text += "<path class=\"edge\" d=\"M" + point(x1, y1) + " C" + point(bend, y1) + " " + point(bend, y2) +
+            " " + point(x2, y2) + "\"" + (kind == NeedKind::required ? "" : " stroke-dasharray=\"4 3\"") +
+            "/>\n";
   });
   for (NodeIndex node = 0; node < graph.size(); ++node) {
     const std::string& id = graph[node].id;
     constexpr std::size_t kShown = 22;
-    text += "<g><title>" + escaped(id) + "</title><rect x=\"" + std::to_string(left(node)) + "\" y=\"" +
-            std::to_string(top(node)) + "\" width=\"" + std::to_string(kWidth) + "\" height=\"" +
-            std::to_string(kHeight) + "\" rx=\"6\" fill=\"#eef3fb\" stroke=\"" +
-            (graph[node].spec->pinned ? "#b60" : "#468") + "\"/><text x=\"" +
+    text += "<g class=\"module" + std::string(graph[node].spec->pinned ? " pinned" : "") +
+            (class_of ? " " + class_of(node) : "") + "\"><title>" + escaped(id) + "</title><rect x=\"" +
+            std::to_string(left(node)) + "\" y=\"" + std::to_string(top(node)) + "\" width=\"" +
+            std::to_string(kWidth) + "\" height=\"" + std::to_string(kHeight) + "\" rx=\"6\"/><text x=\"" +
             std::to_string(left(node) + kWidth / 2) + "\" y=\"" +
             std::to_string(top(node) + kHeight / 2 + 5) + "\" text-anchor=\"middle\">" +
             escaped(id.size() > kShown ? id.substr(0, kShown - 1) + "\xe2\x80\xa6" : id) + "</text></g>\n";

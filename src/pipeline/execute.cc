@@ -1,24 +1,21 @@
 #include "pipeline/execute.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <optional>
 #include <random>
+#include <stdexcept>
 
+#include "pipeline/artifacts.h"
 #include "pipeline/context.h"
+#include "pipeline/pause.h"
 
 namespace baton::pipeline {
 namespace {
 
-// Until it is over, or we are asked to stop.
-void pause(Duration duration, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, stop, std::chrono::milliseconds(duration.ms), [] { return false; });
-}
+// Its value cannot be written for others.
+struct EncodeFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 // Doubled with each try, and shortened by up to a half, so that those who failed together do not come back
 // together.
@@ -34,8 +31,10 @@ class Execution {
  public:
   Execution(const Site& site, const ModuleOrder& order, std::stop_token stop,
             const std::function<bool()>& is_late)
-      : spec_(*order.node->spec),
+      : site_(site),
+        spec_(*order.node->spec),
         order_(order),
+        inputs_(order.inputs),
         stop_(stop),
         is_late_(is_late),
         context_(site, *order.node, order.attempt, stop) {}
@@ -47,7 +46,7 @@ class Execution {
     do {
       ++result_.tries;
       has_failed_ = false;
-      guarded([&] { result_.value = spec_.body(context_, order_.inputs); });
+      guarded([&] { perform(); });
       if (was_skipped_) return skipped(std::move(result_.skipped_because));
     } while (has_failed_ && try_again());
     if (!has_failed_) result_.status = ModuleStatus::succeeded, result_.failure = {};
@@ -57,6 +56,30 @@ class Execution {
   }
 
  private:
+  void perform() {
+    for (const LargeInput& large : order_.large) fetch_input(large);
+    fetch_artifacts(site_, *order_.node, order_.artifacts, stop_);
+    result_.value = spec_.body(context_, inputs_);
+    result_.artifacts = store_artifacts(site_, *order_.node, stop_);
+    if (!order_.is_carried || !spec_.result.travels()) return;
+    auto carried = carry(spec_.result, result_.value.get(), site_.blobs, stop_);
+    if (carried) {
+      result_.carried = std::move(*carried);
+    } else if (carried.error().code == Errc::invalid_request) {
+      throw EncodeFailed("its result: " + carried.error().message);
+    } else {
+      throw ArtifactFailed("the result of " + order_.node->id + ": " + carried.error().message);
+    }
+  }
+
+  void fetch_input(const LargeInput& large) {
+    Settlement& input = inputs_[large.need][large.instance];
+    if (input.value) return;
+    auto value = take_out(*large.type, {{}, large.blob}, site_.blobs, stop_);
+    if (!value) throw ArtifactFailed("the result of " + input.module + ": " + value.error().message);
+    input.value = std::move(*value);
+  }
+
   // False: it threw, and the result says what.
   bool guarded(const std::function<void()>& part) {
     try {
@@ -67,6 +90,10 @@ class Execution {
       result_.skipped_because = skipped.reason;
     } catch (const CommandFailed& failed) {
       settle({FailureKind::exit_code, failed.what(), failed.detail, failed.exit_code});
+    } catch (const ArtifactFailed& failed) {
+      settle({FailureKind::artifact, failed.what()});
+    } catch (const EncodeFailed& failed) {
+      settle({FailureKind::encode, failed.what()});
     } catch (const Stopped& stopped) {
       settle({FailureKind::cancelled, stopped.what(), context_.last_words()});
     } catch (const std::exception& failed) {
@@ -135,8 +162,10 @@ class Execution {
     }
   }
 
+  const Site& site_;
   const ModuleSpec& spec_;
   const ModuleOrder& order_;
+  std::vector<Input> inputs_;
   const std::stop_token stop_;
   const std::function<bool()>& is_late_;
   Context context_;

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "pipeline/coordinator.h"
 #include "pipeline/graph.h"
 #include "pipeline/site.h"
 
@@ -18,15 +20,27 @@ namespace baton::pipeline {
 struct ModuleResult {
   ModuleStatus status = ModuleStatus::failed;
   std::shared_ptr<const void> value;
+  std::optional<Carried> carried;  // the value, if it was to be made ready for other machines
+  std::vector<ArtifactRef> artifacts;
   ModuleFailure failure;
   std::string skipped_because;
   std::uint32_t tries = 0;  // on this machine
 };
 
+// The result of a needed module that is too large to be at hand.
+struct LargeInput {
+  std::size_t need = 0, instance = 0;  // which of the inputs
+  const ResultType* type = nullptr;
+  BlobRef blob;
+};
+
 struct ModuleOrder {
   const GraphNode* node = nullptr;
   std::vector<Input> inputs;  // one for each need
-  std::uint32_t attempt = 1;  // the how manieth machine it is given to
+  std::vector<LargeInput> large;
+  std::vector<ArtifactRef> artifacts;  // that it may consume
+  std::uint32_t attempt = 1;           // the how manieth machine it is given to
+  bool is_carried = false;             // its value is wanted on other machines
 };
 
 // Nothing is thrown, whatever the body does. `is_late` says, once the token was triggered, that time was up.

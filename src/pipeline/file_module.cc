@@ -1,5 +1,7 @@
 #include "pipeline/file_module.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -7,6 +9,7 @@
 #include <stdexcept>
 
 #include "pipeline/context.h"
+#include "pipeline/plain_command.h"
 
 namespace baton::pipeline {
 namespace {
@@ -23,8 +26,8 @@ class Performance {
 
   CommandOutputs run() {
     check_conditions();
-    const std::string output_file = context_.temporary_directory() + "/output";
-    std::ofstream(output_file).close();
+    const std::string output_file =
+        context_.temporary_file();  // most make none: it is there when it is written to
     CommandOptions options{.environment = environment()};
     options.environment["BATON_OUTPUT"] = output_file;
     if (!module_.directory.empty()) options.directory = in_run(text(module_.directory));
@@ -34,11 +37,7 @@ class Performance {
       context_.exec(words, options);
     }
     for (const FileStep& step : module_.steps) {
-      const auto script = [&] {
-        std::vector<std::string> words = module_.shell;
-        words.push_back(text(step.script));
-        context_.exec(words, options);
-      };
+      const auto script = [&] { run_script(text(step.script), options); };
       if (step.name.empty())
         script();
       else
@@ -48,6 +47,23 @@ class Performance {
   }
 
  private:
+  // A plain command is run as what it is, as make does: a shell costs a millisecond. What cannot be started
+  // so is the shell's to complain of.
+  void run_script(const std::string& script, const CommandOptions& options) {
+    if (module_.shell == FileModule().shell) {
+      if (const auto words = plain_command(script); !words.empty()) {
+        try {
+          context_.exec(words, options);
+          return;
+        } catch (const NotStarted&) {
+        }
+      }
+    }
+    std::vector<std::string> words = module_.shell;
+    words.push_back(script);
+    context_.exec(words, options);
+  }
+
   std::string in_run(const std::string& path) const {
     return path.starts_with('/') || context_.directory().empty() ? path : context_.directory() + "/" + path;
   }
@@ -151,6 +167,7 @@ class Performance {
   std::map<std::string, std::string> read_outputs(const std::string& path) const {
     std::map<std::string, std::string> outputs;
     std::ifstream file(path);
+    if (file.is_open()) ::unlink(path.c_str());
     for (std::string line; std::getline(file, line);) {
       const std::size_t equals = line.find('=');
       if (line.empty()) continue;

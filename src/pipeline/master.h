@@ -15,8 +15,10 @@
 #include <thread>
 #include <vector>
 
+#include "pipeline/cache_clerk.h"
 #include "pipeline/crew.h"
 #include "pipeline/fleet.h"
+#include "pipeline/folder_blobs.h"
 #include "pipeline/own_results.h"
 #include "pipeline/result_shelf.h"
 #include "pipeline/role_guard.h"
@@ -46,11 +48,20 @@ class Master {
   void dispatch();
   void dispatch_here();
   std::vector<ModuleAssignment> assign(std::size_t per_place);
+  bool could_run_here(const Lane& lane) const;
   bool fits_here(const Lane& lane) const;
+  bool waits_for_preferred(const Lane& lane);
+  Status enqueue(std::vector<ModuleAssignment>& assignments);
   void begin_here(NodeIndex node);
+  bool looks_up(NodeIndex node);
+  void looked_up(NodeIndex node, CacheAnswer answer);
+  void keep_for_next_time(NodeIndex node);
 
   void ended_here(NodeIndex node, ModuleResult result, Duration took);
   void ended_there(const SerializedModuleResult& result);
+  void hear(const Said& said);
+  void hear_rest(NodeIndex node, const SerializedModuleResult& result);
+  void fetch_log(SerializedModuleResult& result) const;
   void finish(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failure);
   void tell_what_ended();
   void tell(NodeIndex node);
@@ -76,6 +87,7 @@ class Master {
   RunObserver nobody_;
   RunObserver& observer_;
   std::optional<RoleGuard> coordinator_;
+  std::optional<TemporaryBlobs> own_blobs_;  // where nobody gave us a place for artifacts
   const std::int64_t began_;
   RunReport report_;
 
@@ -85,7 +97,13 @@ class Master {
   std::size_t here_ = 0;      // modules that run here
   std::size_t here_cpu_ = 0;  // of them, those that keep a processor busy
   std::map<NodeIndex, Lane> there_;
-  std::set<NodeIndex> lacking_;  // ready, and nobody can run them
+  struct Heard {
+    std::uint32_t attempt = 0;
+    std::uint64_t lines = 0;
+  };
+  std::map<NodeIndex, Heard> heard_;           // of modules elsewhere
+  std::map<Lane, Duration> preferring_since_;  // those for whom a preferred place was not free
+  std::set<NodeIndex> lacking_;                // ready, and nobody can run them
   bool has_queue_timeouts_ = false;
   bool by_user_ = false;
   bool told_workers_to_stop_ = false;
@@ -97,6 +115,7 @@ class Master {
   std::vector<std::function<void()>> inbox_;
 
   std::unique_ptr<Crew> crew_;
+  std::optional<CacheClerk> clerk_;
   std::stop_source closing_;
   std::vector<std::jthread> threads_;
   std::optional<OwnResults> own_results_;

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "pipeline/folder_blobs.h"
 #include "pipeline/graph.h"
 
 namespace baton::pipeline {
@@ -69,6 +70,8 @@ struct MemoryExchange::State {
   const MemoryExchangeOptions options;
   std::mutex mutex;
   std::condition_variable_any results_changed;
+  TemporaryBlobs blobs;
+  std::vector<Said> said;
   std::map<std::string, Entry> entries;
   std::map<std::vector<std::string>, std::set<Rank>> waiting;  // by the capabilities they need
   std::multimap<Instant, std::string> expiries;                // of leases, by module
@@ -189,6 +192,8 @@ void MemoryExchange::time_has_passed() {
   state_->expire();
   state_->results_changed.notify_all();
 }
+
+BlobStore* MemoryCoordinator::blobs() { return &state_.blobs; }
 
 Status MemoryCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
   if (stop.stop_requested()) return stopped();
@@ -376,6 +381,18 @@ Result<std::optional<CancellationSignal>> MemoryCoordinator::is_cancellation_req
   if (stop.stop_requested()) return stopped();
   const std::lock_guard lock(state_.mutex);
   return state_.cancelled;
+}
+
+Status MemoryCoordinator::say(const std::vector<Said>& said, std::stop_token) {
+  const std::lock_guard lock(state_.mutex);
+  constexpr std::size_t kHeldMax = 10'000;
+  if (state_.said.size() < kHeldMax) state_.said.insert(state_.said.end(), said.begin(), said.end());
+  return {};
+}
+
+Result<std::vector<Said>> MemoryCoordinator::take_said(std::stop_token) {
+  const std::lock_guard lock(state_.mutex);
+  return std::exchange(state_.said, {});
 }
 
 }  // namespace baton::pipeline

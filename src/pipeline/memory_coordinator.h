@@ -52,6 +52,9 @@ class MemoryCoordinator : public DistributedCoordinator {
   Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) override;
   Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) override;
   Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) override;
+  Status say(const std::vector<Said>& said, std::stop_token stop) override;
+  Result<std::vector<Said>> take_said(std::stop_token stop) override;
+  BlobStore* blobs() override;
 
  private:
   MemoryExchange::State& state_;

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "pipeline/builder.h"
+#include "pipeline/file_matrix.h"
 #include "pipeline/file_module.h"
+#include "pipeline/file_references.h"
 #include "pipeline/similar.h"
 #include "pipeline/yaml_reader.h"
 
@@ -158,7 +160,8 @@ class FileReader {
       }
     }
     map.finish();
-    check_references(map, node, spec, *module);
+    ReferenceCheck(file_.parameters, map, node, spec, *module).run();
+    add_command_to_key(spec.cache, *module, file_.values);
     spec.result = result_type<CommandOutputs>();
     spec.body = body_of(std::move(module));
     file_.definition.modules.push_back(std::move(spec));
@@ -225,71 +228,8 @@ class FileReader {
     spec.pinned = map.choice("pin", {"master"}).has_value();
     const Yaml* matrix = map.take("matrix");
     if (matrix == nullptr) return;
-    if (matrix->kind == Yaml::Kind::list) {
-      for (const std::string& name : map.texts_of(*matrix, "matrix"))
-        spec.targets.push_back({name, {name}, {{"target", name}}});
-    } else {
-      read_axes(map, *matrix, spec);
-    }
+    spec.targets = targets_of(map, *matrix);
     if (spec.targets.empty()) map.complain(*matrix, "a matrix without targets");
-  }
-
-  // Every combination of the axes, less what is excluded, and what is included besides.
-  void read_axes(YamlMap& map, const Yaml& matrix, ModuleSpec& spec) {
-    using Axes = std::map<std::string, std::string>;
-    std::vector<std::string> order;
-    std::vector<Axes> all = {{}};
-    std::vector<std::string> capabilities;
-    const auto combinations = [&](const Yaml& list) {
-      std::vector<Axes> some;
-      for (const Yaml& item : list.items) {
-        Axes& axes = some.emplace_back();
-        for (const auto& [name, value] : item.fields) axes[name.text] = value.text;
-      }
-      return some;
-    };
-    std::vector<Axes> excluded, included;
-    for (const auto& [name, values] : matrix.fields) {
-      if (name.text == "caps") {
-        capabilities = map.texts_of(values, "caps");
-      } else if (name.text == "exclude") {
-        excluded = combinations(values);
-      } else if (name.text == "include") {
-        included = combinations(values);
-      } else {
-        order.push_back(name.text);
-        std::vector<Axes> more;
-        for (const Axes& axes : all) {
-          for (const std::string& value : map.texts_of(values, name.text)) {
-            more.push_back(axes);
-            more.back()[name.text] = value;
-          }
-        }
-        all = std::move(more);
-        if (all.size() > kTargetsMax)
-          return map.complain(matrix, "a matrix of more than " + std::to_string(kTargetsMax) + " targets");
-      }
-    }
-    std::erase_if(all, [&](const Axes& axes) {
-      return std::ranges::any_of(excluded, [&](const Axes& out) { return std::ranges::includes(axes, out); });
-    });
-    all.insert(all.end(), included.begin(), included.end());
-    for (const Axes& axes : all) {
-      Target target{.axes = axes};
-      for (const std::string& axis : order) {
-        if (const auto value = axes.find(axis); value != axes.end())
-          target.name += (target.name.empty() ? "" : ",") + value->second;
-      }
-      for (std::string capability : capabilities) {
-        for (const auto& [axis, value] : axes) {
-          const std::string place = "{" + axis + "}";
-          if (const std::size_t at = capability.find(place); at != std::string::npos)
-            capability.replace(at, place.size(), value);
-        }
-        target.capabilities.push_back(std::move(capability));
-      }
-      spec.targets.push_back(std::move(target));
-    }
   }
 
   void read_patience(YamlMap& map, ModuleSpec& spec) {
@@ -361,8 +301,23 @@ class FileReader {
     spec.tags = map.texts("tags");
   }
 
+  // Files, or files, variables and anything else that its result depends on.
+  void read_inputs(YamlMap& map, ModuleSpec& spec) {
+    const Yaml* inputs = map.take("inputs");
+    if (inputs == nullptr) return;
+    if (inputs->kind != Yaml::Kind::map) {
+      spec.cache.files = map.texts_of(*inputs, "inputs");
+      return;
+    }
+    YamlMap one(*inputs, complaints_, spec.id);
+    spec.cache.files = one.texts("files");
+    spec.cache.environment = one.texts("env");
+    spec.cache.parts = one.texts("key");
+    one.finish();
+  }
+
   void read_files(YamlMap& map, ModuleSpec& spec) {
-    spec.cache.files = map.texts("inputs");
+    read_inputs(map, spec);
     if (const Yaml* produces = map.take("produces")) {
       for (const auto& [name, paths] : produces->fields)
         spec.produces.push_back({name.text, map.texts_of(paths, "produces")});
@@ -378,69 +333,6 @@ class FileReader {
                                  into.kind == Yaml::Kind::scalar ? into.text : ""});
       }
     }
-  }
-
-  // Whatever is referred to has to be there.
-  void check_references(YamlMap& map, const Yaml& node, const ModuleSpec& spec, const FileModule& module) {
-    const auto check = [&](const std::string& text) {
-      auto references = references_in(text);
-      if (!references) return map.complain(node, references.error().message);
-      for (const Reference& reference : *references) check_reference(map, node, spec, reference);
-    };
-    for (const FileStep& step : module.steps) check(step.script);
-    for (const std::string& word : module.words) check(word);
-    for (const auto& [name, value] : module.environment) check(value);
-    check(module.directory);
-    for (const auto& condition : {module.run_if, module.skip_if}) {
-      if (!condition) continue;
-      auto parts = parts_of_condition(*condition);
-      if (!parts) {
-        map.complain(node, "'" + *condition + "': " + parts.error().message);
-        continue;
-      }
-      for (const Reference& reference : parts->references) check_reference(map, node, spec, reference);
-      for (const Asked& asked : parts->asked) {
-        if (asked.function != "exists")
-          check_need(map, node, module, asked.argument, asked.function + "(" + asked.argument + ")");
-      }
-    }
-  }
-  void check_reference(YamlMap& map, const Yaml& node, const ModuleSpec& spec, const Reference& reference) {
-    const std::string name = "${" + reference.root + "." + reference.rest + "}";
-    const auto check_among = [&](const std::vector<std::string>& known) {
-      if (std::ranges::find(known, reference.rest) == known.end())
-        map.complain(node, name + " is not known" + suggestion(reference.rest, known));
-    };
-    std::vector<std::string> known;
-    if (reference.root == "params") {
-      for (const FileParameter& parameter : file_.parameters) known.push_back(parameter.name);
-      check_among(known);
-    } else if (reference.root == "vars") {
-      for (const auto& [one, value] : variables_) known.push_back(one);
-      check_among(known);
-    } else if (reference.root == "run") {
-      check_among({"id"});
-    } else if (reference.root == "matrix") {
-      for (const Target& target : spec.targets) {
-        for (const auto& [axis, value] : target.axes) known.push_back(axis);
-      }
-      check_among(known);
-    } else if (reference.root == "needs") {
-      const std::string id = reference.rest.substr(
-          0, std::min(reference.rest.find(".outputs."), reference.rest.rfind(".status")));
-      std::vector<std::string> needs;
-      for (const Need& need : spec.needs) needs.push_back(need.on);
-      const std::string plain = id.substr(0, id.find('['));
-      if (std::ranges::find(needs, plain) == needs.end())
-        map.complain(node, name + ": the module does not need '" + plain + "'" + suggestion(plain, needs));
-    }
-  }
-  void check_need(YamlMap& map, const Yaml& node, const FileModule& module, const std::string& id,
-                  const std::string& name) {
-    const std::string plain = id.substr(0, id.find('['));
-    if (std::ranges::find(module.needs, plain) == module.needs.end())
-      map.complain(node,
-                   name + ": the module does not need '" + plain + "'" + suggestion(plain, module.needs));
   }
 
   void check_secrets() {

@@ -53,6 +53,15 @@ std::vector<fs::directory_entry> run_folders(const std::string& folder) {
   return all;
 }
 
+std::vector<JournalLine> lines_in(const std::string& path) {
+  std::vector<JournalLine> lines;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (auto read = from_text<JournalLine>(line)) lines.push_back(std::move(*read));  // the last may be torn
+  }
+  return lines;
+}
+
 Value text(std::string_view from) { return {std::string(from)}; }
 
 }  // namespace
@@ -86,15 +95,30 @@ void Records::append(File& file, const std::string& path, const std::string& lin
 }
 
 void Records::changed(const ModuleReport& report, const std::shared_ptr<const void>& value) {
-  if (directory_.empty() || !is_final(report.status)) return;
+  if (directory_.empty()) return;
+  if (!is_final(report.status)) {
+    const JournalLine line{report.id,
+                           std::string(word(report.status)),
+                           {},
+                           report.reason,
+                           report.worker,
+                           report.took,
+                           report.blob,
+                           {},
+                           report.cache};
+    return append(progress_, directory_ + "/progress", to_text(line));
+  }
   JournalLine line{report.id,
                    std::string(word(report.status)),
                    {},
                    report.reason.empty() ? report.failure.message : report.reason,
                    report.worker,
-                   report.took};
+                   report.took,
+                   report.blob,
+                   report.artifacts,
+                   report.cache};
   const ResultType& type = (*graph_)[report.node].spec->result;
-  if (value && type.travels()) line.value = type.encode(value.get());
+  if (value && type.travels() && !report.blob) line.value = type.encode(value.get());
   append(journal_, directory_ + "/journal", to_text(line));
   logs_.erase(report.id);
   if (report.status == ModuleStatus::succeeded) {
@@ -140,18 +164,35 @@ Result<KeptRun> Records::kept(const std::string& folder, const std::string& run)
   return from_text<KeptRun>(*text);
 }
 
+std::map<std::string, JournalLine> Records::under_way(const std::string& folder, const std::string& run) {
+  std::map<std::string, JournalLine> all;
+  for (JournalLine& line : lines_in(run_folder(folder, run) + "/progress"))
+    all[line.module] = std::move(line);
+  for (const JournalLine& line : journal(folder, run)) all.erase(line.module);
+  return all;
+}
+
 std::vector<JournalLine> Records::journal(const std::string& folder, const std::string& run) {
-  std::vector<JournalLine> lines;
-  std::ifstream file(run_folder(folder, run) + "/journal");
-  for (std::string line; std::getline(file, line);) {
-    if (auto read = from_text<JournalLine>(line)) lines.push_back(std::move(*read));  // the last may be torn
-  }
-  return lines;
+  return lines_in(run_folder(folder, run) + "/journal");
 }
 
 Result<std::string> Records::log(const std::string& folder, const std::string& run,
                                  const std::string& module) {
   return contents(run_folder(folder, run) + "/logs/" + as_file_name(module) + ".log");
+}
+
+std::string Records::cache(const std::string& folder) { return base(folder) + "/cache"; }
+std::string Records::blobs(const std::string& folder) { return base(folder) + "/blobs"; }
+
+std::set<std::string> Records::blobs_named(const std::string& folder) {
+  std::set<std::string> named;
+  for (const std::string& run : runs(folder)) {
+    for (const JournalLine& line : journal(folder, run)) {
+      if (line.blob) named.insert(line.blob->hash);
+      for (const ArtifactRef& artifact : line.artifacts) named.insert(artifact.blob.hash);
+    }
+  }
+  return named;
 }
 
 Result<std::string> Records::report(const std::string& folder, const std::string& run) {
@@ -164,6 +205,7 @@ std::string to_json(const RunReport& report) {
     Value::Fields fields = {{"id", text(one.id)},
                             {"status", text(word(one.status))},
                             {"reason", text(one.reason)},
+                            {"cache", text(one.cache)},
                             {"worker", text(one.worker)},
                             {"attempt", Value{std::int64_t{one.attempt}}},
                             {"tries", Value{std::int64_t{one.tries}}},

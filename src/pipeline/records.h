@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,8 +43,11 @@ struct JournalLine {
   std::string reason;
   std::string worker;
   Duration took;
+  std::optional<BlobRef> blob;  // where the value is, if it is large
+  std::vector<ArtifactRef> artifacts;
+  std::string cache;  // why its result was taken from an earlier run, or was not
 };
-BATON_FIELDS(JournalLine, module, status, value, reason, worker, took)
+BATON_FIELDS(JournalLine, module, status, value, reason, worker, took, blob, artifacts, cache)
 
 class Records : public RunObserver {
  public:
@@ -62,9 +67,14 @@ class Records : public RunObserver {
   static History history(const std::string& folder);
   static std::vector<std::string> runs(const std::string& folder);  // newest last
   static Result<KeptRun> kept(const std::string& folder, const std::string& run);
+  // Where modules stand that have not ended, by the last that was told of them.
+  static std::map<std::string, JournalLine> under_way(const std::string& folder, const std::string& run);
   static std::vector<JournalLine> journal(const std::string& folder, const std::string& run);
   static Result<std::string> log(const std::string& folder, const std::string& run,
                                  const std::string& module);
+  static std::string cache(const std::string& folder);
+  static std::string blobs(const std::string& folder);  // where artifacts and large results are
+  static std::set<std::string> blobs_named(const std::string& folder);  // by runs that are remembered
   static Result<std::string> report(const std::string& folder, const std::string& run);
 
  private:
@@ -81,6 +91,7 @@ class Records : public RunObserver {
   std::string directory_;  // of the run
   std::string trouble_;
   File journal_;
+  File progress_;
   std::map<std::string, File> logs_;
   History history_;
 };

@@ -5,12 +5,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <mutex>
-#include <thread>
 #include <utility>
 
+#include "pipeline/pause.h"
 #include "pipeline/random_name.h"
 #include "pipeline/redis_scripts.h"
 #include "pipeline/wire_text.h"
@@ -82,9 +81,21 @@ class RedisCoordinator::Server {
   }
   static constexpr std::size_t kWake = 5;
 
+  // What is said while modules run: the last thousand pieces that nobody has taken.
+  Status push(const std::string& text) {
+    constexpr char kPush[] =
+        "redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('LTRIM', KEYS[1], -1000, -1) "
+        "redis.call('EXPIRE', KEYS[1], 86400) return {'ok'}";
+    auto answer = say({"EVAL", kPush, "1", said_key(), text});
+    return answer ? Status{} : Status(std::unexpected(answer.error()));
+  }
+  Result<Words> pop() { return say({"LPOP", said_key(), "100"}); }
+
   const RedisCoordinatorOptions options_;
 
  private:
+  std::string said_key() const { return "baton:{" + options_.run + "}:said"; }
+
   Result<Words> say(const Words& command) {
     auto line = take_line();
     if (!line) return std::unexpected(line.error());
@@ -203,7 +214,7 @@ Result<SerializedModuleResult> RedisCoordinator::wait_for_result(const std::stri
     const auto answer = server_->call(redis_scripts::kResult, {module}, stop);
     if (!answer) return std::unexpected(answer.error());
     if (answer->front() == "done") return from_text<SerializedModuleResult>((*answer)[1]);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    pause(milliseconds(20), stop);
   }
 }
 
@@ -218,7 +229,7 @@ Result<std::vector<SerializedModuleResult>> RedisCoordinator::next_results(std::
       results.push_back(std::move(*result));
     }
     if (!results.empty()) return results;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    pause(milliseconds(5), stop);
   }
 }
 
@@ -331,6 +342,20 @@ Result<std::optional<CancellationSignal>> RedisCoordinator::is_cancellation_requ
   if (!answer) return std::unexpected(answer.error());
   if (answer->front() == "cancelled") return CancellationSignal{(*answer)[1]};
   return std::optional<CancellationSignal>();
+}
+
+Status RedisCoordinator::say(const std::vector<Said>& said, std::stop_token) {
+  return server_->push(to_text(said));
+}
+
+Result<std::vector<Said>> RedisCoordinator::take_said(std::stop_token) {
+  auto texts = server_->pop();
+  if (!texts) return std::unexpected(texts.error());
+  std::vector<Said> all;
+  for (const std::string& text : *texts) {
+    if (auto said = from_text<std::vector<Said>>(text)) all.insert(all.end(), said->begin(), said->end());
+  }
+  return all;
 }
 
 }  // namespace baton::pipeline

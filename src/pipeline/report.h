@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ struct ModuleReport {
   Duration ready_at;  // since the beginning of the run
   Duration began_at;  // for a module that ran elsewhere: when its result came, less how long it took
   Duration took;
+  std::optional<BlobRef> blob;  // where its value is, if that is large
+  std::vector<ArtifactRef> artifacts;
+  std::string cache;  // why its result was taken from an earlier run, or was not
 };
 
 struct RunReport {
@@ -49,7 +53,7 @@ class RunObserver {
  public:
   virtual ~RunObserver() = default;
   virtual void began(const Graph&, const std::string& /*run*/) {}
-  // Its status changed. `value` is there once it has one.
+  // Its status changed. `value` is there once it has one, unless that is large and stored.
   virtual void changed(const ModuleReport&, const std::shared_ptr<const void>& /*value*/) {}
   virtual void said(const LogLine&) {}
   virtual void progressed(NodeIndex, double /*part*/) {}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "pipeline/coordinator.h"
+#include "pipeline/execute.h"
 #include "pipeline/report.h"
 #include "pipeline/schedule.h"
 
@@ -19,32 +20,40 @@ class ResultShelf {
   ResultShelf(const Graph& graph, const Schedule& schedule, const std::vector<ModuleReport>& modules)
       : graph_(graph), schedule_(schedule), modules_(modules), held_(graph.size()) {}
 
-  void put(NodeIndex node, std::shared_ptr<const void> value) { held_[node].value = std::move(value); }
-  void put(NodeIndex node, std::string encoded, std::vector<ArtifactRef> artifacts) {
-    held_[node] = {nullptr, std::move(encoded), std::move(artifacts)};
+  // For assignments with many results, each of them small.
+  void store_in(BlobStore* store) { store_ = store; }
+
+  // One of both, or both.
+  void put(NodeIndex node, std::shared_ptr<const void> value, std::optional<Carried> carried,
+           std::vector<ArtifactRef> artifacts) {
+    held_[node] = {std::move(value), std::move(carried), std::move(artifacts), {}};
   }
 
-  // Null: it has none.
+  // Null: it has none, or a large one that is stored.
   Result<std::shared_ptr<const void>> value_of(NodeIndex node);
   const std::shared_ptr<const void>& value_at_hand(NodeIndex node) const { return held_[node].value; }
   // Nothing: it has none, or it stays here.
-  Result<std::optional<std::string>> text_of(NodeIndex node);
+  Result<std::optional<Carried>> carried_of(NodeIndex node);
 
   // What the module needs, for its body; and for a worker.
-  std::vector<Input> inputs_of(NodeIndex node);
+  ModuleOrder order_of(NodeIndex node);
   Result<ModuleAssignment> assignment_of(NodeIndex node);
 
  private:
   struct Held {
     std::shared_ptr<const void> value;
-    std::optional<std::string> encoded;
+    std::optional<Carried> carried;
     std::vector<ArtifactRef> artifacts;
+    std::optional<BlobRef> stored;  // the value, where an assignment had no room for it
   };
+  std::vector<ArtifactRef> artifacts_for(NodeIndex node) const;
+  const std::optional<BlobRef>& stored(NodeIndex node);
 
   const Graph& graph_;
   const Schedule& schedule_;
   const std::vector<ModuleReport>& modules_;
   std::vector<Held> held_;
+  BlobStore* store_ = nullptr;
 };
 
 }  // namespace baton::pipeline

@@ -70,4 +70,13 @@ Result<std::optional<CancellationSignal>> RoleGuard::is_cancellation_requested(s
   return behind_.is_cancellation_requested(std::move(stop));
 }
 
+Status RoleGuard::say(const std::vector<Said>& said, std::stop_token stop) {
+  if (role_ != Role::worker) return not_for(role_, "say");
+  return behind_.say(said, std::move(stop));
+}
+Result<std::vector<Said>> RoleGuard::take_said(std::stop_token stop) {
+  if (role_ != Role::master) return not_for(role_, "take_said");
+  return behind_.take_said(std::move(stop));
+}
+
 }  // namespace baton::pipeline

@@ -10,8 +10,8 @@ namespace baton::pipeline {
 
 RunReport run(const Graph& graph, RunOptions options) {
   if (options.run.empty()) options.run = make_run_id();
-  if (options.jobs == 0 && !options.is_only_master)
-    options.jobs = std::max(1U, std::thread::hardware_concurrency());
+  if (options.jobs == 0)
+    options.jobs = options.is_only_master ? 1 : std::max(1U, std::thread::hardware_concurrency());
   options.site.run = options.run;
   options.site.capabilities = canonical(std::move(options.site.capabilities));
   return Master(graph, std::move(options)).run();

@@ -21,20 +21,22 @@ namespace baton::pipeline {
 
 // A result that is known from before.
 struct Restored {
-  std::string value;  // encoded
+  Carried value;
   std::vector<ArtifactRef> artifacts;
 };
 
+class Cache;
+
 struct RunOptions {
-  std::string run;       // its id; empty: one is made
-  std::size_t jobs = 0;  // modules at a time on this machine; 0: as many as it has processors. The master of
-                         // others may have none: see `is_only_master`
-  bool is_only_master = false;
+  std::string run;              // its id; empty: one is made
+  std::size_t jobs = 0;         // modules at a time on this machine; 0: as many as it has processors
+  bool is_only_master = false;  // of others: only what is pinned runs here
   Site site;
   std::stop_token stop;  // cancels the run
   std::string stop_reason = "stopped by the user";
   History history;
   std::map<std::string, Restored> restored;  // by module
+  Cache* cache = nullptr;                    // of results; null: everything is run
   RunObserver* observer = nullptr;
 
   // Distributed.

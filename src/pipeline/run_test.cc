@@ -281,7 +281,7 @@ TEST(ARun, TakesWhatIsKnownFromBefore) {  // P17
   auto build = pipeline.add("build").run([&](Context&) { return ++calls; });
   int seen = 0;
   pipeline.add("use", build).run([&](Context&, int value) { seen = value; });
-  const RunReport report = run(pipeline, {.restored = {{"build", {.value = "41", .artifacts = {}}}}});
+  const RunReport report = run(pipeline, {.restored = {{"build", {.value = {"41", {}}, .artifacts = {}}}}});
   EXPECT_EQ(module(report, "build").status, ModuleStatus::restored);
   EXPECT_EQ(calls, 0);
   EXPECT_EQ(seen, 41);

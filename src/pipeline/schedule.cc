@@ -55,12 +55,24 @@ Verdict judge_failed(const GraphNeed& need, const std::function<ModuleStatus(Nod
 
 }  // namespace
 
+Lane lane_of(const GraphNode& node) {
+  return {node.capabilities, node.spec->pinned, node.spec->hint, canonical(node.spec->preferred)};
+}
+
+Lane as_preferred(const Lane& lane) {
+  Lane strict = lane;
+  strict.capabilities.insert(strict.capabilities.end(), lane.preferred.begin(), lane.preferred.end());
+  strict.capabilities = canonical(std::move(strict.capabilities));
+  strict.preferred.clear();
+  return strict;
+}
+
 Schedule::Schedule(const Graph& graph, const History& history)
     : graph_(graph), nodes_(graph.size()), free_places_(graph.definition().pools), open_(graph.size()) {
   std::map<Lane, std::uint32_t> lanes;
   for (NodeIndex index = 0; index < nodes_.size(); ++index) {
     const GraphNode& node = graph[index];
-    const Lane lane{node.capabilities, node.spec->pinned, node.spec->hint};
+    const Lane lane = lane_of(node);
     const auto [known, is_new] = lanes.try_emplace(lane, static_cast<std::uint32_t>(lanes_.size()));
     if (is_new) lanes_.push_back({lane, {}});
     nodes_[index].lane = known->second;

@@ -28,8 +28,12 @@ struct Lane {
   std::vector<std::string> capabilities;
   bool pinned = false;
   Hint hint = Hint::none;
+  std::vector<std::string> preferred;  // by whoever has them too, if one of those has time
   friend auto operator<=>(const Lane&, const Lane&) = default;
 };
+Lane lane_of(const GraphNode& node);
+// For those alone who have what is preferred.
+Lane as_preferred(const Lane& lane);
 
 // A module that is over, whether or not it ever began.
 struct Ended {

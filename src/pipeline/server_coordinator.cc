@@ -24,7 +24,8 @@ client::Held held_of(const std::string& name) {
 }  // namespace
 
 ServerCoordinator::ServerCoordinator(const ServerCoordinatorOptions& options)
-    : run_(std::make_shared<ServerRun>(options.client, options.run, options.lease)) {}
+    : blobs_(options.client, options.run),
+      run_(std::make_shared<ServerRun>(options.client, options.run, options.lease)) {}
 
 // What is on its way ends here: the client's own thread must not be the last to know of it.
 ServerCoordinator::~ServerCoordinator() { run_->client.reset(); }
@@ -309,6 +310,28 @@ Result<std::optional<CancellationSignal>> ServerCoordinator::is_cancellation_req
   if (signal) return CancellationSignal{signal->payload};
   if (signal.error().code == Errc::not_found) return std::optional<CancellationSignal>();
   return std::unexpected(signal.error());
+}
+
+Status ServerCoordinator::say(const std::vector<Said>& said, std::stop_token stop) {
+  auto submitted =
+      run_->submit({.queue = run_->said(), .payload = to_text(said), .key = {}, .options = {}}, stop);
+  if (!submitted) return std::unexpected(submitted.error());
+  return {};
+}
+
+Result<std::vector<Said>> ServerCoordinator::take_said(std::stop_token stop) {
+  ServerRun& server = *run_;
+  auto tasks = server.client->lease(
+      {.worker = "master", .queues = {server.said()}, .count = 100, .ttl = server.lease, .capabilities = {}},
+      stop);
+  if (!tasks) return std::unexpected(tasks.error());
+  std::vector<Said> all;
+  for (const client::Leased& task : *tasks) {
+    if (auto said = from_text<std::vector<Said>>(task.payload))
+      all.insert(all.end(), said->begin(), said->end());
+    server.client->complete(task.held(), {}, [](const Result<client::Verdict>&) {});
+  }
+  return all;
 }
 
 }  // namespace baton::pipeline

@@ -4,6 +4,7 @@
 //   closes the run queue pipeline:RUN           key RUN/MODULE        an assignment; its result is the
 //   module's queue pipeline:RUN:workers   key RUN@INDEX-SESSION a worker; it holds the lease while it lives
 //   queue pipeline:RUN:signals   key RUN!cancel        cancelled, with the reason as payload
+//   queue pipeline:RUN:said      some of what modules say, while they run
 //   queue pipeline:RUN:own       key RUN/MODULE        a result of a module that the master ran itself
 //
 // So whatever happens to master, workers or server, leases, fences and the log do here what they do for every
@@ -15,6 +16,7 @@
 
 #include "client/client.h"
 #include "pipeline/coordinator.h"
+#include "pipeline/server_blobs.h"
 
 namespace baton::pipeline {
 
@@ -47,8 +49,12 @@ class ServerCoordinator : public DistributedCoordinator {
   Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) override;
   Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) override;
   Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) override;
+  Status say(const std::vector<Said>& said, std::stop_token stop) override;
+  Result<std::vector<Said>> take_said(std::stop_token stop) override;
+  BlobStore* blobs() override { return &blobs_; }
 
  private:
+  ServerBlobs blobs_;
   const std::shared_ptr<ServerRun> run_;  // shared with calls whose caller no longer waits
 };
 

@@ -31,6 +31,7 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   std::string assignments() const { return "pipeline:" + run; }
   std::string own_results() const { return "pipeline:" + run + ":own"; }
   std::string workers() const { return "pipeline:" + run + ":workers"; }
+  std::string said() const { return "pipeline:" + run + ":said"; }
   std::string signals() const { return "pipeline:" + run + ":signals"; }
   std::string key_of(const std::string& module) const;
   std::string cancel_key() const { return run + "!cancel"; }

@@ -118,6 +118,8 @@ Result<bool> SharedFiles::rename(const std::string& from, const std::string& to)
   return cannot("cannot rename", path(from), errno);
 }
 
+void SharedFiles::remove(const std::string& name) const { ::unlink(path(name).c_str()); }
+
 bool SharedFiles::exists(const std::string& name) const { return ::access(path(name).c_str(), F_OK) == 0; }
 
 Status SharedFiles::touch(const std::string& name) const {

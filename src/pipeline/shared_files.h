@@ -25,6 +25,7 @@ class SharedFiles {
   Result<bool> write_new(const std::string& name, std::string_view text) const;
   // False: somebody else was faster.
   Result<bool> rename(const std::string& from, const std::string& to) const;
+  void remove(const std::string& name) const;  // if it is there
   bool exists(const std::string& name) const;
   Status touch(const std::string& name) const;  // NOT_FOUND, if it is not there any more
   // How long ago it was written or touched. Nothing, if it is not there.

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "pipeline/blob_store.h"
+#include "pipeline/scratch.h"
 #include "pipeline/secrets.h"
 
 namespace baton::pipeline {
@@ -28,6 +31,9 @@ struct Site {
   std::string run;                        // its id
   std::map<std::string, std::string> parameters;
   Secrets secrets;
+  std::shared_ptr<Scratch> scratch =
+      std::make_shared<Scratch>();  // shared: a module that does not end may use it
+  BlobStore* blobs = nullptr;       // for artifacts and large values; null: the coordinator's, if it has one
   std::function<void(const LogLine&)> log;                               // called from many threads
   std::function<void(const std::string& module, double part)> progress;  // likewise; either may be empty
 };

@@ -2,23 +2,33 @@
 
 namespace baton::pipeline {
 
-std::string_view word(ModuleStatus status) {
-  static constexpr std::string_view kWords[] = {"waiting",
-                                                "ready",
-                                                "waiting for capability",
-                                                "queued",
-                                                "running",
-                                                "succeeded",
-                                                "cached",
-                                                "restored",
-                                                "ignored failure",
-                                                "failed",
-                                                "timed out",
-                                                "skipped",
-                                                "cancelled",
-                                                "dependency failed"};
-  static_assert(std::size(kWords) == static_cast<std::size_t>(kLastModuleStatus) + 1);
-  return kWords[static_cast<std::size_t>(status)];
+namespace {
+
+constexpr std::string_view kStatusWords[] = {"waiting",
+                                             "ready",
+                                             "waiting for capability",
+                                             "queued",
+                                             "running",
+                                             "succeeded",
+                                             "cached",
+                                             "restored",
+                                             "ignored failure",
+                                             "failed",
+                                             "timed out",
+                                             "skipped",
+                                             "cancelled",
+                                             "dependency failed"};
+static_assert(std::size(kStatusWords) == static_cast<std::size_t>(kLastModuleStatus) + 1);
+
+}  // namespace
+
+std::string_view word(ModuleStatus status) { return kStatusWords[static_cast<std::size_t>(status)]; }
+
+std::optional<ModuleStatus> status_of(std::string_view word) {
+  for (std::size_t i = 0; i < std::size(kStatusWords); ++i) {
+    if (kStatusWords[i] == word) return static_cast<ModuleStatus>(i);
+  }
+  return std::nullopt;
 }
 
 std::string_view word(FailureKind kind) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,7 @@ enum class ModuleStatus : std::uint8_t {
 inline constexpr ModuleStatus kLastModuleStatus = ModuleStatus::dependency_failed;
 
 std::string_view word(ModuleStatus status);
+std::optional<ModuleStatus> status_of(std::string_view word);
 constexpr bool is_final(ModuleStatus status) { return status >= ModuleStatus::succeeded; }
 constexpr bool has_value(ModuleStatus status) {
   return status == ModuleStatus::succeeded || status == ModuleStatus::cached ||

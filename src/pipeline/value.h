@@ -15,7 +15,7 @@
 namespace baton::pipeline {
 
 inline constexpr std::size_t kValueDepthMax = 64;
-inline constexpr std::size_t kValueBytesMax = std::size_t{64} << 20;
+inline constexpr std::size_t kValueBytesMax = std::size_t{4} << 30;
 
 struct Value {
   using List = std::vector<Value>;

@@ -11,6 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/log_book.h"
+#include "pipeline/packing.h"
+#include "pipeline/pause.h"
 #include "pipeline/random_name.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/watch.h"
@@ -29,13 +32,18 @@ bool is_transient(Errc code) {
          code == Errc::io_failed || code == Errc::exhausted;
 }
 
-// True: asked to stop.
-bool pause(Duration duration, const std::stop_token& stop) {
-  std::mutex mutex;
-  std::condition_variable_any never;
-  std::unique_lock lock(mutex);
-  never.wait_for(lock, stop, std::chrono::milliseconds(duration.ms), [] { return false; });
-  return stop.stop_requested();
+constexpr Duration kSpoken = milliseconds(300);  // how often the master is told what modules say
+constexpr std::size_t kSpokenBytes = 16 << 10;   // at a time; the rest follows, at the latest with the result
+
+// With what the coordinator has, where nothing else was said, and with a book in which all is written down.
+WorkerOptions completed(WorkerOptions options, DistributedCoordinator& coordinator,
+                        const std::shared_ptr<LogBook>& book) {
+  if (options.site.blobs == nullptr) options.site.blobs = coordinator.blobs();
+  options.site.log = [book, also = std::move(options.site.log)](const LogLine& line) {
+    if (also) also(line);
+    book->add(line);
+  };
+  return options;
 }
 
 class WorkerShift {
@@ -43,7 +51,7 @@ class WorkerShift {
   WorkerShift(const Graph& graph, DistributedCoordinator& coordinator, WorkerOptions options)
       : graph_(graph),
         coordinator_(coordinator, Role::worker),
-        options_(std::move(options)),
+        options_(completed(std::move(options), coordinator, book_)),
         self_{.index = options_.index,
               .session = random_name(),
               .name = options_.site.name,
@@ -56,6 +64,7 @@ class WorkerShift {
     const std::stop_callback on_stop(stop, [this] { end(WorkerEnd::stopped, "stopped"); });
     if (!report_for_duty()) return report();
     std::jthread heart([this] { beat(); });
+    std::jthread voice([this] { speak(); });
     for (std::uint32_t slot = 0; slot < options_.slots; ++slot) hire();
     {
       std::unique_lock lock(mutex_);
@@ -63,6 +72,7 @@ class WorkerShift {
     }
     over_.request_stop();
     heart.join();
+    voice.join();
     (void)coordinator_.send_heartbeat({.index = self_.index, .session = self_.session, .leaving = true}, {});
     return report();
   }
@@ -170,85 +180,60 @@ class WorkerShift {
     SerializedModuleResult result{
         .module = module, .attempt = assigned.attempt, .lease = assigned.lease, .worker_index = self_.index};
     const NodeIndex* node = graph_.find(module);
-    ModuleOrder order{.node = node ? &graph_[*node] : nullptr, .attempt = assigned.attempt};
+    ModuleOrder order{.node = node ? &graph_[*node] : nullptr,
+                      .artifacts = assigned.assignment.artifacts,
+                      .attempt = assigned.attempt,
+                      .is_carried = true};
     std::optional<ModuleFailure> trouble;
     if (!node)
       trouble =
           ModuleFailure{.kind = FailureKind::unknown_module,
                         .message = "worker " + std::to_string(self_.index) + " does not know " + module};
     else
-      trouble = unpack(assigned.assignment, order);
+      trouble = unpack(graph_, assigned.assignment, order);
     if (trouble) {
       result.status = ModuleStatus::failed;
       result.failure = std::move(trouble);
       publish(std::move(result));
       return true;
     }
-    const GraphNode& graph_node = *order.node;
     auto ended = watch_.run(std::move(order), [&, this](ModuleResult instead) {
       hire();
-      publish(pack(graph_node, result, instead, since(began)));
+      publish(packed(result, instead, since(began)));
       leave();
     });
     if (!ended) return false;
-    publish(pack(graph_node, std::move(result), *ended, since(began)));
+    publish(packed(std::move(result), *ended, since(began)));
     return true;
   }
 
-  // The results of what the module needs, as its body gets them.
-  std::optional<ModuleFailure> unpack(const ModuleAssignment& assignment, ModuleOrder& order) const {
-    std::size_t next = 0;
-    for (const GraphNeed& need : order.node->needs) {
-      Input& input = order.inputs.emplace_back();
-      for (const NodeIndex other : need.on) {
-        if (next == assignment.dependencies.size() ||
-            assignment.dependencies[next].module != graph_[other].id) {
-          return ModuleFailure{.kind = FailureKind::dependency_unavailable,
-                               .message = "the assignment lacks the result of " + graph_[other].id};
-        }
-        const DependencyResult& dependency = assignment.dependencies[next++];
-        Settlement& one = input.emplace_back();
-        one = {.module = dependency.module,
-               .status = dependency.status,
-               .failure = dependency.failure.value_or(ModuleFailure{}),
-               .skipped_because = dependency.skipped_because};
-        if (graph_[other].target) one.target = graph_[other].target->name;
-        const ResultType& type = graph_[other].spec->result;
-        if (!has_value(dependency.status) || !type.travels()) continue;
-        auto value = type.decode(dependency.value);
-        if (!value)
-          return ModuleFailure{
-              .kind = FailureKind::decode,
-              .message = "the result of " + dependency.module + " cannot be read: " + value.error().message};
-        one.value = std::move(*value);
-      }
+  // For whoever watches. What does not get through comes with the result.
+  void speak() {
+    while (!pause(kSpoken, over_.get_token())) {
+      if (const auto said = book_->take(kSpokenBytes); !said.empty())
+        (void)coordinator_.say(said, over_.get_token());
     }
-    return std::nullopt;
-  }
-
-  static SerializedModuleResult pack(const GraphNode& node, SerializedModuleResult result,
-                                     const ModuleResult& ended, Duration took) {
-    result.status = ended.status;
-    result.skipped_because = ended.skipped_because;
-    result.tries = ended.tries;
-    result.took = took;
-    if (ended.failure.kind != FailureKind::none) result.failure = ended.failure;
-    if (!has_value(ended.status)) return result;
-    try {
-      result.value = node.spec->result.encode(ended.value.get());
-    } catch (const std::exception& failed) {
-      result.failure =
-          ModuleFailure{.kind = FailureKind::encode,
-                        .message = std::string("its result cannot be written: ") + failed.what()};
-      result.status = status_of_failure(node, *result.failure);
-    }
-    return result;
   }
 
   void publish(SerializedModuleResult result) {
+    attach_log(result, book_->close(result.module), options_.site.blobs);
+    publish_as_it_is(std::move(result));
+  }
+
+  void publish_as_it_is(SerializedModuleResult result) {
     if (result.status == ModuleStatus::cancelled && !was_cancelled()) return let_go(result.module);
     const auto accepted = persistently([&] { return coordinator_.publish_result(result, {}); },
                                        options_.publish_max, over_.get_token());
+    if (!accepted && accepted.error().code == Errc::too_large && !result.value.empty()) {
+      // Without this nobody would hear of it, and the module would be run again for nothing.
+      result.failure = ModuleFailure{.kind = FailureKind::encode,
+                                     .message = "its result of " + std::to_string(result.value.size()) +
+                                                " bytes is too large: " + accepted.error().message +
+                                                "; with --blobs there is a place for it"};
+      result.status = ModuleStatus::failed;
+      result.value.clear();
+      return publish_as_it_is(std::move(result));
+    }
     const std::lock_guard lock(mutex_);
     leases_.erase(result.module);
     if (!accepted) {
@@ -336,6 +321,8 @@ class WorkerShift {
 
   const Graph& graph_;
   RoleGuard coordinator_;
+  // Shared with modules that do not end: they may still say something when we are gone.
+  const std::shared_ptr<LogBook> book_ = std::make_shared<LogBook>();
   const WorkerOptions options_;
   WorkerRegistration self_;  // does not change once it is registered
   std::mutex mutex_;

@@ -61,6 +61,10 @@ struct Pipe {
     write.set(ends[1]);
     return true;
   }
+  bool open_nothing() {
+    read.set(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    return read.is_open();
+  }
 };
 
 void do_not_block(const Descriptor& descriptor) { ::fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
@@ -113,7 +117,7 @@ class Child {
 
   const ChildCommand& command_;
   Pipe input_, output_, errors_;
-  Pipe trouble_;  // brings the reason if the program could not be started, and is closed if it was
+  volatile int trouble_ = 0;  // why the program could not be started
   Descriptor ended_;
   Descriptor stopped_;
   pid_t pid_ = -1;
@@ -128,41 +132,46 @@ Child::~Child() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-// Between fork and exec, in a copy of a process with several threads: system calls and nothing else.
+// Between vfork and exec, in the memory of its parent, which stands still meanwhile: system calls and nothing
+// else. A fork would copy the tables of all our memory for a program that has no use for them.
 void Child::become(char* const* arguments, char* const* variables) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
   ::dup2(input_.read.get(), STDIN_FILENO);
   ::dup2(output_.write.get(), STDOUT_FILENO);
   ::dup2(errors_.write.get(), STDERR_FILENO);
   const bool is_there = command_.directory.empty() || ::chdir(command_.directory.c_str()) == 0;
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (is_there) ::execvpe(arguments[0], arguments, variables);
-  const int error = errno;
-  (void)!::write(trouble_.write.get(), &error, sizeof error);
+  trouble_ = errno;
   ::_exit(127);
 }
 
 Status Child::start() {
   stopped_.set(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!stopped_.is_open() || !input_.open() || !output_.open() || !errors_.open() || !trouble_.open())
+  const bool has_input = !command_.input.empty();
+  if (has_input ? !input_.open() : !input_.open_nothing()) return cannot("no input for the command", errno);
+  if (!stopped_.is_open() || !output_.open() || !errors_.open())
     return cannot("no pipe to the command", errno);
   const std::vector<std::string> environment = environment_with(command_.environment);
   const auto arguments = pointers(command_.words);
   const auto variables = pointers(environment);
-  const pid_t pid = ::fork();
-  if (pid < 0) return cannot("the command cannot be started", errno);
+  // No handler of ours may run in the child: it would do so in our memory.
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = ::vfork();
   if (pid == 0) become(arguments.data(), variables.data());
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return cannot("the command cannot be started", error);
   pid_ = pid;
-  ::setpgid(pid_, pid_);  // whoever of the two comes first
-  trouble_.write.close();
-  int error = 0;
-  if (::read(trouble_.read.get(), &error, sizeof error) == sizeof error) {
+  if (trouble_ != 0) {
     ::waitpid(std::exchange(pid_, -1), nullptr, 0);
-    return cannot(command_.words[0].c_str(), error);
+    return cannot(command_.words[0].c_str(), trouble_);
   }
   ended_.set(
       static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));  // the header of glibc 2.36 is not for C++
@@ -170,7 +179,7 @@ Status Child::start() {
   input_.read.close();
   output_.write.close();
   errors_.write.close();
-  do_not_block(input_.write);
+  if (has_input) do_not_block(input_.write);
   do_not_block(output_.read);
   do_not_block(errors_.read);
   return {};
@@ -234,7 +243,6 @@ ChildEnd Child::attend(std::span<const std::stop_token> stops) {
   };
   std::list<std::stop_callback<decltype(tell)>> callbacks;
   for (const std::stop_token& stop : stops) callbacks.emplace_back(stop, tell);
-  if (command_.input.empty()) input_.write.close();
   for (bool runs = true; runs;) {
     const auto wants = [](const Descriptor& descriptor, short events) {
       return pollfd{.fd = descriptor.get(), .events = events, .revents = 0};  // a closed one, -1, is left out

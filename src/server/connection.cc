@@ -106,7 +106,8 @@ bool Connection::is_over() const {
 bool Connection::is_stuck(Instant now, Duration max) {
   const bool shakes_hands = tls_ && !tls_->is_ready();
   const bool is_due = has_output() || session_->is_halfway() || session_->is_stranger() || shakes_hands;
-  if (!is_due) got_on_ = now;
+  const bool moves = std::exchange(moved_, session_->moved()) != session_->moved();
+  if (!is_due || moves) got_on_ = now;
   return now - got_on_ > max;
 }
 

@@ -55,6 +55,7 @@ class Connection {
   std::uint64_t& unsent_;
   std::size_t own_unsent_ = 0;  // of them
   std::size_t sent_ = 0;        // of the output
+  std::uint64_t moved_ = 0;     // of a long body, when it was last looked at
   bool hung_up_ = false;        // there is an end behind what can be read
   bool ended_ = false;          // the other side will send no more
   bool broken_ = false;         // nor hear anything

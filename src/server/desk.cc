@@ -190,6 +190,18 @@ core::TaskId Desk::id_of(std::string_view ns, const core::TaskRef& task) const {
   return slot == 0 ? core::TaskId() : state.tasks[slot].id();
 }
 
+core::TaskId Desk::find(std::string_view ns, const core::TaskRef& task) const {
+  const core::State& state = authority_.engine().state();
+  const core::Slot slot = core::find_task(state, ns, task);
+  return slot == 0 ? core::TaskId() : state.tasks[slot].id();
+}
+
+bool Desk::is_there(core::TaskId task) const {
+  const core::State& state = authority_.engine().state();
+  const core::Slot slot = state.ids.find(task.lsn);
+  return slot != 0 && state.tasks[slot].id() == task;
+}
+
 std::string Desk::queue_of(core::TaskId task) const {
   const core::State& state = authority_.engine().state();
   const core::Slot slot = state.ids.find(task.lsn);

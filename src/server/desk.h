@@ -9,6 +9,7 @@
 
 #include "engine/authority.h"
 #include "server/audit.h"
+#include "server/blob_shelf.h"
 #include "server/counters.h"
 #include "server/crowd.h"
 #include "server/event_feed.h"
@@ -45,6 +46,7 @@ class Desk {
   Crowd addresses;   // of connections
   Crowd principals;  // of connections
   EventFeed events;
+  std::uint16_t http_port = 0;  // 0: there is none
 
   // How much one connection may leave unread before no more of its commands are begun.
   std::size_t output_bytes_max() const {
@@ -59,6 +61,9 @@ class Desk {
   // fails, and is not begun before the line is on disk.
   void audit_to(Audit& audit, Syncer& syncer) { audit_ = &audit, syncer_ = &syncer; }
   Status audit(Operation& operation, const AuditedAction& action);
+  // Bytes that are too many for the log.
+  void keep_blobs_on(BlobShelf& shelf) { blobs_ = &shelf; }
+  BlobShelf* blobs() const { return blobs_; }
   // The session goes.
   void forget(Finisher& finisher) { news_.forget(finisher); }
   // The finisher goes. An operation under way goes when it is finished.
@@ -91,6 +96,9 @@ class Desk {
   void stop();
 
   std::string queue_of(core::TaskId task) const;  // empty if it is gone
+  // No id at all, if there is no such task.
+  core::TaskId find(std::string_view ns, const core::TaskRef& task) const;
+  bool is_there(core::TaskId task) const;
   // By its id, if it was named by its key.
   core::TaskId id_of(std::string_view ns, const core::TaskRef& task) const;
   Instant now() const { return authority_.engine().now(); }
@@ -106,6 +114,7 @@ class Desk {
   Reader& reader_;
   Audit* audit_ = nullptr;
   Syncer* syncer_ = nullptr;
+  BlobShelf* blobs_ = nullptr;
   std::vector<Operation*> unbegun_;  // their lines are not on disk yet
   Waiters waiters_;
   LeaseNews news_;

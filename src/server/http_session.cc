@@ -28,6 +28,7 @@ unsigned status_of(Errc code) {
     case Errc::too_large: return 413;
     case Errc::not_found: return 404;
     case Errc::exhausted: return 503;
+    case Errc::no_space: return 507;
     case Errc::conflict:
     case Errc::wrong_state:
     case Errc::lease_lost:
@@ -49,11 +50,12 @@ bool is_loopback_name(std::string_view host) {
 
 struct HttpSession::Parser {
   explicit Parser(const HttpLimits& limits) {
-    parser.eager(true);
+    parser.eager(false);  // the head first: a blob is not for us to keep
     parser.header_limit(limits.header_bytes_max);
-    parser.body_limit(limits.body_bytes_max);
+    parser.body_limit(boost::none);
   }
   http::request_parser<http::string_body> parser;
+  bool is_head_read = false;
   bool is_head_judged = false;
 };
 
@@ -62,6 +64,7 @@ HttpSession::HttpSession(Desk& desk, const Access& access, const HttpLimits& lim
     : desk_(desk), access_(access), limits_(limits), pages_(pages), changed_(std::move(changed)) {}
 
 HttpSession::~HttpSession() {
+  if (transfer_) transfer_->let_go();
   if (operation_ != nullptr) desk_.abandon(*operation_);
 }
 
@@ -74,16 +77,50 @@ void HttpSession::resume() { run_requests(); }
 
 void HttpSession::run_requests() {
   if (beginning_) return;
+  if (const auto transfer = transfer_) transfer->send(output_);
   while (wants_more() && !input_.empty()) {
+    if (transfer_) {
+      transfer_->receive(input_);
+      continue;
+    }
     if (!parser_) parser_ = std::make_unique<Parser>(limits_);
     boost::beast::error_code error;
     const std::size_t used = parser_->parser.put(boost::asio::buffer(input_), error);
     input_.erase(0, used);
     if (error && error != http::error::need_more) return refuse_unreadable(error);
-    if (!parser_->parser.is_done()) return judge_head();
+    if (!parser_->parser.is_header_done()) return;
+    if (!std::exchange(parser_->is_head_read, true) && !read_head()) continue;
+    if (!parser_->parser.is_done()) {
+      if (!input_.empty()) continue;
+      return judge_head();
+    }
     handle();
     if (operation_ == nullptr) parser_.reset();
   }
+}
+
+// What follows is for us to keep, up to a limit, unless it is a blob. False: the request has been dealt with.
+bool HttpSession::read_head() {
+  const auto& head = parser_->parser.get();
+  const auto length = parser_->parser.content_length();
+  if (head.method() == http::verb::put && plain(head.target()).starts_with(kBlobsPath)) {
+    const UploadHead upload{std::string(plain(head.target())),
+                            std::string(plain(head[http::field::authorization])),
+                            length ? std::optional<std::uint64_t>(*length) : std::nullopt, head.keep_alive(),
+                            boost::beast::iequals(head[http::field::expect], "100-continue")};
+    const bool is_ours = is_meant_for_us(plain(head[http::field::host]), plain(head[http::field::origin]));
+    parser_.reset();
+    keep_alive_ = false;
+    is_ours ? begin_upload(upload) : refuse_other_site();
+    return false;
+  }
+  if (length && *length > limits_.body_bytes_max) {
+    refuse_unreadable(http::error::body_limit);
+    return false;
+  }
+  parser_->parser.body_limit(limits_.body_bytes_max);
+  parser_->parser.eager(true);
+  return true;
 }
 
 void HttpSession::refuse_unreadable(const boost::system::error_code& error) {
@@ -130,6 +167,10 @@ void HttpSession::handle() {
     if (is_get && path == kEventsPath) {
       if (!principal) return refuse_stranger(authorization);
       return begin_events(principal, query, plain(request["Last-Event-ID"]));
+    }
+    if (is_get && path.starts_with(kBlobsPath)) {
+      if (!principal) return refuse_stranger(authorization);
+      return begin_download(principal, path, query);
     }
     if (is_get && !principal && !is_open_to_all(path)) return refuse_stranger(authorization);
     if (auto page = is_get ? pages_(path, principal.get()) : std::nullopt) {

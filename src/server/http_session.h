@@ -3,12 +3,14 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "server/access.h"
+#include "server/blob_transfer.h"
 #include "server/desk.h"
 #include "server/event_stream.h"
 #include "server/session.h"
@@ -37,12 +39,14 @@ class HttpSession final : public Session, private Finisher {
   void receive(std::string_view bytes) override;
   void resume() override;
   bool wants_more() const override {
+    if (transfer_) return transfer_->wants_more();
     return !is_closing() && is_idle() && output_.size() < desk_.output_bytes_max();
   }
   bool is_closing() const override { return closing_ || (events_ && events_->is_over()); }
-  bool is_idle() const override { return operation_ == nullptr && !events_; }
+  bool is_idle() const override { return operation_ == nullptr && !events_ && !transfer_; }
   bool is_waiting() const override { return events_ || (operation_ != nullptr && operation_->is_blocking()); }
-  bool is_halfway() const override { return parser_ != nullptr && operation_ == nullptr; }
+  bool is_halfway() const override { return (parser_ != nullptr && operation_ == nullptr) || transfer_; }
+  std::uint64_t moved() const override { return transfer_ ? transfer_->moved() : 0; }
   void certified(std::string_view name) override { certified_ = access_.find_certified(name); }
   void access_changed() override;
 
@@ -50,8 +54,24 @@ class HttpSession final : public Session, private Finisher {
   struct Parser;
   void finished(Operation& operation) override;
   void run_requests();
+  bool read_head();
   void judge_head();
   void handle();
+  struct UploadHead {
+    std::string target;
+    std::string authorization;
+    std::optional<std::uint64_t> bytes;
+    bool keeps_alive = false;
+    bool waits = false;  // until it is told to go on
+  };
+  void begin_upload(const UploadHead& head);
+  void begin_download(const PrincipalRef& principal, std::string_view path, std::string_view query);
+  struct BlobAsked;
+  std::optional<BlobAsked> find_blob(const Principal& principal, std::string_view path,
+                                     std::string_view query, std::initializer_list<Permission> any_of);
+  void transferred(const Status& how);
+  void begin_sending(std::uint64_t bytes);
+  void sent(const Status& how);
   void begin_events(const PrincipalRef& principal, std::string_view query, std::string_view last_id);
   void refuse(const Error& error);
   bool is_meant_for_us(std::string_view host, std::string_view origin) const;
@@ -74,7 +94,9 @@ class HttpSession final : public Session, private Finisher {
   std::unique_ptr<Parser> parser_;
   std::string input_;  // not parsed yet
   Operation* operation_ = nullptr;
-  std::unique_ptr<EventStream> events_;  // once there is one, nothing else comes
+  std::unique_ptr<EventStream> events_;     // once there is one, nothing else comes
+  std::shared_ptr<BlobTransfer> transfer_;  // of a body; shared with what the disk does for it
+  bool has_begun_sending_ = false;          // of a download
   bool beginning_ = false;
   bool is_head_ = false;  // only the header of the answer is wanted
   bool keep_alive_ = true;

@@ -40,12 +40,13 @@ class Text {
   std::string out_;
 };
 
-void put_figures(Text& text, const Figures& figures) {
+void put_figures(Text& text, const Figures& figures, std::uint16_t http_port) {
   if (text.section("Server")) {
     text.line("redis_version", kRedisVersion);
     text.line("redis_mode", "standalone");
     text.line("baton_version", BATON_VERSION);
     text.line("process_id", ::getpid());
+    text.line("http_port", http_port);
     text.line("uptime_in_seconds", figures.uptime.ms / 1000);
     text.line("epoch", figures.epoch);
   }
@@ -81,6 +82,7 @@ class InfoOperation final : public Operation {
 
   void begin(Desk& desk) override {
     figures_ = figures(desk.authority(), desk.counters);
+    http_port_ = desk.http_port;
     desk.look(*this);
   }
   void look(engine::Engine& engine) override {
@@ -88,7 +90,7 @@ class InfoOperation final : public Operation {
   }
   void write(ReplyWriter& reply) override {
     Text text(sections_);
-    put_figures(text, figures_);
+    put_figures(text, figures_, http_port_);
     if (ns_ && text.section("Keyspace")) {
       for (const core::QueueView& queue : page_.queues) {
         std::string counts = fmt::format("paused={},delayed={}", queue.paused ? 1 : 0, queue.delayed);
@@ -105,6 +107,7 @@ class InfoOperation final : public Operation {
   const std::vector<std::string> sections_;
   const std::optional<std::string> ns_;
   Figures figures_;
+  std::uint16_t http_port_ = 0;
   core::QueuePage page_;
 };
 

@@ -14,6 +14,11 @@ struct HttpLimits {
   std::uint64_t body_bytes_max = std::uint64_t{4} << 20;
 };
 
+struct BlobLimits {
+  std::uint64_t bytes_max = std::uint64_t{16} << 30;  // of one
+  std::size_t transfers_max = 64;                     // at a time, each with up to a megabyte in memory
+};
+
 struct ServerLimits {
   std::size_t connections_max = 16'000;
   std::size_t connections_per_address_max = 12'000;    // so that one machine cannot take them all
@@ -23,6 +28,7 @@ struct ServerLimits {
   // Of one connection.
   wire::RespLimits command;
   HttpLimits http;
+  BlobLimits blobs;
   std::size_t under_way_max = 4096;                     // commands begun and not yet answered
   std::size_t output_bytes_max = std::size_t{1} << 20;  // begun no more while this much is unsent
 

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "engine/authority.h"
 #include "server/access.h"
+#include "server/blob_shelf.h"
 #include "server/connections.h"
 #include "server/desk.h"
 #include "server/http_session.h"
@@ -28,6 +29,7 @@ namespace baton::server {
 namespace {
 
 constexpr Duration kLastWords = seconds(2);  // to hear the last replies at a stop
+constexpr Duration kBlobsSwept = minutes(1);
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 }  // namespace
@@ -57,6 +59,7 @@ class Server::Sockets {
   bool take_turn();
   void say_last_words();
   void let_go();
+  void sweep_blobs();
   Status read_secrets();
   std::optional<Page> page(std::string_view path, const Principal* who) const;
   Page readiness() const;
@@ -69,6 +72,7 @@ class Server::Sockets {
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<Audit> audit_;    // none: nobody wants to know
   std::unique_ptr<Syncer> syncer_;  // of the audit's
+  std::unique_ptr<BlobShelf> blobs_;
   std::unique_ptr<Desk> desk_;
   Connections connections_{poller_};
   Listener resp_{poller_, [this](Descriptor socket) { opened(std::move(socket), Protocol::resp); }};
@@ -77,6 +81,7 @@ class Server::Sockets {
   std::unique_ptr<wire::TlsContext> tls_;
   std::unique_ptr<Signals> signals_;  // while it runs
   Instant stuck_checked_;
+  Instant blobs_swept_;
   bool stopping_ = false;
 };
 
@@ -125,11 +130,21 @@ Status Server::Sockets::open() {
   reader_ = std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority_->read(blob); },
                                      [this](std::function<void()> done) { poller_.post(std::move(done)); });
   desk_ = std::make_unique<Desk>(*authority_, *reader_, options_.limits);
+  blobs_ = std::make_unique<BlobShelf>(options_.directory, options_.limits.blobs,
+                                       [this](std::function<void()> done) { poller_.post(std::move(done)); });
+  desk_->keep_blobs_on(*blobs_);
+  if (options_.http) desk_->http_port = options_.http->port;
   if (audit_) {
     syncer_ = std::make_unique<Syncer>([this](std::function<void()> done) { poller_.post(std::move(done)); });
     desk_->audit_to(*audit_, *syncer_);
   }
+  sweep_blobs();
   return {};
+}
+
+void Server::Sockets::sweep_blobs() {
+  blobs_swept_ = desk_->now();
+  blobs_->sweep([this](core::TaskId task) { return desk_->is_there(task); });
 }
 
 void Server::Sockets::opened(Descriptor socket, Protocol protocol) {
@@ -245,6 +260,7 @@ bool Server::Sockets::take_turn() {
     stuck_checked_ = desk_->now();
     connections_.close_stuck(stuck_checked_, options_.limits.stuck_max);
   }
+  if (desk_->now() - blobs_swept_ >= kBlobsSwept) sweep_blobs();
   return goes_on;
 }
 
@@ -264,6 +280,7 @@ void Server::Sockets::let_go() {
   connections_.clear();
   reader_.reset();
   syncer_.reset();
+  blobs_.reset();
   desk_.reset();
 }
 

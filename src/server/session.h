@@ -1,6 +1,7 @@
 // One connection's conversation, whatever its protocol: bytes in, bytes out. The socket is another's.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,8 @@ class Session {
   virtual bool is_idle() const = 0;     // nothing is under way
   virtual bool is_waiting() const = 0;  // for something that may never come
   virtual bool is_halfway() const = 0;  // part of a command has come
+  // Bytes of a long body that have gone through: while they grow, it is not stuck.
+  virtual std::uint64_t moved() const { return 0; }
   // The other side has shown a certificate with this name.
   virtual void certified(std::string_view) {}
   // The file of tokens was read again.

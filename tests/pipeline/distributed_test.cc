@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <latch>
 #include <mutex>
 #include <thread>
@@ -13,6 +14,7 @@
 #include "pipeline/role_guard.h"
 #include "pipeline/run.h"
 #include "pipeline/worker.h"
+#include "tests/pipeline/company.h"
 #include "tests/pipeline/subjects.h"
 
 namespace baton::pipeline {
@@ -43,59 +45,6 @@ class Notes : public RunObserver {
  private:
   std::mutex mutex_;
   std::vector<std::string> all_;
-};
-
-const ModuleReport& module(const RunReport& report, const std::string& id) {
-  for (const ModuleReport& one : report.modules) {
-    if (one.id == id) return one;
-  }
-  throw std::logic_error("no module " + id);
-}
-
-WorkerOptions worker_options(std::int32_t index, std::vector<std::string> capabilities,
-                             std::uint32_t slots = 1) {
-  WorkerOptions options{
-      .index = index, .slots = slots, .heartbeat = milliseconds(50), .cancellation_poll = milliseconds(20)};
-  options.site.name = "worker-" + std::to_string(index);
-  options.site.capabilities = std::move(capabilities);
-  return options;
-}
-
-// A run with workers that are threads of this process, each with a coordinator of its own.
-class Company {
- public:
-  Company(contract::Subject& subject, const Pipeline& pipeline)
-      : subject_(subject), graph_(*Graph::of(pipeline.definition())), master_(subject.connect()) {}
-  ~Company() { stop_.request_stop(); }
-  Company(const Company&) = delete;
-  Company& operator=(const Company&) = delete;
-
-  void hire(WorkerOptions options) {
-    workers_.emplace_back([this, options = std::move(options)] {
-      const auto coordinator = subject_.connect();
-      const WorkerReport report = run_worker(graph_, *coordinator, options, stop_.get_token());
-      const std::lock_guard lock(mutex_);
-      reports_.emplace(options.index, report);
-    });
-  }
-  RunReport run(RunOptions options = {.is_only_master = true}) {
-    options.coordinator = master_.get();
-    options.worker_poll = milliseconds(10);
-    return pipeline::run(graph_, std::move(options));
-  }
-  WorkerReport report(std::int32_t index) {
-    workers_.clear();
-    return reports_.at(index);
-  }
-
- private:
-  contract::Subject& subject_;
-  const Graph graph_;
-  const std::unique_ptr<DistributedCoordinator> master_;
-  std::stop_source stop_;
-  std::mutex mutex_;
-  std::map<std::int32_t, WorkerReport> reports_;
-  std::vector<std::jthread> workers_;
 };
 
 class ADistributedRun : public ::testing::TestWithParam<Transport> {
@@ -131,6 +80,81 @@ TEST_P(ADistributedRun, SpreadsModulesByCapability) {  // P8 P9 P10 P12
                                 HasSubstr("linux on worker-1, built by")));
   EXPECT_EQ(company.report(1).end, WorkerEnd::closed);
   EXPECT_EQ(report.workers.size(), 2U);
+}
+
+// Hears what modules say.
+class Listener : public RunObserver {
+ public:
+  void said(const LogLine& line) override {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(line.text);
+    heard_.notify_all();
+  }
+  bool hears(const std::string& text) {
+    std::unique_lock lock(mutex_);
+    return heard_.wait_for(lock, std::chrono::seconds(30),
+                           [&] { return std::ranges::find(lines_, text) != lines_.end(); });
+  }
+  std::vector<std::string> lines() {
+    const std::lock_guard lock(mutex_);
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable heard_;
+  std::vector<std::string> lines_;
+};
+
+TEST_P(ADistributedRun, HearsWhatModulesSayWhileTheyRun) {  // P16
+  constexpr int kMany = 5000;                               // more than goes through while it runs
+  Listener listener;
+  Pipeline pipeline("talks");
+  pipeline.add("talks").run([&](Context& context) {
+    context.log("begins");
+    if (!listener.hears("begins")) throw std::runtime_error("nobody listened");
+    for (int i = 0; i < kMany; ++i) context.log("line " + std::to_string(i));
+  });
+  Company company(*subject_, pipeline);
+  company.hire(worker_options(1, {}));
+  const RunReport report = company.run({.is_only_master = true, .observer = &listener});
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << module(report, "talks").failure.message;
+  std::vector<std::string> expected = {"begins"};
+  for (int i = 0; i < kMany; ++i) expected.push_back("line " + std::to_string(i));
+  if (subject_->connect()->blobs() == nullptr) return;  // the end of it is all that fits
+  EXPECT_EQ(listener.lines(), expected);
+}
+
+TEST_P(ADistributedRun, PrefersWhoeverHasWhatItLikes) {  // P8
+  Pipeline pipeline("prefers");
+  auto disk = pipeline.add("disk-is-there").needs_capability("disk").run([](Context&) {});
+  auto ssd = pipeline.add("ssd-is-there").needs_capability("ssd").run([](Context&) {});
+  for (int i = 0; i < 4; ++i) {
+    pipeline.add("m" + std::to_string(i), after(disk), after(ssd))
+        .prefers_capability("SSD")
+        .exclusive("one at a time")
+        .run([](Context&) {});
+  }
+  pipeline.add("other").prefers_capability("gold").run([](Context&) {});
+  Company company(*subject_, pipeline);
+  company.hire(worker_options(1, {"disk"}));
+  company.hire(worker_options(2, {"ssd"}));
+  const RunReport report = company.run();
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(module(report, "m" + std::to_string(i)).worker, "worker 2");
+}
+
+TEST_P(ADistributedRun, RunsOnlyWhatIsPinnedOnAMasterThatIsNothingElse) {  // P10
+  Pipeline pipeline("only");
+  auto there = pipeline.add("there").run([](Context& context) { return context.worker(); });
+  std::string where;
+  pipeline.add("here", there).pin_to_master().run([&](Context& context, const std::string& other) {
+    where = other + ", " + context.worker();
+  });
+  Company company(*subject_, pipeline);
+  company.hire(worker_options(1, {}));
+  EXPECT_EQ(company.run().outcome, RunOutcome::succeeded);
+  EXPECT_EQ(where, "worker-1, master");
 }
 
 TEST_P(ADistributedRun, CompletesWithoutWorkers) {  // P11

@@ -1,0 +1,112 @@
+#include "pipeline/artifacts.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "pipeline/archive.h"
+#include "pipeline/glob.h"
+#include "pipeline/random_name.h"
+
+namespace baton::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string of_module(const std::string& artifact, const std::string& module) {
+  return "artifact '" + artifact + "' of " + module;
+}
+
+// A path with the values of a matrix in it: out/${matrix.os}.
+std::string on_target(std::string path, const GraphNode& node) {
+  if (!node.target) return path;
+  for (const auto& [axis, value] : node.target->axes) {
+    const std::string name = "${matrix." + axis + "}";
+    for (std::size_t at; (at = path.find(name)) != std::string::npos;) path.replace(at, name.size(), value);
+  }
+  return path;
+}
+
+BlobStore& store_of(const Site& site, const std::string& what) {
+  if (site.blobs == nullptr)
+    throw ArtifactFailed(what + " has nowhere to go: there is no place for artifacts (--blobs)");
+  return *site.blobs;
+}
+
+// The instance's target: linux, for build[linux]. Empty: it is not of a matrix.
+std::string target_of(const std::string& module) {
+  const std::size_t bracket = module.find('[');
+  return bracket == std::string::npos ? "" : module.substr(bracket + 1, module.size() - bracket - 2);
+}
+
+std::string folder_for(const Site& site, const Consumed& consumed, const std::string& producer) {
+  fs::path folder = site.directory.empty() ? "." : site.directory;
+  if (!consumed.into.empty()) folder = folder / consumed.into / target_of(producer);
+  return folder.string();
+}
+
+void fetch_one(const Site& site, const Consumed& consumed, const ArtifactRef& artifact,
+               const std::stop_token& stop) {
+  const std::string what = of_module(artifact.name, artifact.module);
+  BlobStore& store = store_of(site, what);
+  const std::string folder = folder_for(site, consumed, artifact.module);
+  std::error_code trouble;
+  fs::create_directories(folder, trouble);
+  const std::string archive = folder + "/.baton-" + random_name() + ".tar";
+  auto done = fetch_file(store, artifact.blob, archive, stop);
+  if (done) done = unpack_archive(archive, folder);
+  fs::remove(archive, trouble);
+  if (!done)
+    throw ArtifactFailed(what + " could not be fetched from " + store.place() + " into " + folder + ": " +
+                         done.error().message);
+}
+
+}  // namespace
+
+void fetch_artifacts(const Site& site, const GraphNode& node, const std::vector<ArtifactRef>& artifacts,
+                     const std::stop_token& stop) {
+  for (const Consumed& consumed : node.spec->consumes) {
+    std::vector<ArtifactRef> wanted;
+    std::ranges::copy_if(artifacts, std::back_inserter(wanted), [&](const ArtifactRef& artifact) {
+      return artifact.module.substr(0, artifact.module.find('[')) == consumed.producer &&
+             artifact.name == consumed.name;
+    });
+    if (wanted.empty())
+      throw ArtifactFailed(of_module(consumed.name, consumed.producer) +
+                           " is not there: that module has stored none");
+    const auto is_of_our_target = [&](const ArtifactRef& artifact) {
+      return node.target && target_of(artifact.module) == node.target->name;
+    };
+    const bool has_own = std::ranges::any_of(wanted, is_of_our_target);
+    for (const ArtifactRef& artifact : wanted) {
+      if (!has_own || is_of_our_target(artifact)) fetch_one(site, consumed, artifact, stop);
+    }
+  }
+}
+
+std::vector<ArtifactRef> store_artifacts(const Site& site, const GraphNode& node,
+                                         const std::stop_token& stop) {
+  std::vector<ArtifactRef> stored;
+  for (const Produced& produced : node.spec->produces) {
+    const std::string what = of_module(produced.name, node.id);
+    BlobStore& store = store_of(site, what);
+    std::vector<std::string> files;
+    for (const std::string& path : produced.paths) {
+      const std::string pattern = on_target(path, node);
+      const auto matching = files_matching(site.directory, pattern);
+      if (matching.empty())
+        throw ArtifactFailed(what + ": there is no " + pattern + " in " +
+                             (site.directory.empty() ? "the current folder" : site.directory));
+      files.insert(files.end(), matching.begin(), matching.end());
+    }
+    std::ranges::sort(files);
+    const auto repeated = std::ranges::unique(files);
+    files.erase(repeated.begin(), repeated.end());
+    auto blob = store.put(archive_of(site.directory, std::move(files)), stop);
+    if (!blob)
+      throw ArtifactFailed(what + " could not be stored in " + store.place() + ": " + blob.error().message);
+    stored.push_back({node.id, produced.name, std::move(*blob)});
+  }
+  return stored;
+}
+
+}  // namespace baton::pipeline

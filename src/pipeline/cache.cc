@@ -1,0 +1,138 @@
+#include "pipeline/cache.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "pipeline/glob.h"
+#include "pipeline/shared_files.h"
+#include "pipeline/wire_text.h"
+#include "wire/sha256.h"
+
+namespace baton::pipeline {
+
+BATON_FIELDS(Carried, text, blob)
+BATON_FIELDS(CachedResult, run, circumstances, value, artifacts)
+
+namespace {
+
+constexpr std::size_t kKeptPerModule = 8;
+constexpr std::size_t kDifferencesTold = 3;
+
+std::string hash_of(std::string_view text) {
+  wire::Sha256 sum;
+  sum.add(text);
+  return sum.hex();
+}
+
+std::string hash_of(const std::vector<std::string>& texts) {
+  wire::Sha256 sum;
+  for (const std::string& text : texts) sum.add(std::to_string(text.size()) + " " + text);
+  return sum.hex();
+}
+
+// A link is where it leads to: what is behind it is an input of its own, if it is one.
+Result<std::string> hash_of_file(const std::string& path) {
+  std::error_code trouble;
+  if (std::filesystem::is_symlink(path, trouble))
+    return hash_of(std::filesystem::read_symlink(path, trouble).string());
+  auto measured = measure(bytes_of_file(path));
+  if (!measured) return std::unexpected(measured.error());
+  return measured->hash;
+}
+
+}  // namespace
+
+Result<Circumstances> circumstances(const GraphNode& node, const ModuleAssignment& assignment,
+                                    const std::string& directory) {
+  const ModuleSpec& spec = *node.spec;
+  Circumstances all;
+  all["its command"] = hash_of(spec.cache.parts);
+  all["the form of its result"] = hash_of(spec.result.schema);
+  std::vector<std::string> produced;
+  for (const Produced& one : spec.produces) {
+    produced.push_back(one.name);
+    produced.insert(produced.end(), one.paths.begin(), one.paths.end());
+  }
+  all["what it produces"] = hash_of(produced);
+  for (const std::string& name : spec.cache.environment) {
+    const char* value = std::getenv(name.c_str());
+    all["variable " + name] = value != nullptr ? hash_of(value) : "";
+  }
+  for (const DependencyResult& needed : assignment.dependencies) {
+    all["the result of " + needed.module] =
+        hash_of({std::string(word(needed.status)), needed.value, needed.blob ? needed.blob->hash : ""});
+  }
+  for (const ArtifactRef& artifact : assignment.artifacts)
+    all["artifact '" + artifact.name + "' of " + artifact.module] = artifact.blob.hash;
+  for (const std::string& pattern : spec.cache.files) {
+    for (const std::string& file : files_matching(directory, pattern)) {
+      auto hash = hash_of_file(std::filesystem::path(directory) / file);
+      if (!hash) return std::unexpected(hash.error());
+      all["input " + file] = std::move(*hash);
+    }
+  }
+  return all;
+}
+
+std::string difference(const Circumstances& then, const Circumstances& now) {
+  std::vector<std::string> all;
+  for (const auto& [what, hash] : now) {
+    const auto before = then.find(what);
+    if (before == then.end())
+      all.push_back(what + " is new");
+    else if (before->second != hash)
+      all.push_back(what + " changed");
+  }
+  for (const auto& [what, hash] : then) {
+    if (!now.contains(what)) all.push_back(what + " is gone");
+  }
+  // What a person changed comes before what follows from it.
+  std::ranges::stable_sort(all, {}, [](const std::string& text) { return !text.starts_with("input "); });
+  std::string text;
+  for (std::size_t i = 0; i < all.size() && i < kDifferencesTold; ++i) text += (i == 0 ? "" : ", ") + all[i];
+  if (all.size() > kDifferencesTold)
+    text += " and " + std::to_string(all.size() - kDifferencesTold) + " more";
+  return text;
+}
+
+std::string Cache::path_of(const std::string& module) const { return as_file_name(module) + ".json"; }
+
+std::vector<CachedResult> Cache::known(const std::string& path) const {
+  const auto text = SharedFiles(folder_).read(path);
+  auto read = text ? from_text<std::vector<CachedResult>>(*text) : Result<std::vector<CachedResult>>();
+  return text && read ? std::move(*read) : std::vector<CachedResult>();  // one that cannot be read is none
+}
+
+CacheAnswer Cache::look_up(const std::string& module, const Circumstances& now) const {
+  std::vector<CachedResult> all = known(path_of(module));
+  if (all.empty()) return {{}, "no result of it is known yet"};
+  const auto same = std::ranges::find(all, now, &CachedResult::circumstances);
+  if (same == all.end())
+    return {{}, difference(all.back().circumstances, now) + " since run " + all.back().run};
+  std::string why = "nothing it depends on has changed since run " + same->run;
+  return {std::move(*same), std::move(why)};
+}
+
+Status Cache::keep(const std::string& module, CachedResult result) const {
+  const SharedFiles files(folder_);
+  if (auto made = files.make_folder("."); !made) return made;
+  std::vector<CachedResult> all = known(path_of(module));
+  std::erase_if(all, [&](const CachedResult& one) { return one.circumstances == result.circumstances; });
+  all.push_back(std::move(result));
+  if (all.size() > kKeptPerModule) all.erase(all.begin());
+  return files.write(path_of(module), to_text(all));
+}
+
+std::set<std::string> Cache::blobs_named() const {
+  std::set<std::string> named;
+  for (const std::string& path : SharedFiles(folder_).list(".")) {
+    for (const CachedResult& one : known(path)) {
+      if (one.value.blob) named.insert(one.value.blob->hash);
+      for (const ArtifactRef& artifact : one.artifacts) named.insert(artifact.blob.hash);
+    }
+  }
+  return named;
+}
+
+}  // namespace baton::pipeline

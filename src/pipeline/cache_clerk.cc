@@ -1,0 +1,120 @@
+#include "pipeline/cache_clerk.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "pipeline/archive.h"
+#include "pipeline/random_name.h"
+
+namespace baton::pipeline {
+namespace {
+
+Status copy(BlobStore& from, BlobStore& to, const BlobRef& blob) {
+  if (from.place() == to.place()) return {};
+  if (auto known = to.has(blob, {}); known && *known) return {};
+  auto put = to.put([&](const ByteSink& into) { return fetch(from, blob, into, {}); }, {});
+  if (!put) return std::unexpected(put.error());
+  return {};
+}
+
+}  // namespace
+
+CacheClerk::CacheClerk(const Graph& graph, const Site& site, Cache& cache, bool puts_files_back,
+                       Answered answered)
+    : graph_(graph),
+      site_(site),
+      cache_(cache),
+      puts_files_back_(puts_files_back),
+      answered_(std::move(answered)),
+      thread_([this] { run(); }) {}
+
+CacheClerk::~CacheClerk() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  arrived_.notify_one();
+  thread_.join();
+}
+
+void CacheClerk::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    arrived_.wait(lock, [this] { return is_over_ || !work_.empty(); });
+    if (work_.empty()) return;
+    const auto work = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    work();
+    lock.lock();
+  }
+}
+
+void CacheClerk::ask(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  work_.push_back(std::move(work));
+  arrived_.notify_one();
+}
+
+bool CacheClerk::takes(NodeIndex node, const std::function<Result<ModuleAssignment>()>& assignment) {
+  const ModuleSpec& spec = *graph_[node].spec;
+  if (spec.cache.empty() || !spec.result.travels() || !taken_.insert(node).second) return false;
+  auto needed = assignment();
+  if (!needed) return false;  // a result that it needs has no form that could be compared
+  ask([this, node, needed = std::move(*needed)] { answered_(node, look_up(node, needed)); });
+  return true;
+}
+
+CacheAnswer CacheClerk::look_up(NodeIndex node, const ModuleAssignment& assignment) {
+  auto now = circumstances(graph_[node], assignment, site_.directory);
+  if (!now) return {{}, now.error().message};
+  CacheAnswer answer = cache_.look_up(graph_[node].id, *now);
+  if (answer.found) {
+    if (auto brought = bring(*answer.found); !brought)
+      answer = {{}, "its result is gone: " + brought.error().message};
+  }
+  if (!answer.found) looked_up_[node] = std::move(*now);
+  return answer;
+}
+
+// To where this run has its blobs, and its files to where they were.
+Status CacheClerk::bring(const CachedResult& result) {
+  if (result.value.blob) {
+    if (auto done = copy(cache_.blobs, *site_.blobs, *result.value.blob); !done) return done;
+  }
+  for (const ArtifactRef& artifact : result.artifacts) {
+    if (auto done = copy(cache_.blobs, *site_.blobs, artifact.blob); !done) return done;
+    if (!puts_files_back_) continue;
+    const std::string archive =
+        (std::filesystem::path(site_.directory) / (".baton-" + random_name() + ".tar")).string();
+    auto done = fetch_file(cache_.blobs, artifact.blob, archive, {});
+    if (done) done = unpack_archive(archive, site_.directory);
+    std::error_code absent;
+    std::filesystem::remove(archive, absent);
+    if (!done) return done;
+  }
+  return {};
+}
+
+Status CacheClerk::store(const CachedResult& result) {
+  if (result.value.blob) {
+    if (auto done = copy(*site_.blobs, cache_.blobs, *result.value.blob); !done) return done;
+  }
+  for (const ArtifactRef& artifact : result.artifacts) {
+    if (auto done = copy(*site_.blobs, cache_.blobs, artifact.blob); !done) return done;
+  }
+  return {};
+}
+
+void CacheClerk::keep(NodeIndex node, const Carried& value, const std::vector<ArtifactRef>& artifacts) {
+  ask([this, node, value, artifacts] {
+    const auto known = looked_up_.find(node);
+    if (known == looked_up_.end()) return;
+    CachedResult result{site_.run, std::move(known->second), value, artifacts};
+    looked_up_.erase(known);
+    if (auto stored = store(result); !stored) return;  // it is run again the next time
+    (void)cache_.keep(graph_[node].id, std::move(result));
+  });
+}
+
+}  // namespace baton::pipeline

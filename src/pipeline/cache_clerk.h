@@ -1,0 +1,55 @@
+// Looks modules up in the cache before they are begun, and keeps their results there, on a thread of its own:
+// files are hashed and blobs are copied, and the run does not wait for it.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "pipeline/cache.h"
+#include "pipeline/site.h"
+
+namespace baton::pipeline {
+
+class CacheClerk {
+ public:
+  // Told on the clerk's thread.
+  using Answered = std::function<void(NodeIndex node, CacheAnswer answer)>;
+
+  // All outlive it. `puts_files_back`: what a module produced is put where it was, for those who look there.
+  CacheClerk(const Graph& graph, const Site& site, Cache& cache, bool puts_files_back, Answered answered);
+  ~CacheClerk();  // what was to be kept is kept
+  CacheClerk(const CacheClerk&) = delete;
+  CacheClerk& operator=(const CacheClerk&) = delete;
+
+  // True: it is looked up, and an answer comes. Each module is once; only those that declare their inputs.
+  bool takes(NodeIndex node, const std::function<Result<ModuleAssignment>()>& assignment);
+  // It was run: what came of it is for the next time.
+  void keep(NodeIndex node, const Carried& value, const std::vector<ArtifactRef>& artifacts);
+
+ private:
+  void run();
+  void ask(std::function<void()> work);
+  CacheAnswer look_up(NodeIndex node, const ModuleAssignment& assignment);
+  Status bring(const CachedResult& result);
+  Status store(const CachedResult& result);
+
+  const Graph& graph_;
+  const Site& site_;
+  Cache& cache_;
+  const bool puts_files_back_;
+  const Answered answered_;
+  std::map<NodeIndex, Circumstances> looked_up_;  // the thread's own
+  std::set<NodeIndex> taken_;                     // the caller's own
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<std::function<void()>> work_;
+  bool is_over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,119 @@
+#include "pipeline/cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "pipeline/run.h"
+#include "pipeline/testing.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+void write(const std::string& path, const std::string& text) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(Difference, IsToldAsAPersonWould) {
+  EXPECT_EQ(difference({{"input a", "1"}, {"its command", "1"}}, {{"input a", "2"}, {"its command", "2"}}),
+            "input a changed, its command changed");
+  EXPECT_EQ(difference({{"input a", "1"}}, {{"input b", "1"}}), "input b is new, input a is gone");
+  EXPECT_THAT(difference({}, {{"input a", ""}, {"input b", ""}, {"input c", ""}, {"input d", ""}}),
+              HasSubstr("and 1 more"));
+}
+
+// Compiles a file, and links what came of it.
+class ACachedRun : public ::testing::Test {
+ protected:
+  ACachedRun() { write(folder_.path() + "/src/a.cc", "one"); }
+
+  RunReport run(const std::string& flags = "-O2") {
+    Pipeline pipeline("cached");
+    auto compile = pipeline.add("compile")
+                       .cache_inputs({"src/*.cc"})
+                       .cache_environment({"BATON_TEST_COMPILER"})
+                       .cache_key(flags)
+                       .produces("object", {"a.o"})
+                       .run([this](Context& context) {
+                         ++compiled_;
+                         const std::string text = contents(context.directory() + "/src/a.cc");
+                         write(context.directory() + "/a.o", "object of " + text);
+                         return text.substr(0, 3);
+                       });
+    pipeline.add("link", compile).cache_inputs({"src/link*"}).run([this](Context&, const std::string& text) {
+      ++linked_;
+      return text.size();
+    });
+    RunOptions options{.run = "run-" + std::to_string(++runs_), .jobs = 2, .cache = &cache_};
+    options.site.directory = folder_.path();
+    options.site.blobs = &cache_.blobs;
+    const Graph graph = *Graph::of(pipeline.definition());
+    return pipeline::run(graph, std::move(options));
+  }
+
+  TemporaryDirectory folder_, kept_;
+  Cache cache_{kept_.path() + "/cache", kept_.path() + "/blobs"};
+  int runs_ = 0;
+  int compiled_ = 0, linked_ = 0;
+};
+
+TEST_F(ACachedRun, DoesNotRepeatWhatHasNotChanged) {
+  const RunReport first = run();
+  EXPECT_EQ(first.modules[0].status, ModuleStatus::succeeded);
+  EXPECT_EQ(first.modules[0].cache, "no result of it is known yet");
+  fs::remove(folder_.path() + "/a.o");
+  const RunReport second = run();
+  EXPECT_EQ(second.outcome, RunOutcome::succeeded);
+  EXPECT_EQ(second.modules[0].status, ModuleStatus::cached);
+  EXPECT_EQ(second.modules[1].status, ModuleStatus::cached);
+  EXPECT_EQ(second.modules[0].cache, "nothing it depends on has changed since run run-1");
+  EXPECT_EQ(compiled_, 1);
+  EXPECT_EQ(linked_, 1);
+  EXPECT_EQ(contents(folder_.path() + "/a.o"), "object of one") << "what it produced is not back";
+}
+
+TEST_F(ACachedRun, SaysWhatHasChanged) {
+  run();
+  write(folder_.path() + "/src/a.cc", "one more");
+  EXPECT_EQ(run().modules[0].cache, "input src/a.cc changed since run run-1");
+  EXPECT_EQ(compiled_, 2);
+  EXPECT_EQ(linked_, 1) << "its result is the same, so what needs it need not run";
+  write(folder_.path() + "/src/b.cc", "two");
+  EXPECT_EQ(run().modules[0].cache, "input src/b.cc is new since run run-2");
+  EXPECT_EQ(run("-O3").modules[0].cache, "its command changed since run run-3");
+  ::setenv("BATON_TEST_COMPILER", "clang", 1);
+  EXPECT_EQ(run("-O3").modules[0].cache, "variable BATON_TEST_COMPILER changed since run run-4");
+  ::unsetenv("BATON_TEST_COMPILER");
+  write(folder_.path() + "/src/a.cc", "two");
+  EXPECT_EQ(run("-O3").modules[1].cache, "the result of compile changed since run run-1");
+  EXPECT_EQ(linked_, 2);
+  write(folder_.path() + "/src/a.cc", "one");
+  fs::remove(folder_.path() + "/src/b.cc");
+  EXPECT_EQ(run().modules[0].status, ModuleStatus::cached) << "what was known before is known again";
+}
+
+TEST_F(ACachedRun, RunsAgainWhatIsNoLongerStored) {
+  run();
+  fs::remove_all(kept_.path() + "/blobs");
+  const RunReport report = run();
+  EXPECT_EQ(report.modules[0].status, ModuleStatus::succeeded);
+  EXPECT_THAT(report.modules[0].cache, HasSubstr("its result is gone"));
+  EXPECT_EQ(compiled_, 2);
+}
+
+}  // namespace
+}  // namespace baton::pipeline

@@ -1,0 +1,166 @@
+#include "pipeline/directory_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "pipeline/graph.h"
+#include "pipeline/pause.h"
+#include "pipeline/wire_text.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr std::size_t kPlaceLength = 1 + 1 + 12;
+
+std::string padded(std::uint64_t number, std::size_t digits) {
+  std::string text = std::to_string(number);
+  return text.size() < digits ? std::string(digits - text.size(), '0') + text : text;
+}
+
+}  // namespace
+
+std::string EntryName::text() const { return place + "-" + padded(attempt, 6) + "-" + module; }
+
+EntryName entry_name(const ModuleAssignment& assignment, std::uint64_t number) {
+  return {std::to_string(9 - std::min(assignment.priority, 9U)) + "-" + padded(number, 12), 1,
+          as_file_name(assignment.module)};
+}
+
+EntryName parsed(const std::string& name) {
+  EntryName entry{name.substr(0, kPlaceLength),
+                  static_cast<std::uint32_t>(std::stoul(name.substr(kPlaceLength + 1, 6))),
+                  name.substr(kPlaceLength + 8)};
+  if (const std::size_t dash = entry.module.find('-'); dash != std::string::npos) entry.module.erase(dash);
+  return entry;
+}
+
+Status DirectoryRun::ready(const std::stop_token& stop) {
+  if (stop.stop_requested()) return failure(Errc::closed, "stopped");
+  const std::lock_guard lock(mutex);
+  if (is_ready_) return {};
+  for (const char* folder : {"workers", "modules", "queue", "leased", "ended", "results", "said"}) {
+    if (auto made = files.make_folder(folder); !made) return made;
+  }
+  is_ready_ = true;
+  return {};
+}
+
+bool DirectoryRun::wait(Duration& delay, const std::stop_token& stop) const {
+  if (pause(delay, stop)) return false;
+  delay = std::min(delay + Duration{delay.ms / 2 + 1}, Duration{options.poll.ms * 10});
+  return true;
+}
+
+std::string DirectoryRun::next_said() {
+  const std::lock_guard lock(mutex);
+  std::string number = std::to_string(++said_);
+  return writer_ + "-" + std::string(12 - std::min<std::size_t>(12, number.size()), '0') + number;
+}
+
+Status DirectoryRun::expire() {
+  for (const std::string& lease : files.list("leased")) {
+    const auto age = files.age("leased/" + lease);
+    if (!age) return std::unexpected(age.error());
+    if (!*age || **age <= options.lease) continue;
+    const auto text = files.read("leased/" + lease);
+    if (!text) continue;  // somebody else was faster
+    const auto assignment = from_text<ModuleAssignment>(*text);
+    if (!assignment) return failure(Errc::corrupt, "leased/" + lease + ": " + assignment.error().message);
+    EntryName entry = parsed(lease);
+    if (entry.attempt < assignment->attempts_max) {
+      ++entry.attempt;
+      if (auto moved = files.rename("leased/" + lease, "queue/" + entry.text()); !moved)
+        return std::unexpected(moved.error());
+      continue;
+    }
+    SerializedModuleResult lost{
+        .module = assignment->module, .attempt = entry.attempt, .status = ModuleStatus::failed};
+    lost.failure = ModuleFailure{.kind = FailureKind::worker_lost,
+                                 .message = "its worker fell silent during attempt " +
+                                            std::to_string(entry.attempt) + ", the last one it had"};
+    // Under a name of its own: a result that comes too late must not be taken for this one.
+    if (auto written = files.write("results/" + lease + ".lost", to_text(lost)); !written) return written;
+    if (auto moved = files.rename("leased/" + lease, "ended/" + lease + ".lost"); !moved)
+      return std::unexpected(moved.error());
+  }
+  return {};
+}
+
+Status DirectoryRun::admit(const WorkerRegistration& worker) const {
+  const auto text = files.read("run");
+  if (!text) return text.error().code == Errc::not_found ? Status{} : Status(std::unexpected(text.error()));
+  const auto opening = from_text<RunOpening>(*text);
+  if (!opening || opening->fingerprint == worker.fingerprint) return {};
+  return failure(Errc::conflict, "worker " + std::to_string(worker.index) +
+                                     " has another pipeline than the master: run the same program, with "
+                                     "the same options, on all machines");
+}
+
+Result<std::optional<Closed>> DirectoryRun::closed() const {
+  auto reason = files.read("closed");
+  if (reason) return Closed{std::move(*reason)};
+  if (reason.error().code == Errc::not_found) return std::optional<Closed>();
+  return std::unexpected(reason.error());
+}
+
+std::string DirectoryRun::ended(const std::string& module) const {
+  const std::string wanted = as_file_name(module);
+  for (const std::string& name : files.list("ended")) {
+    if (name == "own-" + wanted || (!name.starts_with("own-") && parsed(name).module == wanted)) return name;
+  }
+  return {};
+}
+
+Result<SerializedModuleResult> DirectoryRun::result(const std::string& name) const {
+  auto text = files.read("results/" + name);
+  if (!text) return std::unexpected(text.error());
+  return from_text<SerializedModuleResult>(*text);
+}
+
+Result<std::optional<Presence>> DirectoryRun::presence(std::int32_t index) const {
+  auto text = files.read("workers/" + std::to_string(index));
+  if (!text && text.error().code == Errc::not_found) return std::optional<Presence>();
+  if (!text) return std::unexpected(text.error());
+  auto presence = from_text<Presence>(*text);
+  if (!presence) return std::unexpected(presence.error());
+  return std::optional(std::move(*presence));
+}
+
+Status DirectoryRun::keep(const Presence& presence) const {
+  return files.write("workers/" + std::to_string(presence.registration.index), to_text(presence));
+}
+
+Result<Duration> DirectoryRun::silence(std::int32_t index) const {
+  auto age = files.age("workers/" + std::to_string(index));
+  if (!age) return std::unexpected(age.error());
+  return age->value_or(days(1));
+}
+
+std::optional<ModuleAssignment> DirectoryRun::assignment(const std::string& entry) {
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto known = assignments_.find(parsed(entry).module); known != assignments_.end())
+      return known->second;
+  }
+  const auto text = files.read("queue/" + entry);
+  if (!text) return std::nullopt;
+  auto assignment = from_text<ModuleAssignment>(*text);
+  if (!assignment) return std::nullopt;
+  const std::lock_guard lock(mutex);
+  return assignments_.emplace(parsed(entry).module, std::move(*assignment)).first->second;
+}
+
+std::optional<Assigned> DirectoryRun::take(const WorkerRegistration& worker) {
+  for (const std::string& entry : files.list("queue")) {
+    const auto wanted = assignment(entry);
+    if (!wanted || !covers(worker.capabilities, wanted->required_capabilities)) continue;
+    // Its age is that of the lease from now on, so it has to be young before it is one.
+    const std::string lease = entry + "-" + as_file_name(worker.session) + "." + random_name();
+    if (!files.touch("queue/" + entry)) continue;
+    if (const auto taken = files.rename("queue/" + entry, "leased/" + lease); !taken || !*taken) continue;
+    return Assigned{*wanted, parsed(entry).attempt, lease};
+  }
+  return std::nullopt;
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,76 @@
+// A run in a folder, as the files that directory_coordinator.h tells of: what the operations of a coordinator
+// have in common there.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "pipeline/directory_coordinator.h"
+#include "pipeline/random_name.h"
+#include "pipeline/shared_files.h"
+
+namespace baton::pipeline {
+
+// The name of an assignment that waits, so that names in order are assignments in order.
+struct EntryName {
+  std::string place;  // P-NUMBER
+  std::uint32_t attempt = 1;
+  std::string module;  // as a file name
+
+  std::string text() const;
+};
+EntryName entry_name(const ModuleAssignment& assignment, std::uint64_t number);
+// Of an entry, or of a lease: the same with a name behind it.
+EntryName parsed(const std::string& name);
+
+// What is kept of a worker.
+struct Presence {
+  WorkerRegistration registration;
+  bool was_active = false;
+  bool has_left = false;
+  std::string current_module;
+};
+BATON_FIELDS(Presence, registration, was_active, has_left, current_module)
+
+class DirectoryRun {
+ public:
+  explicit DirectoryRun(const DirectoryCoordinatorOptions& given) : options(given), files(given.directory) {}
+  DirectoryRun(const DirectoryRun&) = delete;
+  DirectoryRun& operator=(const DirectoryRun&) = delete;
+
+  Status ready(const std::stop_token& stop);
+  // A pause that gets longer while nothing happens. False: stopped.
+  bool wait(Duration& delay, const std::stop_token& stop) const;
+  // Names of one writer are in the order they were made in.
+  std::string next_said();
+  // What time has brought about.
+  Status expire();
+  Status admit(const WorkerRegistration& worker) const;
+  Result<std::optional<Closed>> closed() const;
+  // Which lease brought the result of a module; empty: there is none.
+  std::string ended(const std::string& module) const;
+  Result<SerializedModuleResult> result(const std::string& name) const;
+  Result<std::optional<Presence>> presence(std::int32_t index) const;
+  Status keep(const Presence& presence) const;
+  Result<Duration> silence(std::int32_t index) const;
+  std::optional<ModuleAssignment> assignment(const std::string& entry);
+  std::optional<Assigned> take(const WorkerRegistration& worker);
+
+  const DirectoryCoordinatorOptions options;
+  const SharedFiles files;
+  std::mutex mutex;  // guards what follows
+  std::uint64_t numbers = 0;
+  std::set<std::string> told;  // by next_results
+
+ private:
+  bool is_ready_ = false;
+  const std::string writer_ = random_name();
+  std::uint64_t said_ = 0;
+  std::map<std::string, ModuleAssignment> assignments_;  // they never change
+};
+
+}  // namespace baton::pipeline

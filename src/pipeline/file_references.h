@@ -1,0 +1,43 @@
+// What the commands and conditions of a module in a pipeline file refer to: whether all of it is there, and
+// what a cached result depends on because of it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipeline/expression.h"
+#include "pipeline/file_module.h"
+#include "pipeline/pipeline_file.h"
+#include "pipeline/yaml_reader.h"
+
+namespace baton::pipeline {
+
+// Complains to the map, at the node. All outlive it.
+class ReferenceCheck {
+ public:
+  ReferenceCheck(const std::vector<FileParameter>& parameters, YamlMap& map, const Yaml& node,
+                 const ModuleSpec& spec, const FileModule& module)
+      : parameters_(parameters), map_(map), node_(node), spec_(spec), module_(module) {}
+
+  void run();
+
+ private:
+  void check(const std::string& text);
+  void check_condition(const std::string& condition);
+  void check(const Reference& reference);
+  void check_among(const Reference& reference, const std::vector<std::string>& known);
+  void check_need(const std::string& id, const std::string& name);
+
+  const std::vector<FileParameter>& parameters_;
+  YamlMap& map_;
+  const Yaml& node_;
+  const ModuleSpec& spec_;
+  const FileModule& module_;
+};
+
+// Whatever says what is run is part of the key, if there is one.
+void add_command_to_key(CacheInputs& cache, const FileModule& module,
+                        const std::map<std::string, std::string>& parameters);
+
+}  // namespace baton::pipeline

@@ -1,0 +1,146 @@
+#include "pipeline/folder_blobs.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+#include "pipeline/random_name.h"
+#include "wire/sha256.h"
+
+namespace baton::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::unexpected<Error> cannot(const char* what, const std::string& path, int error) {
+  const Errc code = error == ENOSPC || error == EDQUOT  ? Errc::no_space
+                    : error == EACCES || error == EROFS ? Errc::permission_denied
+                    : error == ENOENT                   ? Errc::not_found
+                                                        : Errc::io_failed;
+  return failure(code, std::string("cannot ") + what + " " + path + ": " + std::strerror(error));
+}
+
+Status make_folder(const std::string& path) {
+  std::error_code trouble;
+  fs::create_directories(path, trouble);
+  if (trouble) return cannot("make", path, trouble.value());
+  return {};
+}
+
+// Makes names in a folder durable.
+Status sync_folder(const std::string& path) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const bool synced = folder >= 0 && ::fsync(folder) == 0;
+  const int error = errno;
+  if (folder >= 0) ::close(folder);
+  if (!synced) return cannot("sync", path, error);
+  return {};
+}
+
+// A file that is removed again, unless it gets its name.
+class FileAside {
+ public:
+  explicit FileAside(std::string path)
+      : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
+  ~FileAside() {
+    if (file_ < 0) return;
+    ::close(file_);
+    if (!has_name_) ::unlink(path_.c_str());
+  }
+  FileAside(const FileAside&) = delete;
+  FileAside& operator=(const FileAside&) = delete;
+
+  Status write(std::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(file_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return cannot("write", path_, errno);
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return {};
+  }
+  bool is_open() const { return file_ >= 0; }
+  Status name(const std::string& path) {
+    if (::fsync(file_) != 0) return cannot("sync", path_, errno);
+    if (::rename(path_.c_str(), path.c_str()) != 0) return cannot("write", path, errno);
+    has_name_ = true;
+    return {};
+  }
+
+ private:
+  const std::string path_;
+  const int file_;
+  bool has_name_ = false;
+};
+
+// Whoever wants it has a use for it: it is not swept for a while.
+void touch(const std::string& path) { ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
+
+}  // namespace
+
+Result<BlobRef> FolderBlobs::put(const ByteSource& from, const std::stop_token& stop) {
+  if (auto made = make_folder(folder_); !made) return std::unexpected(made.error());
+  const std::string aside = folder_ + "/" + random_name() + ".tmp";
+  FileAside file(aside);
+  if (!file.is_open()) return cannot("write", aside, errno);
+  BlobRef blob;
+  wire::Sha256 hash;
+  auto done = from([&](std::string_view bytes) -> Status {
+    if (stop.stop_requested()) return failure(Errc::closed, "stopped");
+    hash.add(bytes);
+    blob.bytes += bytes.size();
+    return file.write(bytes);
+  });
+  if (!done) return std::unexpected(done.error());
+  blob.hash = hash.hex();
+  const std::string path = path_of(blob);
+  const std::string below = fs::path(path).parent_path();
+  // Over one that is there: it may have been damaged since.
+  if (done = make_folder(below); done) done = file.name(path);
+  if (done) done = sync_folder(below);
+  if (done) done = sync_folder(folder_);
+  if (!done) return std::unexpected(done.error());
+  return blob;
+}
+
+Status FolderBlobs::pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) {
+  if (!wire::is_sha256(blob.hash)) return failure(Errc::invalid_request, "'" + blob.hash + "' names no blob");
+  touch(path_of(blob));
+  return bytes_of_file(path_of(blob))([&](std::string_view bytes) -> Status {
+    if (stop.stop_requested()) return failure(Errc::closed, "stopped");
+    return into(bytes);
+  });
+}
+
+Result<bool> FolderBlobs::has(const BlobRef& blob, const std::stop_token&) {
+  if (!wire::is_sha256(blob.hash) || ::access(path_of(blob).c_str(), R_OK) != 0) return false;
+  touch(path_of(blob));
+  return true;
+}
+
+void FolderBlobs::sweep(const std::set<std::string>& named, Duration young) const {
+  std::error_code trouble;
+  const auto limit = fs::file_time_type::clock::now() - std::chrono::milliseconds(young.ms);
+  std::vector<fs::path> unnamed;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_, trouble)) {
+    if (!entry.is_regular_file(trouble) || named.contains(entry.path().filename())) continue;
+    if (entry.last_write_time(trouble) < limit) unnamed.push_back(entry.path());
+  }
+  for (const fs::path& path : unnamed) fs::remove(path, trouble);
+}
+
+TemporaryBlobs::TemporaryBlobs()
+    : FolderBlobs((fs::temp_directory_path() / ("baton-blobs-" + random_name())).string()) {}
+
+TemporaryBlobs::~TemporaryBlobs() {
+  std::error_code ignored;  // nobody is left to be told
+  fs::remove_all(place(), ignored);
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,145 @@
+// How modules are begun: here, or by handing them to workers, or not at all because their result is known.
+#include "pipeline/master.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+namespace baton::pipeline {
+namespace {
+
+constexpr Duration kPreferred = seconds(2);  // that a module waits for a worker it prefers
+
+}  // namespace
+
+bool Master::could_run_here(const Lane& lane) const {
+  return covers(options_.site.capabilities, lane.capabilities);
+}
+
+bool Master::fits_here(const Lane& lane) const {
+  return could_run_here(lane) && (lane.pinned || !options_.is_only_master);
+}
+
+// First what workers have places for, then what this machine has; only then do workers get something to wait
+// for them. So nothing waits for a worker while a place is free here.
+void Master::dispatch() {
+  if (!coordinator_ || lost_) return dispatch_here();
+  std::vector<ModuleAssignment> all = assign(1);
+  dispatch_here();
+  if (options_.is_only_master || here_ >= options_.jobs)
+    std::ranges::move(assign(2), std::back_inserter(all));
+  if (all.empty()) return;
+  if (auto done = enqueue(all); !done) return lose_coordination(done.error());
+  if (has_feed_) return;
+  for (const ModuleAssignment& assignment : all) wait_for(assignment.module);
+}
+
+// An earlier master of this run may have preferred others for a module than we do now.
+Status Master::enqueue(std::vector<ModuleAssignment>& assignments) {
+  const std::stop_token stop = closing_.get_token();
+  auto done = coordinator_->enqueue_modules(assignments, stop);
+  if (done || done.error().code != Errc::conflict) return done;
+  for (ModuleAssignment& one : assignments) {
+    if (done = coordinator_->enqueue_module(one, stop); done || done.error().code != Errc::conflict) continue;
+    const Lane lane = lane_of(graph_[*graph_.find(one.module)]);
+    const bool is_preferred = one.required_capabilities != lane.capabilities;
+    one.required_capabilities = is_preferred ? lane.capabilities : as_preferred(lane).capabilities;
+    if (done = coordinator_->enqueue_module(one, stop); !done) return done;
+  }
+  return done;
+}
+
+// For a moment, while there is somebody who has what is preferred.
+bool Master::waits_for_preferred(const Lane& lane) {
+  if (lane.preferred.empty() || !coordinator_ || !fleet_.covers(as_preferred(lane))) return false;
+  return now() - preferring_since_.try_emplace(lane, now()).first->second < kPreferred;
+}
+
+void Master::dispatch_here() {
+  const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+  while (here_ < options_.jobs) {
+    const auto node = schedule_.begin_next([&](const Lane& lane) {
+      if (!fits_here(lane) || (lane.hint == Hint::cpu && here_cpu_ >= processors)) return false;
+      return !waits_for_preferred(lane) ||
+             covers(options_.site.capabilities, as_preferred(lane).capabilities);
+    });
+    if (!node) return;
+    if (!looks_up(*node)) begin_here(*node);
+  }
+}
+
+std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
+  std::vector<ModuleAssignment> all;
+  while (const auto node = schedule_.begin_next([&](const Lane& lane) {
+    if (lane.pinned) return false;
+    if (lane.preferred.empty()) return fleet_.has_room(lane, per_place);
+    if (fleet_.has_room(as_preferred(lane), per_place)) return true;
+    return !waits_for_preferred(lane) && fleet_.has_room(lane, per_place);
+  })) {
+    if (looks_up(*node)) continue;
+    auto assignment = results_.assignment_of(*node);
+    if (!assignment) {
+      finish(*node, ModuleStatus::failed, {},
+             {.kind = FailureKind::encode, .message = assignment.error().message});
+      continue;
+    }
+    Lane lane = lane_of(graph_[*node]);
+    if (const Lane strict = lane.preferred.empty() ? lane : as_preferred(lane);
+        !lane.preferred.empty() && fleet_.has_room(strict, per_place)) {
+      preferring_since_.erase(lane);
+      lane = strict;
+      assignment->required_capabilities = lane.capabilities;
+    }
+    there_.emplace(*node, lane);
+    fleet_.handed_out(lane);
+    lacking_.erase(*node);
+    tell(*node);
+    all.push_back(std::move(*assignment));
+  }
+  return all;
+}
+
+// Before it is begun; then it comes back, or is over.
+bool Master::looks_up(NodeIndex node) {
+  if (!clerk_ || !clerk_->takes(node, [&] { return results_.assignment_of(node); })) return false;
+  lacking_.erase(node);
+  return true;
+}
+
+void Master::looked_up(NodeIndex node, CacheAnswer answer) {
+  if (is_final(schedule_.status(node))) return;
+  ModuleReport& report = report_.modules[node];
+  report.cache = answer.why;
+  if (!answer.found) {
+    schedule_.put_back(node);
+    return tell_what_ended();
+  }
+  report.blob = answer.found->value.blob;
+  report.artifacts = answer.found->artifacts;
+  results_.put(node, nullptr, std::move(answer.found->value), std::move(answer.found->artifacts));
+  finish(node, ModuleStatus::cached, {}, {});
+}
+
+void Master::keep_for_next_time(NodeIndex node) {
+  if (!clerk_ || schedule_.status(node) != ModuleStatus::succeeded || graph_[node].spec->cache.empty())
+    return;
+  if (auto carried = results_.carried_of(node); carried && *carried)
+    clerk_->keep(node, **carried, report_.modules[node].artifacts);
+}
+
+void Master::begin_here(NodeIndex node) {
+  ModuleOrder order = results_.order_of(node);
+  order.is_carried = coordinator_.has_value();
+  schedule_.note_status(node, ModuleStatus::running);
+  lacking_.erase(node);
+  ++here_;
+  if (graph_[node].spec->hint == Hint::cpu) ++here_cpu_;
+  ModuleReport& report = report_.modules[node];
+  report.worker = options_.site.name;
+  report.attempt = 1;
+  report.began_at = now();
+  tell(node);
+  crew_->begin(std::move(order));
+}
+
+}  // namespace baton::pipeline

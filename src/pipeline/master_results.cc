@@ -1,0 +1,129 @@
+// What became of modules: those that ran here, and those that ran elsewhere, with what they said.
+#include "pipeline/master.h"
+
+#include <string>
+#include <utility>
+
+#include "pipeline/log_book.h"
+
+namespace baton::pipeline {
+
+void Master::ended_here(NodeIndex node, ModuleResult result, Duration took) {
+  --here_;
+  if (graph_[node].spec->hint == Hint::cpu) --here_cpu_;
+  ModuleReport& report = report_.modules[node];
+  report.artifacts = result.artifacts;
+  if (result.carried) report.blob = result.carried->blob;
+  results_.put(node, std::move(result.value), std::move(result.carried), std::move(result.artifacts));
+  report.tries = result.tries;
+  report.took = took;
+  finish(node, result.status, result.skipped_because, result.failure);
+  keep_for_next_time(node);
+  if (own_results_ && !lost_) publish(node);
+}
+
+void Master::publish(NodeIndex node) {
+  const ModuleReport& report = report_.modules[node];
+  SerializedModuleResult result{.module = report.id,
+                                .attempt = report.attempt,
+                                .status = report.status,
+                                .skipped_because = report.reason,
+                                .tries = report.tries,
+                                .took = report.took};
+  if (report.failure.kind != FailureKind::none) result.failure = report.failure;
+  if (auto carried = results_.carried_of(node); carried && *carried)
+    result.value = (*carried)->text, result.blob = (*carried)->blob;
+  result.artifacts = report.artifacts;
+  own_results_->publish(std::move(result));
+}
+
+void Master::ended_there(const SerializedModuleResult& result) {
+  const NodeIndex* node = graph_.find(result.module);
+  if (!node) return;
+  const auto there = there_.find(*node);
+  if (there == there_.end()) return;  // it has been given up
+  fleet_.came_back(there->second);
+  there_.erase(there);
+  ModuleReport& report = report_.modules[*node];
+  if (has_value(result.status)) {
+    report.blob = result.blob;
+    report.artifacts = result.artifacts;
+    results_.put(*node, nullptr, Carried{result.value, result.blob}, result.artifacts);
+  }
+  report.worker = "worker " + std::to_string(result.worker_index);
+  report.attempt = result.attempt;
+  report.tries = result.tries;
+  report.took = result.took;
+  report.began_at = now() - result.took;
+  hear_rest(*node, result);
+  const ModuleFailure failed = result.failure.value_or(ModuleFailure{});
+  const bool was_lost = failed.kind == FailureKind::worker_lost;
+  finish(*node, was_lost ? status_of_failure(graph_[*node], failed) : result.status, result.skipped_because,
+         failed);
+  keep_for_next_time(*node);
+}
+
+// Only what follows on what was heard before: what was lost on the way comes with the result, in order.
+void Master::hear(const Said& said) {
+  const NodeIndex* node = graph_.find(said.module);
+  if (!node || !there_.contains(*node)) return;
+  Heard& heard = heard_[*node];
+  if (said.attempt > heard.attempt) heard = {said.attempt, 0};
+  if (said.attempt != heard.attempt || said.first != heard.lines) return;
+  for (const std::string& line : said.lines)
+    observer_.said({said.module, said.attempt, Stream::output, line});
+  heard.lines += said.lines.size();
+}
+
+void Master::hear_rest(NodeIndex node, const SerializedModuleResult& result) {
+  const Heard heard = heard_[node];
+  heard_.erase(node);
+  const std::uint64_t known = heard.attempt == result.attempt ? heard.lines : 0;
+  for (const std::string& line : lines_of(result.log, known))
+    observer_.said({result.module, result.attempt, Stream::output, line});
+}
+
+void Master::fetch_log(SerializedModuleResult& result) const {
+  if (!result.log_blob || options_.site.blobs == nullptr) return;
+  if (auto text = fetch_text(*options_.site.blobs, *result.log_blob, closing_.get_token()))
+    result.log = std::move(*text);
+}
+
+void Master::receive(const std::stop_token& end) {
+  while (!end.stop_requested()) {
+    auto results = coordinator_->next_results(end);
+    if (end.stop_requested()) return;
+    if (!results && results.error().code == Errc::not_found) {
+      return post([this] {
+        has_feed_ = false;
+        for (const auto& [node, lane] : there_) wait_for(graph_[node].id);
+      });
+    }
+    if (!results) return post([this, error = results.error()] { lose_coordination(error); });
+    for (SerializedModuleResult& result : *results) fetch_log(result);
+    post([this, all = std::move(*results)] {
+      for (const SerializedModuleResult& result : all) ended_there(result);
+    });
+  }
+}
+
+void Master::wait_for(const std::string& module) {
+  std::erase_if(waiting_, [](const Waiting& one) { return one.is_over.load(); });
+  Waiting& one = waiting_.emplace_back();
+  one.thread = std::jthread([this, &one, module] {
+    const std::stop_token end = closing_.get_token();
+    auto result = coordinator_->wait_for_result(module, end);
+    if (result) fetch_log(*result);
+    if (!end.stop_requested()) {
+      post([this, result = std::move(result)] {
+        if (result)
+          ended_there(*result);
+        else
+          lose_coordination(result.error());
+      });
+    }
+    one.is_over = true;
+  });
+}
+
+}  // namespace baton::pipeline

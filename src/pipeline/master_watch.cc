@@ -1,0 +1,113 @@
+// What only time brings: workers that come and go, modules that wait for too long.
+#include "pipeline/master.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "pipeline/pause.h"
+
+namespace baton::pipeline {
+
+// Ready modules that nobody can run are seen to wait, with what is missing, and not for ever.
+void Master::watch_capabilities() {
+  if (!coordinator_ || lost_) return;
+  const bool all_are_there = options_.workers_expected > 0 && fleet_.alive() >= options_.workers_expected;
+  std::vector<NodeIndex> hopeless;
+  const auto nobody_can = [&](const Lane& lane) {
+    return !could_run_here(lane) && (lane.pinned || !fleet_.covers(lane));
+  };
+  schedule_.each_ready(nobody_can, [&](NodeIndex node) {
+    const Lane lane = lane_of(graph_[node]);
+    ModuleReport& report = report_.modules[node];
+    if (lacking_.insert(node).second) {
+      report.ready_at = now();
+      schedule_.note_status(node, ModuleStatus::waiting_for_capability);
+      const std::string closest = fleet_.closest(lane);
+      report.reason = "nobody has " + joined(lane.capabilities) + (closest.empty() ? "" : "; " + closest);
+      report.status = ModuleStatus::waiting_for_capability;
+      observer_.changed(report, nullptr);
+      observer_.noticed(report.id + " waits: " + report.reason);
+    }
+    if (lane.pinned || all_are_there || now() - report.ready_at >= options_.capability_timeout)
+      hopeless.push_back(node);
+  });
+  for (const NodeIndex node : hopeless) {
+    if (is_final(schedule_.status(node))) continue;
+    const std::string why = report_.modules[node].reason;
+    finish(node, status_of_failure(graph_[node], {.kind = FailureKind::capability}), {},
+           {.kind = FailureKind::capability, .message = why});
+  }
+}
+
+void Master::watch_clock() {
+  const Duration limit = graph_.definition().timeout;
+  if (limit > Duration{} && now() > limit && !schedule_.is_stopping()) {
+    stop("the run took longer than " + std::to_string(limit.ms / 1000) + " s", true);
+  }
+  if (has_queue_timeouts_) watch_queues();
+  if (!give_up_at_ || now() < *give_up_at_) return;
+  for (const auto& [node, lane] : std::exchange(there_, {})) {
+    finish(node, ModuleStatus::cancelled, "its worker did not say how it ended",
+           {.kind = FailureKind::cancelled, .message = "its worker did not say how it ended"});
+  }
+}
+
+// Modules that have been ready for longer than they may.
+void Master::watch_queues() {
+  std::vector<NodeIndex> late;
+  schedule_.each_ready([](const Lane&) { return true; },
+                       [&](NodeIndex node) {
+                         const Duration limit = graph_[node].spec->queue_timeout;
+                         Duration& ready_at = report_.modules[node].ready_at;
+                         if (ready_at == Duration{}) ready_at = now();
+                         if (limit > Duration{} && now() - ready_at > limit) late.push_back(node);
+                       });
+  for (const NodeIndex node : late) {
+    if (is_final(schedule_.status(node))) continue;
+    const std::string held_up = schedule_.held_up_by(node);
+    const ModuleFailure failed{.kind = FailureKind::timeout,
+                               .message = "it has waited for longer than " +
+                                          std::to_string(graph_[node].spec->queue_timeout.ms) + " ms" +
+                                          (held_up.empty() ? "" : ", for " + held_up)};
+    finish(node, status_of_failure(graph_[node], failed), {}, failed);
+  }
+}
+
+void Master::saw_workers(std::vector<RegisteredWorker> workers) {
+  for (const std::string& news : fleet_.update(std::move(workers))) observer_.noticed(news);
+  for (const RegisteredWorker& worker : fleet_.workers()) {
+    const NodeIndex* node = worker.current_module.empty() ? nullptr : graph_.find(worker.current_module);
+    if (!node || schedule_.status(*node) != ModuleStatus::queued || !there_.contains(*node)) continue;
+    schedule_.note_status(*node, ModuleStatus::running);
+    report_.modules[*node].worker = "worker " + std::to_string(worker.registration.index);
+    report_.modules[*node].began_at = now();
+    tell(*node);
+  }
+  watch_capabilities();
+}
+
+void Master::poll_workers(const std::stop_token& end) {
+  while (!pause(options_.worker_poll, end)) {
+    auto workers = coordinator_->get_registered_workers(end);
+    if (end.stop_requested()) return;
+    if (!workers) return post([this, error = workers.error()] { lose_coordination(error); });
+    post([this, all = std::move(*workers)]() mutable { saw_workers(std::move(all)); });
+    if (auto said = coordinator_->take_said(end); said && !said->empty())
+      post([this, all = std::move(*said)] {
+        std::ranges::for_each(all, [this](const Said& one) { hear(one); });
+      });
+  }
+}
+
+void Master::lose_coordination(const Error& error) {
+  if (closing_.stop_requested() || std::exchange(lost_, error)) return;
+  observer_.noticed("the coordinator is lost: " + error.message);
+  for (const auto& [node, lane] : std::exchange(there_, {})) {
+    finish(node, ModuleStatus::cancelled, "the coordinator was lost",
+           {.kind = FailureKind::cancelled, .message = error.message});
+  }
+  stop("the coordinator was lost: " + error.message, false);
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,114 @@
+#include "pipeline/server_blobs.h"
+
+#include "pipeline/pause.h"
+#include "pipeline/value.h"
+#include "wire/resp_value.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr int kTries = 4;  // where the server, or a place at it, is missing for a moment
+
+std::string in_url(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                          c == '.' || c == '_' || c == '-';
+    if (is_plain) {
+      escaped += c;
+    } else {
+      escaped += '%';
+      escaped += "0123456789ABCDEF"[static_cast<unsigned char>(c) >> 4];
+      escaped += "0123456789ABCDEF"[static_cast<unsigned char>(c) & 15];
+    }
+  }
+  return escaped;
+}
+
+// What the server said, as an error.
+Error refusal(const client::HttpReply& reply) {
+  const auto value = from_json(reply.body);
+  const Value* error = value ? value->field("error") : nullptr;
+  const Value* code = error ? error->field("code") : nullptr;
+  const Value* message = error ? error->field("message") : nullptr;
+  const auto known = code && code->text() ? code_of(*code->text()) : std::nullopt;
+  return {
+      known.value_or(reply.status == 404 ? Errc::not_found : Errc::permission_denied),
+      message && message->text() ? *message->text() : "the server answered " + std::to_string(reply.status)};
+}
+
+bool is_momentary(Errc code) {
+  return code == Errc::unavailable || code == Errc::outcome_unknown || code == Errc::exhausted;
+}
+
+}  // namespace
+
+Result<client::HttpReply> ServerBlobs::call(const client::HttpRequest& request, const std::stop_token& stop) {
+  for (int attempt = 1;; ++attempt) {
+    auto address = where();
+    auto reply = address ? client::call_http(*address, options_, request, stop)
+                         : Result<client::HttpReply>(std::unexpected(address.error()));
+    if (reply && reply->status >= 300) reply = std::unexpected(refusal(*reply));
+    // A sink that has got a part of it cannot begin anew.
+    const bool may_repeat = !request.wanted_body && attempt < kTries;
+    if (reply || !may_repeat || !is_momentary(reply.error().code)) return reply;
+    {
+      const std::lock_guard lock(mutex_);
+      where_.reset();  // after a restart it may listen elsewhere
+    }
+    if (pause(milliseconds(250 << attempt), stop)) return reply;
+  }
+}
+
+Result<client::Address> ServerBlobs::where() {
+  const std::lock_guard lock(mutex_);
+  if (where_) return *where_;
+  client::Client client(options_);
+  auto info = client.ask({"INFO", "server"});
+  if (!info) return std::unexpected(info.error());
+  constexpr std::string_view kPort = "http_port:";
+  const std::string text(info->text);
+  const std::size_t at = text.find(kPort);
+  const std::string port =
+      at == std::string::npos ? "0" : text.substr(at + kPort.size(), text.find('\r', at) - at - kPort.size());
+  if (port == "0")
+    return failure(Errc::not_found, "the server does not serve HTTP, and blobs need that: --http");
+  auto address = client::parse_address(options_.addresses.front());
+  if (!address) return std::unexpected(address.error());
+  where_ = client::Address{address->host, port};
+  return *where_;
+}
+
+std::string ServerBlobs::target_of(const BlobRef& blob) const {
+  return "/v1/blobs/" + blob.hash + "?task=key:" + in_url(run_) +
+         (options_.ns.empty() ? "" : "&namespace=" + in_url(options_.ns));
+}
+
+Result<BlobRef> ServerBlobs::put(const ByteSource& from, const std::stop_token& stop) {
+  auto blob = measure(from);
+  if (!blob) return blob;
+  if (auto known = has(*blob, stop); known && *known) return blob;
+  auto reply = call({.method = "PUT",
+                     .target = target_of(*blob),
+                     .body_bytes = blob->bytes,
+                     .body = from,
+                     .wanted_body = {}},
+                    stop);
+  if (!reply) return std::unexpected(reply.error());
+  return blob;
+}
+
+Status ServerBlobs::pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) {
+  auto reply = call({.target = target_of(blob), .body = {}, .wanted_body = into}, stop);
+  if (!reply) return std::unexpected(reply.error());
+  return {};
+}
+
+Result<bool> ServerBlobs::has(const BlobRef& blob, const std::stop_token& stop) {
+  auto reply = call({.method = "HEAD", .target = target_of(blob), .body = {}, .wanted_body = {}}, stop);
+  if (reply) return true;
+  if (reply.error().code == Errc::not_found) return false;
+  return std::unexpected(reply.error());
+}
+
+}  // namespace baton::pipeline

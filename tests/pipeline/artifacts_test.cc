@@ -1,0 +1,235 @@
+// Artifacts and large results, from one machine to another: the same on every coordinator.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "pipeline/context.h"
+#include "pipeline/folder_blobs.h"
+#include "pipeline/role_guard.h"
+#include "tests/pipeline/company.h"
+#include "tests/pipeline/subjects.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+void write(const std::string& path, const std::string& text) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+class ARunWithArtifacts : public ::testing::TestWithParam<Transport> {
+ protected:
+  // A worker in a folder of its own.
+  void hire(Company& company, std::int32_t index, const std::string& capability) {
+    WorkerOptions options = worker_options(index, {capability});
+    options.site.directory = directory_.path() + "/" + capability;
+    options.site.blobs = store();
+    fs::create_directories(options.site.directory);
+    company.hire(std::move(options));
+  }
+  RunReport run(Company& company) {
+    RunOptions options{.is_only_master = true};
+    options.site.blobs = store();
+    options.site.directory = directory_.path();
+    return company.run(std::move(options));
+  }
+  // Redis has no place of its own for them.
+  BlobStore* store() { return GetParam().name == "Redis" ? &shared_ : nullptr; }
+
+  const std::unique_ptr<contract::Subject> subject_ = GetParam().make();
+  TemporaryDirectory directory_;
+  FolderBlobs shared_{directory_.path() + "/blobs"};
+};
+INSTANTIATE_TEST_SUITE_P(On, ARunWithArtifacts, ::testing::ValuesIn(transports()),
+                         [](const auto& one) { return one.param.name; });
+
+TEST_P(ARunWithArtifacts, CarriesThemFromOneMachineToAnother) {  // P15
+  Pipeline pipeline("artifacts");
+  auto build = pipeline.add("build")
+                   .needs_capability("builder")
+                   .produces("bin", {"out", "*.txt"})
+                   .run([](Context& context) {
+                     write(context.directory() + "/out/deep/app", "compiled");
+                     write(context.directory() + "/notes.txt", "read me");
+                   });
+  pipeline.add("test", build)
+      .needs_capability("tester")
+      .consumes(build, "bin", "fetched")
+      .run([](Context& context) {
+        if (contents(context.directory() + "/fetched/out/deep/app") != "compiled" ||
+            contents(context.directory() + "/fetched/notes.txt") != "read me")
+          throw std::runtime_error("not what was built");
+      });
+  pipeline.add("package", build).pin_to_master().consumes(build, "bin").run([](Context& context) {
+    if (contents(context.directory() + "/out/deep/app") != "compiled") throw std::runtime_error("not there");
+  });
+  Company company(*subject_, pipeline);
+  hire(company, 1, "builder");
+  hire(company, 2, "tester");
+  const RunReport report = run(company);
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded)
+      << module(report, "build").failure.message << module(report, "test").failure.message
+      << module(report, "package").failure.message;
+  ASSERT_EQ(module(report, "build").artifacts.size(), 1U);
+  EXPECT_EQ(module(report, "build").artifacts[0].name, "bin");
+}
+
+TEST_P(ARunWithArtifacts, SaysWhatIsMissing) {  // P15
+  Pipeline pipeline("missing");
+  pipeline.add("build").produces("bin", {"nowhere/*.o"}).run([](Context&) {});
+  Company company(*subject_, pipeline);
+  hire(company, 1, "any");
+  const RunReport report = run(company);
+  EXPECT_EQ(report.outcome, RunOutcome::failed);
+  EXPECT_EQ(module(report, "build").failure.kind, FailureKind::artifact);
+  EXPECT_THAT(module(report, "build").failure.message,
+              AllOf(HasSubstr("artifact 'bin' of build"), HasSubstr("nowhere/*.o"), HasSubstr("/any")));
+}
+
+TEST_P(ARunWithArtifacts, CarriesLargeResults) {  // P12
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  Pipeline pipeline("large");
+  auto large =
+      pipeline.add("large").needs_capability("one").run([](Context&) { return std::string(kBytes, 'x'); });
+  pipeline.add("there", large).needs_capability("two").run([](Context&, const std::string& text) {
+    if (text != std::string(kBytes, 'x')) throw std::runtime_error("another one");
+  });
+  std::size_t here = 0;
+  pipeline.add("here", large).pin_to_master().run([&](Context&, const std::string& text) {
+    here = text.size();
+  });
+  auto made_here =
+      pipeline.add("made-here").pin_to_master().run([](Context&) { return std::string(100'000, 'y'); });
+  pipeline.add("sent", made_here).needs_capability("one").run([](Context&, const std::string& text) {
+    if (text != std::string(100'000, 'y')) throw std::runtime_error("another one");
+  });
+  Company company(*subject_, pipeline);
+  hire(company, 1, "one");
+  hire(company, 2, "two");
+  const RunReport report = run(company);
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded)
+      << module(report, "large").failure.message << module(report, "there").failure.message;
+  EXPECT_EQ(here, kBytes);
+  ASSERT_TRUE(module(report, "large").blob);
+  EXPECT_EQ(module(report, "large").blob->bytes, kBytes + 2);
+}
+
+// What was stored is changed before anybody fetches it.
+class Damaging : public BlobStore {
+ public:
+  Result<BlobRef> put(const ByteSource& from, const std::stop_token& stop) override {
+    auto blob = store_.put(from, stop);
+    if (blob) ++blob->bytes;
+    return blob;
+  }
+  Status pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) override {
+    return store_.pour(blob, into, stop);
+  }
+  Result<bool> has(const BlobRef& blob, const std::stop_token& stop) override {
+    return store_.has(blob, stop);
+  }
+  std::string place() const override { return "the cellar"; }
+
+ private:
+  TemporaryBlobs store_;
+};
+
+TEST(ADamagedArtifact, IsAFailureThatNamesIt) {  // P15
+  TemporaryDirectory directory;
+  Damaging store;
+  Pipeline pipeline("damaged");
+  pipeline.on_failure(OnFailure::finish);
+  auto build = pipeline.add("build").produces("bin", {"app"}).run([](Context& context) {
+    write(context.directory() + "/app", "compiled");
+  });
+  pipeline.add("test", build).consumes(build, "bin", "fetched").run([](Context&) {});
+  RunOptions options{.jobs = 1};
+  options.site.directory = directory.path();
+  options.site.blobs = &store;
+  const Graph graph = *Graph::of(pipeline.definition());
+  const RunReport report = pipeline::run(graph, std::move(options));
+  const ModuleFailure& failed = module(report, "test").failure;
+  EXPECT_EQ(failed.kind, FailureKind::artifact);
+  EXPECT_THAT(failed.message, AllOf(HasSubstr("artifact 'bin' of build"), HasSubstr("the cellar"),
+                                    HasSubstr("not what was stored")));
+  EXPECT_TRUE(fs::is_empty(directory.path() + "/fetched")) << "something of it was left there";
+}
+
+// A server, to somebody who does not know that it keeps blobs.
+class Unaware : public RoleGuard {
+ public:
+  Unaware(std::unique_ptr<DistributedCoordinator> behind, Role role)
+      : RoleGuard(*behind, role), behind_(std::move(behind)) {}
+  BlobStore* blobs() override { return nullptr; }
+
+ private:
+  const std::unique_ptr<DistributedCoordinator> behind_;
+};
+class UnawareSubject : public contract::Subject {
+ public:
+  std::unique_ptr<DistributedCoordinator> connect() override {
+    const Role role = std::exchange(is_first_, false) ? Role::master : Role::worker;
+    return std::make_unique<Unaware>(server_->connect(), role);
+  }
+  Duration lease() const override { return server_->lease(); }
+  void let_pass(Duration time) override { server_->let_pass(time); }
+
+ private:
+  const std::unique_ptr<contract::Subject> server_ = transports()[2].make();
+  bool is_first_ = true;
+};
+
+TEST(AResult, ThatIsTooLargeForItsWaySaysSo) {  // P12
+  Pipeline pipeline("large");
+  pipeline.add("large").run([](Context&) { return std::string(3 << 20, 'x'); });
+  UnawareSubject subject;
+  Company company(subject, pipeline);
+  company.hire(worker_options(1, {}));
+  const ModuleReport large = module(company.run(), "large");
+  EXPECT_EQ(large.failure.kind, FailureKind::encode);
+  EXPECT_THAT(large.failure.message,
+              AllOf(HasSubstr("its result of 3145730 bytes is too large"), HasSubstr("--blobs")));
+  EXPECT_EQ(large.attempt, 1U);
+}
+
+TEST(Long, AnArtifactOfAGigabyteGoesThroughAServer) {  // P15
+  if (std::getenv("BATON_LONG") == nullptr) GTEST_SKIP() << "takes a minute; BATON_LONG=1 runs it";
+  TemporaryDirectory directory;
+  Pipeline pipeline("gigabyte");
+  auto build =
+      pipeline.add("build").needs_capability("one").produces("image", {"image"}).run([](Context& context) {
+        context.shell("head -c 1G /dev/urandom > image && sha256sum image > sum");
+      });
+  pipeline.add("use", build).needs_capability("two").consumes(build, "image").run([](Context& context) {
+    context.shell("sha256sum -c ../one/sum");
+  });
+  const auto subject = transports()[2].make();
+  Company company(*subject, pipeline);
+  for (const char* name : {"one", "two"}) {
+    WorkerOptions options = worker_options(name == std::string("one") ? 1 : 2, {name});
+    options.site.directory = directory.path() + "/" + name;
+    fs::create_directories(options.site.directory);
+    company.hire(std::move(options));
+  }
+  const RunReport report = company.run();
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded)
+      << module(report, "build").failure.message << module(report, "use").failure.message;
+}
+
+}  // namespace
+}  // namespace baton::pipeline

@@ -1,0 +1,128 @@
+// Blobs at a server: bytes of a task that are too many for the log.
+#include "pipeline/server_blobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/served.h"
+#include "tests/temporary_directory.h"
+#include "wire/sha256.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+client::ClientOptions at(const Served& server, const std::string& token = {}) {
+  client::ClientOptions options;
+  options.addresses = {server.address()};
+  options.token = token;
+  return options;
+}
+void submit(const Served& server, const std::string& key, const std::string& token = {}) {
+  client::Client client(at(server, token));
+  ASSERT_TRUE(client.submit({.queue = "runs", .payload = "x", .key = key, .options = {}}));
+}
+Result<client::HttpReply> put(const Served& server, const std::string& target, const std::string& body) {
+  return client::call_http({"127.0.0.1", std::to_string(server.http_port())}, at(server),
+                           {.method = "PUT",
+                            .target = target,
+                            .body_bytes = body.size(),
+                            .body = bytes_of_text(body),
+                            .wanted_body = {}},
+                           {});
+}
+std::string name_of(const std::string& text) { return measure(bytes_of_text(text))->hash; }
+
+TEST(ABlobAtAServer, IsThereOnceItIsAcknowledged) {  // P15
+  Served server(BATON_PROGRAM);
+  submit(server, "run");
+  const std::string text(5 << 20, 'b');
+  BlobRef blob;
+  {
+    ServerBlobs store(at(server), "run");
+    EXPECT_FALSE(*store.has({name_of(text), text.size()}, {}));
+    const auto stored = store.put(bytes_of_text(text), {});
+    ASSERT_TRUE(stored) << stored.error().message;
+    blob = *stored;
+  }
+  server.kill();
+  server.start();
+  ServerBlobs store(at(server), "run");
+  EXPECT_TRUE(*store.has(blob, {}));
+  EXPECT_EQ(fetch_text(store, blob, {}).value(), text);
+  const BlobRef empty = *store.put(bytes_of_text(""), {});
+  EXPECT_EQ(fetch_text(store, empty, {}).value(), "");
+}
+
+TEST(ABlobAtAServer, IsWhatItsNameSays) {  // P15
+  Served server(BATON_PROGRAM);
+  submit(server, "run");
+  const auto wrong = put(server, "/v1/blobs/" + name_of("one") + "?task=key:run", "two");
+  ASSERT_TRUE(wrong) << wrong.error().message;
+  EXPECT_EQ(wrong->status, 400U);
+  EXPECT_THAT(wrong->body, HasSubstr("not those that the name"));
+  ServerBlobs store(at(server), "run");
+  EXPECT_EQ(fetch_text(store, {name_of("one"), 3}, {}).error().code, Errc::not_found);
+  EXPECT_EQ(put(server, "/v1/blobs/../secrets?task=key:run", "x")->status, 400U);
+}
+
+TEST(ABlobAtAServer, BelongsToATaskAndGoesWithIt) {
+  Served server(BATON_PROGRAM);
+  EXPECT_EQ(put(server, "/v1/blobs/" + name_of("one") + "?task=key:none", "one")->status, 404U);
+  submit(server, "run");
+  submit(server, "other");
+  ServerBlobs store(at(server), "run"), other(at(server), "other");
+  const BlobRef blob = *store.put(bytes_of_text("one"), {});
+  ASSERT_TRUE(other.put(bytes_of_text("one"), {}));
+  client::Client client(at(server));
+  ASSERT_TRUE(client.cancel("key:run"));
+  ASSERT_TRUE(client.purge("runs"));
+  EXPECT_EQ(fetch_text(store, blob, {}).error().code, Errc::not_found);
+  ASSERT_TRUE(server.stop());
+  server.start();
+  submit(server, "run");
+  EXPECT_TRUE(eventually([&] {
+    return std::distance(std::filesystem::directory_iterator(server.directory() + "/blobs"), {}) == 1;
+  })) << "what belongs to nobody is still there";
+  ServerBlobs after(at(server), "other");
+  EXPECT_EQ(fetch_text(after, blob, {}).value(), "one");
+}
+
+TEST(ABlobAtAServer, IsForThoseWhoMay) {
+  TemporaryDirectory directory;
+  const auto hash = [](const std::string& token) {
+    wire::Sha256 sum;
+    sum.add(token);
+    return sum.hex();
+  };
+  std::ofstream(directory.path() + "/tokens")
+      << "works " << hash("work-token") << " default=work,submit\nlooks " << hash("look-token")
+      << " default=query\n"
+      << "other " << hash("other-token") << " elsewhere=all\n";
+  Served server(BATON_PROGRAM, {"--tokens", directory.path() + "/tokens"});
+  submit(server, "run", "work-token");
+  ServerBlobs works(at(server, "work-token"), "run"), looks(at(server, "look-token"), "run"),
+      other(at(server, "other-token"), "run");
+  const BlobRef blob = *works.put(bytes_of_text("ours"), {});
+  EXPECT_EQ(fetch_text(looks, blob, {}).value(), "ours");
+  EXPECT_FALSE(looks.put(bytes_of_text("theirs"), {}));
+  EXPECT_FALSE(fetch_text(other, blob, {}));
+}
+
+TEST(ABlobAtAServer, IsNotLongerThanAllowed) {
+  Served server(BATON_PROGRAM, {"--blob-bytes-max", "1000"});
+  submit(server, "run");
+  ServerBlobs store(at(server), "run");
+  EXPECT_TRUE(store.put(bytes_of_text(std::string(1000, 'x')), {}));
+  const auto refused = store.put(bytes_of_text(std::string(1001, 'x')), {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::too_large);
+  EXPECT_THAT(refused.error().message, HasSubstr("1000 bytes at most"));
+}
+
+}  // namespace
+}  // namespace baton::pipeline
