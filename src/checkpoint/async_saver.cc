@@ -66,7 +66,9 @@ class AsyncSaver::Worker {
   Status finish_last() {
     if (thread_.joinable()) thread_.join();
     const auto last = std::exchange(last_, nullptr);
-    if (!last || last->was_heard || *last->result) return {};
+    if (!last) return {};
+    const std::lock_guard lock(last->mutex);
+    if (last->was_heard || *last->result) return {};
     return std::unexpected(last->result->error());
   }
 

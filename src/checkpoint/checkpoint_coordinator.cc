@@ -23,14 +23,53 @@ std::int64_t wall_clock_ms() {
 }
 
 // What a rank brings to the first step. Rank 0 names the attempt, and what it may reuse.
-Bytes encode_ready(const CheckpointId& id, const CheckpointId& base, const std::vector<TensorInfo>& slices) {
+struct Announcement {
+  std::string attempt;
+  CheckpointId base;
+  std::vector<TensorInfo> slices;
+};
+
+Bytes encode(const Announcement& announcement) {
   Bytes bytes;
   ByteWriter to(bytes);
-  to.text(id.attempt);
-  to.text(base.prefix);
-  to.text(base.attempt);
-  to.raw(encode(slices));
+  to.text(announcement.attempt);
+  to.text(announcement.base.prefix);
+  to.text(announcement.base.attempt);
+  to.raw(encode(announcement.slices));
   return bytes;
+}
+
+Result<Announcement> decode_announcement(ByteView bytes) {
+  ByteReader from(bytes);
+  Announcement announcement{.attempt = std::string(from.text()),
+                            .base = {std::string(from.text()), std::string(from.text())},
+                            .slices = {}};
+  auto slices = decode_slices(from.rest());
+  if (!slices) return std::unexpected(slices.error());
+  announcement.slices = *std::move(slices);
+  return announcement;
+}
+
+// An error is brought in place of bytes, and so reaches all ranks.
+Contribution brought(const Result<Bytes>& mine) {
+  if (!mine) return std::unexpected(mine.error());
+  return ByteView(*mine);
+}
+
+Result<Announcement> announce(Rank rank, Storage& storage, const std::string& prefix,
+                              const Result<ShardData>& mine, bool incremental) {
+  if (!mine) return std::unexpected(mine.error());
+  Announcement announcement;
+  for (const TensorSource& tensor : mine->tensors) announcement.slices.push_back(tensor.info);
+  if (rank != 0) return announcement;
+  auto id = new_attempt(storage, prefix);
+  if (!id) return std::unexpected(id.error());
+  announcement.attempt = id->attempt;
+  if (incremental) {
+    // Without one that can be read, everything is written.
+    if (auto newest = find_checkpoint(storage, "latest")) announcement.base = newest->id;
+  }
+  return announcement;
 }
 
 Status check_data(const ShardData& mine) {
@@ -116,42 +155,23 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
 Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std::string& prefix,
                                                                       const Result<ShardData>& mine,
                                                                       const SaveOptions& options) {
-  Ready ready{.id = {prefix, {}}, .base = {}, .to_write = {}};
-  Status status;
-  if (!mine) status = std::unexpected(mine.error());
-  if (collective_.rank() == 0 && status) {
-    auto id = new_attempt(storage_, prefix);
-    if (id) {
-      ready.id = *id;
-    } else {
-      status = std::unexpected(id.error());
-    }
-    if (options.incremental) {
-      if (auto newest = find_checkpoint(storage_, "latest")) ready.base = newest->id;
-    }
-  }
-  Bytes bytes;
-  Contribution contribution;
-  if (status) {
-    std::vector<TensorInfo> slices;
-    for (const TensorSource& tensor : mine->tensors) slices.push_back(tensor.info);
-    bytes = encode_ready(ready.id, ready.base, slices);
-    contribution = bytes;
-  } else {
-    contribution = std::unexpected(status.error());
-  }
-  auto all = collective_.all_gather(call(prefix, "ready", options), contribution);
+  Result<Bytes> bytes = Bytes();
+  auto announcement = announce(collective_.rank(), storage_, prefix, mine, options.incremental);
+  if (announcement) bytes = encode(*announcement);
+  if (!announcement) bytes = std::unexpected(announcement.error());
+  auto all = collective_.all_gather(call(prefix, "ready", options), brought(bytes));
   if (!all) return std::unexpected(all.error());
 
+  Ready ready;
   std::vector<std::vector<TensorInfo>> by_rank;
-  for (Rank rank = 0; rank < all->size(); ++rank) {
-    ByteReader from((*all)[rank]);
-    const std::string attempt(from.text());
-    const CheckpointId base{std::string(from.text()), std::string(from.text())};
-    if (rank == 0) ready.id.attempt = attempt, ready.base = base;
-    auto slices = decode_slices(from.rest());
-    if (!slices) return std::unexpected(slices.error());
-    by_rank.push_back(*std::move(slices));
+  for (const Bytes& of_rank : *all) {
+    auto heard = decode_announcement(of_rank);
+    if (!heard) return std::unexpected(heard.error());
+    if (by_rank.empty()) {
+      ready.id = {prefix, heard->attempt};
+      ready.base = heard->base;
+    }
+    by_rank.push_back(std::move(heard->slices));
   }
   // Every rank comes to the same plan, or to the same error.
   auto plan = assign_writers(by_rank);
@@ -196,14 +216,10 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
 
 Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<RankReport>& mine,
                                               const SaveOptions& options) {
-  std::string text;
   Contribution contribution;
-  if (mine) {
-    text = MetadataSerializer::serialize(*mine);
-    contribution = bytes_of(text);
-  } else {
-    contribution = std::unexpected(mine.error());
-  }
+  const std::string text = mine ? MetadataSerializer::serialize(*mine) : "";
+  if (mine) contribution = bytes_of(text);
+  if (!mine) contribution = std::unexpected(mine.error());
   auto reports = collective_.gather(call(ready.id.prefix, "written", options), contribution);
   if (!reports) return std::unexpected(reports.error());
 

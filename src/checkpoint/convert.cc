@@ -153,6 +153,7 @@ Result<Converted> import_files(Storage& from, const std::vector<std::string>& pa
 }
 
 Result<Converted> reshard(Storage& storage, const CheckpointMetadata& metadata, Rank ranks) {
+  if (ranks == 0) return failure(Errc::invalid_request, "a checkpoint is written by one rank at least");
   const std::vector<TensorInfo> tensors = whole_tensors(metadata);
   Converted converted{.tensors = tensors.size(), .bytes = metadata.tensor_bytes()};
   Status status;

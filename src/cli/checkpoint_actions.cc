@@ -171,6 +171,9 @@ int prune_checkpoints(Storage& storage, const CheckpointOptions& options) {
 int collect_checkpoint_garbage(Storage& storage, const CheckpointOptions& options) {
   const auto removed = collect_garbage(storage, options.abandoned_after, wall_clock().ms, options.really());
   if (!removed) return complain(removed.error(), options.format());
+  if (!options.json) {
+    for (const CheckpointId& id : removed->checkpoints) fmt::print("{}\n", to_text(id));
+  }
   print_removed(*removed, options.really(), options.format());
   return 0;
 }

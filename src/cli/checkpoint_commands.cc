@@ -73,7 +73,7 @@ void add_converting(CommandLine& line) {
   exported.command.argument("target", exported.options.other,
                             "File to write, which is not there yet; with --flat a directory");
   exported.command.flag("--flat", exported.options.flat,
-                        "The shards as NAME_shard_0.bin … and the manifest as NAME.metadata.json");
+                        "The shards as NAME_shard_0.bin and so on, and the manifest as NAME.metadata.json");
   exported.command.footer("Example: " + program + " checkpoint export checkpoints latest model.safetensors");
 
   auto imported =

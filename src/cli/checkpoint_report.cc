@@ -164,7 +164,6 @@ void print_removed(const Removed& removed, Really really, Format format) {
                            .whole());
     return;
   }
-  for (const std::string& name : names) fmt::print("{}\n", name);
   fmt::print("{}{} in {}, {}\n", is_done ? "removed " : "would remove ", counted(names.size(), "attempt"),
              counted(removed.files.size(), "file"), size_text(removed.bytes));
 }

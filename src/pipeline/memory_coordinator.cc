@@ -1,190 +1,20 @@
 #include "pipeline/memory_coordinator.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
-#include <list>
-#include <map>
-#include <mutex>
-#include <set>
-#include <string>
 #include <utility>
 
-#include "pipeline/folder_blobs.h"
 #include "pipeline/graph.h"
+#include "pipeline/memory_run.h"
 
 namespace baton::pipeline {
 namespace {
 
-namespace chrono = std::chrono;
-
-Instant steady_now() {
-  return {
-      chrono::duration_cast<chrono::milliseconds>(chrono::steady_clock::now().time_since_epoch()).count()};
-}
-
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped"); }
-
-struct Rank {
-  std::uint32_t priority;
-  std::uint64_t number;  // in the order of enqueueing
-  std::string module;
-  friend bool operator<(const Rank& a, const Rank& b) {
-    return a.priority != b.priority ? a.priority > b.priority : a.number < b.number;
-  }
-};
-
-enum class Phase : std::uint8_t { waiting, leased, done };
-
-struct Entry {
-  ModuleAssignment assignment;
-  std::uint64_t number = 0;
-  Phase phase = Phase::waiting;
-  std::uint32_t attempt = 0;
-  std::string lease;
-  std::int32_t worker = 0;
-  Instant expires;
-  SerializedModuleResult result;
-};
-
-struct Registered {
-  WorkerRegistration registration;
-  Instant heard_of;
-  bool was_active = false;
-  bool has_left = false;
-  std::string current_module;
-};
-
-// Somebody who waits for work; woken alone, so that one assignment does not wake them all.
-struct Waiter {
-  const std::vector<std::string>* capabilities;
-  std::condition_variable_any wake;
-  bool is_called = false;
-};
 
 }  // namespace
 
-struct MemoryExchange::State {
-  explicit State(MemoryExchangeOptions given) : options(std::move(given)) {}
-
-  const MemoryExchangeOptions options;
-  std::mutex mutex;
-  std::condition_variable_any results_changed;
-  TemporaryBlobs blobs;
-  std::vector<Said> said;
-  std::map<std::string, Entry> entries;
-  std::map<std::vector<std::string>, std::set<Rank>> waiting;  // by the capabilities they need
-  std::multimap<Instant, std::string> expiries;                // of leases, by module
-  std::list<Waiter*> waiters;
-  std::map<std::int32_t, Registered> workers;
-  std::vector<SerializedModuleResult> untold;  // to next_results
-  std::optional<RunOpening> master;
-  Instant master_heard_of;
-  std::optional<CancellationSignal> cancelled;
-  std::optional<Closed> closed;
-  std::uint64_t numbers = 0;
-
-  Instant now() const { return options.now ? options.now() : steady_now(); }
-
-  void put(const std::string& module, Entry& entry) {
-    entry.phase = Phase::waiting;
-    waiting[entry.assignment.required_capabilities].insert({entry.assignment.priority, entry.number, module});
-    for (Waiter* waiter : waiters) {
-      if (waiter->is_called || !covers(*waiter->capabilities, entry.assignment.required_capabilities))
-        continue;
-      waiter->is_called = true;
-      waiter->wake.notify_one();
-      return;
-    }
-  }
-
-  void unlease(const std::string& module, Entry& entry) {
-    const auto [first, last] = expiries.equal_range(entry.expires);
-    for (auto one = first; one != last; ++one) {
-      if (one->second != module) continue;
-      expiries.erase(one);
-      return;
-    }
-  }
-
-  void settle(Entry& entry, const SerializedModuleResult& result, bool tell) {
-    entry.phase = Phase::done;
-    entry.result = result;
-    if (tell) untold.push_back(result);
-    results_changed.notify_all();
-  }
-
-  // What time has brought about comes first.
-  void expire() {
-    const Instant at = now();
-    while (!expiries.empty() && expiries.begin()->first <= at) {
-      const std::string module = expiries.begin()->second;
-      expiries.erase(expiries.begin());
-      Entry& entry = entries.at(module);
-      entry.lease.clear();
-      if (entry.attempt < entry.assignment.attempts_max) {
-        put(module, entry);
-      } else {
-        settle(entry, lost(entry), true);
-      }
-    }
-  }
-
-  static SerializedModuleResult lost(const Entry& entry) {
-    SerializedModuleResult result{.module = entry.assignment.module,
-                                  .attempt = entry.attempt,
-                                  .worker_index = entry.worker,
-                                  .status = ModuleStatus::failed};
-    result.failure = ModuleFailure{.kind = FailureKind::worker_lost,
-                                   .message = "worker " + std::to_string(entry.worker) +
-                                              " fell silent during attempt " + std::to_string(entry.attempt) +
-                                              " of " + std::to_string(entry.assignment.attempts_max)};
-    return result;
-  }
-
-  std::optional<Assigned> take(const WorkerRegistration& worker) {
-    std::set<Rank>* best = nullptr;
-    for (auto& [capabilities, ranks] : waiting) {
-      if (ranks.empty() || !covers(worker.capabilities, capabilities)) continue;
-      if (!best || *ranks.begin() < *best->begin()) best = &ranks;
-    }
-    if (!best) return std::nullopt;
-    const std::string module = best->begin()->module;
-    best->erase(best->begin());
-    Entry& entry = entries.at(module);
-    entry.phase = Phase::leased;
-    entry.worker = worker.index;
-    entry.lease = std::to_string(++entry.attempt) + "." + std::to_string(++numbers);
-    entry.expires = now() + options.lease;
-    expiries.emplace(entry.expires, module);
-    return Assigned{entry.assignment, entry.attempt, entry.lease};
-  }
-
-  Status admit(const WorkerRegistration& worker) const {
-    if (!master || master->fingerprint == worker.fingerprint) return {};
-    return failure(Errc::conflict, "worker " + std::to_string(worker.index) +
-                                       " has another pipeline than the master: run the same program, with "
-                                       "the same options, on all machines");
-  }
-
-  bool is_alive(const Registered& worker) const {
-    return !worker.has_left && now() - worker.heard_of <= options.lease;
-  }
-
-  // Until something is said to have changed, or the next lease may have ended.
-  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable_any& changed,
-            const std::stop_token& stop) {
-    if (options.now || expiries.empty()) {
-      changed.wait(lock, stop, [first = true]() mutable { return !std::exchange(first, false); });
-      return;
-    }
-    const auto until = chrono::steady_clock::time_point(chrono::milliseconds(expiries.begin()->first.ms));
-    changed.wait_until(lock, stop, until, [first = true]() mutable { return !std::exchange(first, false); });
-  }
-};
-
 MemoryExchange::MemoryExchange(MemoryExchangeOptions options)
-    : state_(std::make_unique<State>(std::move(options))) {}
+    : state_(std::make_unique<MemoryRun>(std::move(options))) {}
 MemoryExchange::~MemoryExchange() = default;
 
 void MemoryExchange::time_has_passed() {

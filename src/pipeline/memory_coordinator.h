@@ -17,6 +17,8 @@ struct MemoryExchangeOptions {
   std::function<Instant()> now;  // empty: the clock
 };
 
+struct MemoryRun;
+
 // What they share. Outlives the coordinators.
 class MemoryExchange {
  public:
@@ -30,8 +32,7 @@ class MemoryExchange {
 
  private:
   friend class MemoryCoordinator;
-  struct State;
-  const std::unique_ptr<State> state_;
+  const std::unique_ptr<MemoryRun> state_;
 };
 
 class MemoryCoordinator : public DistributedCoordinator {
@@ -57,7 +58,7 @@ class MemoryCoordinator : public DistributedCoordinator {
   BlobStore* blobs() override;
 
  private:
-  MemoryExchange::State& state_;
+  MemoryRun& state_;
 };
 
 }  // namespace baton::pipeline

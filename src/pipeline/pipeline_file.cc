@@ -8,6 +8,7 @@
 #include "pipeline/file_matrix.h"
 #include "pipeline/file_module.h"
 #include "pipeline/file_references.h"
+#include "pipeline/file_retry.h"
 #include "pipeline/similar.h"
 #include "pipeline/yaml_reader.h"
 
@@ -239,54 +240,8 @@ class FileReader {
     spec.estimate = map.duration("estimate").value_or(Duration{});
     spec.idempotent = map.boolean("idempotent").value_or(true);
     spec.always_run = map.boolean("always").value_or(false);
-    read_retry(map, spec);
-    const Yaml* allowed = map.take("allow_failure");
-    if (allowed == nullptr) return;
-    if (allowed->kind == Yaml::Kind::scalar && allowed->text == "true") {
-      spec.allow_failure = [](const ModuleFailure&) { return true; };
-    } else if (allowed->kind == Yaml::Kind::list) {
-      std::set<std::string> codes;
-      for (const std::string& code : map.texts_of(*allowed, "allow_failure")) codes.insert(code);
-      spec.allow_failure = [codes](const ModuleFailure& failure) {
-        return codes.contains(std::to_string(failure.exit_code));
-      };
-    } else if (allowed->text != "false") {
-      map.complain(*allowed, "allow_failure has to be true, false or a list of exit codes");
-    }
-  }
-
-  void read_retry(YamlMap& map, ModuleSpec& spec) {
-    const Yaml* retry = map.take("retry");
-    if (retry == nullptr) return;
-    if (retry->kind == Yaml::Kind::scalar) {
-      spec.retry.max = map.number("retry", 0, 1000).value_or(0);
-      return;
-    }
-    YamlMap one(*retry, complaints_, spec.id);
-    const std::uint32_t times = one.number("max", 0, 1000).value_or(1);
-    spec.retry.delay = one.duration("delay").value_or(milliseconds(100));
-    const Yaml* reasons = one.take("on");
-    std::set<std::string> on;
-    if (reasons != nullptr) {
-      for (const std::string& reason : one.texts_of(*reasons, "on")) {
-        const bool is_known =
-            reason == "any" || reason == "timeout" || reason == "lost" || reason.starts_with("exit:");
-        if (!is_known)
-          one.complain(*reasons, "retries are on any, timeout, lost or exit:CODE, and '" + reason +
-                                     "' is none of these");
-        on.insert(reason);
-      }
-    }
-    one.finish();
-    if (on.contains("lost")) spec.lost_retries = times;
-    const bool only_lost = on.size() == 1 && on.contains("lost");
-    if (only_lost) return;
-    spec.retry.max = times;
-    if (on.empty() || on.contains("any")) return;
-    spec.retry.when = [on](const ModuleFailure& failure) {
-      if (failure.kind == FailureKind::timeout) return on.contains("timeout");
-      return on.contains("exit:" + std::to_string(failure.exit_code));
-    };
+    read_retry(map, complaints_, spec);
+    read_allowed_failure(map, spec);
   }
 
   void read_sharing(YamlMap& map, ModuleSpec& spec) {

@@ -1,16 +1,12 @@
 #include "pipeline/redis_coordinator.h"
 
-#include <hiredis/hiredis.h>
-#include <sys/time.h>
-
 #include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "pipeline/pause.h"
 #include "pipeline/random_name.h"
+#include "pipeline/redis_lines.h"
 #include "pipeline/redis_scripts.h"
 #include "pipeline/wire_text.h"
 
@@ -20,20 +16,6 @@ namespace {
 using Words = std::vector<std::string>;
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped"); }
-
-struct Hangup {
-  void operator()(redisContext* context) const { ::redisFree(context); }
-};
-using Line = std::unique_ptr<redisContext, Hangup>;
-
-struct Discard {
-  void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
-};
-using Reply = std::unique_ptr<redisReply, Discard>;
-
-timeval time_of(Duration duration) {
-  return {.tv_sec = duration.ms / 1000, .tv_usec = static_cast<suseconds_t>(duration.ms % 1000 * 1000)};
-}
 
 // A lease as a worker names it: the module's name is needed to find it again.
 std::string lease_name(const std::string& module, const std::string& nonce) { return nonce + " " + module; }
@@ -71,12 +53,12 @@ class RedisCoordinator::Server {
     command.insert(command.end(), keys_.begin(), keys_.end());
     command.push_back(std::to_string(options_.lease.ms));
     command.insert(command.end(), arguments.begin(), arguments.end());
-    return say(command);
+    return lines_.say(command);
   }
 
   // Until somebody puts something into the list, or a while is over; and then it is worth looking again.
   Status wait_at(std::size_t key) {
-    auto answer = say({"BLPOP", keys_[key], "0.2"});
+    auto answer = lines_.say({"BLPOP", keys_[key], "0.2"});
     return answer ? Status{} : Status(std::unexpected(answer.error()));
   }
   static constexpr std::size_t kWake = 5;
@@ -86,85 +68,18 @@ class RedisCoordinator::Server {
     constexpr char kPush[] =
         "redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('LTRIM', KEYS[1], -1000, -1) "
         "redis.call('EXPIRE', KEYS[1], 86400) return {'ok'}";
-    auto answer = say({"EVAL", kPush, "1", said_key(), text});
+    auto answer = lines_.say({"EVAL", kPush, "1", said_key(), text});
     return answer ? Status{} : Status(std::unexpected(answer.error()));
   }
-  Result<Words> pop() { return say({"LPOP", said_key(), "100"}); }
+  Result<Words> pop() { return lines_.say({"LPOP", said_key(), "100"}); }
 
   const RedisCoordinatorOptions options_;
 
  private:
   std::string said_key() const { return "baton:{" + options_.run + "}:said"; }
 
-  Result<Words> say(const Words& command) {
-    auto line = take_line();
-    if (!line) return std::unexpected(line.error());
-    auto answer = say_on(**line, command);
-    if (answer || answer.error().code != Errc::unavailable) {
-      const std::lock_guard lock(mutex_);
-      idle_.push_back(std::move(*line));
-    }
-    return answer;
-  }
-
-  static Result<Words> say_on(redisContext& line, const Words& command) {
-    std::vector<const char*> texts;
-    std::vector<std::size_t> lengths;
-    for (const std::string& word : command) {
-      texts.push_back(word.data());
-      lengths.push_back(word.size());
-    }
-    const Reply reply(static_cast<redisReply*>(
-        ::redisCommandArgv(&line, static_cast<int>(texts.size()), texts.data(), lengths.data())));
-    if (!reply)
-      return failure(Errc::unavailable, std::string("the connection to Redis broke: ") + line.errstr);
-    if (reply->type == REDIS_REPLY_ERROR) return refusal({reply->str, reply->len});
-    Words words;
-    if (reply->type == REDIS_REPLY_STATUS) words.emplace_back(reply->str, reply->len);
-    for (std::size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; ++i) {
-      words.emplace_back(reply->element[i]->str, reply->element[i]->len);
-    }
-    return words;
-  }
-
-  static std::unexpected<Error> refusal(const std::string& text) {
-    if (text.starts_with("LOADING") || text.starts_with("BUSY"))
-      return failure(Errc::unavailable, "Redis: " + text);
-    if (text.starts_with("OOM")) return failure(Errc::exhausted, "Redis: " + text);
-    if (text.starts_with("NOAUTH") || text.starts_with("WRONGPASS") || text.starts_with("NOPERM"))
-      return failure(Errc::permission_denied, "Redis: " + text);
-    return failure(Errc::io_failed, "Redis: " + text);
-  }
-
-  Result<Line> take_line() {
-    {
-      const std::lock_guard lock(mutex_);
-      if (!idle_.empty()) {
-        Line line = std::move(idle_.back());
-        idle_.pop_back();
-        return line;
-      }
-    }
-    const timeval patience = time_of(options_.connect_timeout);
-    const bool is_path = options_.host.starts_with('/');
-    Line line(is_path ? ::redisConnectUnixWithTimeout(options_.host.c_str(), patience)
-                      : ::redisConnectWithTimeout(options_.host.c_str(), options_.port, patience));
-    if (!line || line->err != 0) {
-      return failure(Errc::unavailable, "no connection to Redis at " + options_.host +
-                                            (is_path ? "" : ":" + std::to_string(options_.port)) +
-                                            (line ? std::string(": ") + line->errstr : ""));
-    }
-    ::redisSetTimeout(line.get(), time_of(seconds(10)));
-    if (!options_.password.empty()) {
-      if (auto let_in = say_on(*line, {"AUTH", options_.password}); !let_in)
-        return std::unexpected(let_in.error());
-    }
-    return line;
-  }
-
   Words keys_;
-  std::mutex mutex_;
-  std::vector<Line> idle_;
+  RedisLines lines_{options_};
 };
 
 RedisCoordinator::RedisCoordinator(const RedisCoordinatorOptions& options)

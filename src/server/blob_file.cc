@@ -14,6 +14,7 @@ namespace baton::server {
 namespace {
 
 constexpr std::uint64_t kLeftForTheLog = std::uint64_t{256} << 20;
+constexpr std::uint64_t kUnwrittenMax = std::uint64_t{8} << 20;
 
 std::unexpected<Error> cannot(const char* what, const std::string& path) {
   const int error = errno;
@@ -63,6 +64,14 @@ Status NewBlobFile::append(std::string_view bytes) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return cannot("write", path_);
     bytes.remove_prefix(static_cast<std::size_t>(count));
+  }
+  // The disk gets it as it comes. Otherwise whoever syncs next, and that is the log, would wait for all of
+  // it.
+  if (written_ - on_disk_ >= kUnwrittenMax) {
+    ::sync_file_range(file_.number(), static_cast<off64_t>(on_disk_),
+                      static_cast<off64_t>(written_ - on_disk_),
+                      SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
+    on_disk_ = written_;
   }
   return {};
 }

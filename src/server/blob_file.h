@@ -34,6 +34,7 @@ class NewBlobFile {
   Descriptor file_;
   wire::Sha256 sum_;
   std::uint64_t written_ = 0;
+  std::uint64_t on_disk_ = 0;  // of it, or on its way there
 };
 
 class BlobFile {

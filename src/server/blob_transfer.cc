@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace baton::server {
+namespace {
+
+constexpr Parameter kParameters[] = {
+    {"task", Kind::text, Place::option, "Whose it is: its id, or key: and its key"}};
+
+}  // namespace
+
+std::span<const Parameter> blob_parameters() { return kParameters; }
 
 void BlobTransfer::then(Syncer::Sync work, std::function<void(const Status&)> next) {
   shelf_.disk().run(std::move(work),

@@ -6,16 +6,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "server/arguments.h"
 #include "server/blob_file.h"
 #include "server/blob_shelf.h"
 
 namespace baton::server {
 
 inline constexpr std::string_view kBlobsPath = "/v1/blobs/";
+std::span<const Parameter> blob_parameters();
 
 // Shared with what the disk is asked for: the connection may go meanwhile.
 class BlobTransfer : public std::enable_shared_from_this<BlobTransfer> {

@@ -9,12 +9,6 @@
 #include "wire/sha256.h"
 
 namespace baton::server {
-namespace {
-
-constexpr Parameter kParameters[] = {
-    {"task", Kind::text, Place::option, "Whose it is: its id, or key: and its key"}};
-
-}  // namespace
 
 struct HttpSession::BlobAsked {
   core::TaskId task;
@@ -27,7 +21,7 @@ std::optional<HttpSession::BlobAsked> HttpSession::find_blob(const Principal& pr
                                                              std::initializer_list<Permission> any_of) {
   const std::string hash(path.substr(kBlobsPath.size()));
   JsonArguments read;
-  if (auto good = read.read_query(kParameters, query); !good) return refuse(good.error()), std::nullopt;
+  if (auto good = read.read_query(blob_parameters(), query); !good) return refuse(good.error()), std::nullopt;
   const auto may = [&](Permission permission) { return principal.may(permission, read.ns()); };
   if (std::ranges::none_of(any_of, may))
     return refuse_permission(principal, *any_of.begin(), read.ns()), std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <boost/json.hpp>
 
+#include "server/blob_transfer.h"
 #include "server/event_stream.h"
 #include "server/verb.h"
 
@@ -106,6 +107,33 @@ json::object events_path() {
             {"summary", "What happens from now on, as server-sent events"},
             {"parameters", query_of(event_parameters())},
             {"responses", {{"200", std::move(stream)}, {"default", std::move(bad)}}}}}};
+}
+
+json::object blobs_path() {
+  const json::object bytes{
+      {"application/octet-stream", {{"schema", {{"type", "string"}, {"format", "binary"}}}}}};
+  const auto operation = [&](const char* id, const char* summary, const char* status, json::object good) {
+    json::object bad = content(reference("Refusal"));
+    bad["description"] = "Refused";
+    return json::object{{"operationId", id},
+                        {"summary", summary},
+                        {"responses", {{status, std::move(good)}, {"default", std::move(bad)}}}};
+  };
+  json::array parameters = query_of(blob_parameters());
+  parameters.push_back({{"name", "hash"},
+                        {"in", "path"},
+                        {"required", true},
+                        {"description", "The SHA-256 of the bytes, as hexadecimal digits"},
+                        {"schema", {{"type", "string"}}}});
+  json::object put = operation("put_blob", "Stores bytes of a task that are too many for the log", "201",
+                               {{"description", "It is durable"}});
+  put["requestBody"] = {{"required", true}, {"content", bytes}};
+  return {
+      {"parameters", std::move(parameters)},
+      {"put", std::move(put)},
+      {"get", operation("get_blob", "The bytes", "200", {{"description", "The bytes"}, {"content", bytes}})},
+      {"head", operation("has_blob", "Whether they are there, and how many", "200",
+                         {{"description", "They are there"}})}};
 }
 
 // What verbs reply. A test holds the real replies against these.
@@ -262,6 +290,7 @@ std::string openapi_json() {
     for (const Verb& verb : verbs) paths["/v1/" + std::string(verb.name)] = path_of(verb);
   }
   paths[kEventsPath] = events_path();
+  paths[std::string(kBlobsPath) + "{hash}"] = blobs_path();
   const json::object document{
       {"openapi", "3.1.0"},
       {"info", {{"title", "baton"}, {"version", BATON_VERSION}}},

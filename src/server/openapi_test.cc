@@ -160,7 +160,8 @@ TEST_F(Document, DescribesWhatEveryVerbReplies) {
   call("resume", R"({"queue":"q"})");
   call("purge", R"({"queue":"q"})");
   describe_streams();
-  called_.insert("events");  // what it streams is shown with the stream
+  called_.insert("events");        // what it streams is shown with the stream
+  called_.insert("blobs/{hash}");  // bytes, and no JSON
   for (const auto& [path, described] : document_.at("paths").as_object())
     EXPECT_TRUE(called_.contains(std::string(path).substr(4))) << path << " was not tried";
 }
@@ -168,7 +169,7 @@ TEST_F(Document, DescribesWhatEveryVerbReplies) {
 TEST_F(Document, ListsEveryVerb) {
   std::size_t verbs = 0;
   for (const auto& family : verb_families()) verbs += family.size();
-  EXPECT_EQ(document_.at("paths").as_object().size(), verbs + 1) << "and the events";
+  EXPECT_EQ(document_.at("paths").as_object().size(), verbs + 2) << "and events and blobs";
 }
 
 }  // namespace

@@ -76,6 +76,7 @@ def main():
         baton("export", store, "latest", folder / "out.safetensors", exit_code=1)  # is not written over
 
         baton("reshard", store, 7, "--ranks", 3)
+        baton("reshard", store, 7, "--ranks", 0, exit_code=1)
         listed = [json.loads(line) for line in baton("ls", store, "--json").splitlines()]
         assert [(one["step"], one["world_size"], one["state"]) for one in listed] == [(7, 1, "committed"), (7, 3, "committed")]
         baton("export", store, "latest", folder / "again.safetensors")

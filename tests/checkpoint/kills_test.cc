@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <random>
@@ -13,6 +14,7 @@
 #include "checkpoint/checkpoint_validator.h"
 #include "checkpoint/distributed_checkpoint.h"
 #include "checkpoint/retention.h"
+#include "tests/checkpoint/process_ranks.h"
 #include "tests/checkpoint/world.h"
 
 namespace baton::checkpoint {
@@ -94,8 +96,60 @@ void kill_and_look(int kills) {
   }
 }
 
+// Saves step after step until a save fails, which ends it.
+void save_until_it_fails(Collective& collective, Storage& storage, std::uint64_t step) {
+  for (;; ++step) {
+    const State state(model(collective.rank(), kRanks), step);
+    if (!DistributedCheckpoint(collective, storage).save(step, state.shard(), {})) return;
+  }
+}
+
+// How many saves everybody heard were committed.
+std::uint64_t committed_in(const ProcessRanks& ranks) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+      ranks.completed(), [](const std::string& name) { return name.ends_with(" committed"); }));
+}
+
+// One rank is killed, whatever it is doing; the others find out, and end by themselves.
+void kill_a_rank_and_look(int kills) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  std::mt19937 dice(12);
+  std::uint64_t next = 1;
+  for (int round = 0; round < kills; ++round) {
+    ProcessRanks ranks(kRanks,
+                       [&](Collective& collective) { save_until_it_fails(collective, *storage, next); });
+    std::uint64_t messages = 9 + dice() % 30;  // the first save is over before
+    ranks.serve([&]() -> std::optional<Rank> {
+      if (messages == 0 || --messages > 0) return {};
+      ::usleep(static_cast<useconds_t>(dice() % 4000));  // when to strike: anywhere within a step
+      return static_cast<Rank>(dice() % kRanks);
+    });
+    const auto newest = find_checkpoint(*storage, "latest");
+    ASSERT_TRUE(newest) << said(newest);
+    const std::uint64_t step = newest->training.step;
+    ASSERT_GE(step, next + committed_in(ranks) - 1) << "what was said to be committed is gone";
+    ASSERT_THAT(load(*storage, static_cast<Rank>(dice() % 4 + 1), "", step), Each("fine"))
+        << "round " << round;
+    const auto attempts = list_attempts(*storage);
+    for (const Attempt& attempt : *attempts)
+      ASSERT_NE(attempt.state, AttemptState::undecided) << "nobody gave it up: " << to_text(attempt.id);
+    ASSERT_TRUE(prune(*storage, {.keep_last = 3}, Really::yes));
+    next = step + 1;
+  }
+}
+
 // C6
 TEST(KilledSaves, LeaveTheNewestCommittedCheckpointWhole) { kill_and_look(20); }
+
+// C2, C6: those who are left hear of it, and give the attempt up
+TEST(KilledRanks, LeaveTheNewestCommittedCheckpointWhole) { kill_a_rank_and_look(20); }
+
+// C6
+TEST(LongKilledRanks, LeaveTheNewestCommittedCheckpointWhole) {
+  if (std::getenv("BATON_LONG") == nullptr) GTEST_SKIP() << "set BATON_LONG=1";
+  kill_a_rank_and_look(500);
+}
 
 // C6
 TEST(LongKilledSaves, LeaveTheNewestCommittedCheckpointWhole) {

@@ -113,7 +113,10 @@ class BrokenCoordinator : public MemoryCoordinator {
     if (is(Fault::forgets_early_results)) return failure(Errc::not_found, "it came before you did");
     if (!is(Fault::stops_all_waiters)) return MemoryCoordinator::wait_for_result(module, stop);
     const std::stop_callback together(stop, [this] { scene_.waiters.request_stop(); });
-    return MemoryCoordinator::wait_for_result(module, scene_.waiters.get_token());
+    auto result = MemoryCoordinator::wait_for_result(module, scene_.waiters.get_token());
+    // Whoever comes, or wakes, after the others were stopped hears so too, whatever there is by then.
+    if (scene_.waiters.stop_requested()) return failure(Errc::closed, "all were stopped");
+    return result;
   }
 
   Result<std::vector<SerializedModuleResult>> next_results(std::stop_token stop) override {

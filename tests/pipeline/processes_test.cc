@@ -248,5 +248,34 @@ modules:
   EXPECT_EQ(yard.contents("ran"), "build\ntest\ntest\npublish\n");
 }
 
+TEST(APastRun, SaysWhatItsModulesWaitForWhileItRuns) {  // P8 P16
+  const Yard yard(R"(
+version: 1
+modules:
+  first: { run: 'while [ ! -e go ]; do sleep 0.05; done', priority: high }
+  second: { run: "true" }
+  third: { needs: [first], run: "true" }
+  fourth: { caps: [gpu], allow_failure: true, run: "true" }
+)");
+  TemporaryDirectory shared;
+  crash::Child master(yard.run(
+      {"--connect", "dir:" + shared.path() + "/run", "-j", "1", "--report", yard.path() + "/run.html"}));
+  const auto why = [&](const std::string& module) {
+    const auto lines = crash::run(yard.baton({"pipeline", "why", module, "--dir", yard.path()})).lines;
+    return lines.empty() ? std::string() : lines.front();
+  };
+  EXPECT_TRUE(eventually([&] { return why("first").find("first is running") == 0; })) << why("first");
+  EXPECT_THAT(why("second"), HasSubstr("waits for a free place: nothing is before it"));
+  EXPECT_THAT(why("third"), HasSubstr("for first"));
+  EXPECT_TRUE(eventually([&] { return why("fourth").find("nobody has gpu") != std::string::npos; }))
+      << why("fourth");
+  EXPECT_THAT(why("fifth"), HasSubstr("is no module of run"));
+  std::ofstream(yard.path() + "/go").close();
+  EXPECT_TRUE(eventually([&] { return why("third").find("third succeeded") == 0; })) << why("third");
+  master.signal(SIGINT);  // nobody will ever have gpu
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 3);
+  EXPECT_THAT(yard.contents("run.html"), HasSubstr("cancelled"));
+}
+
 }  // namespace
 }  // namespace baton::pipeline

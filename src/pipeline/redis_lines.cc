@@ -1,0 +1,89 @@
+#include "pipeline/redis_lines.h"
+
+#include <hiredis/hiredis.h>
+#include <sys/time.h>
+
+#include <utility>
+
+namespace baton::pipeline {
+namespace {
+
+struct Discard {
+  void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
+};
+using Reply = std::unique_ptr<redisReply, Discard>;
+
+timeval time_of(Duration duration) {
+  return {.tv_sec = duration.ms / 1000, .tv_usec = static_cast<suseconds_t>(duration.ms % 1000 * 1000)};
+}
+
+std::unexpected<Error> refusal(const std::string& text) {
+  if (text.starts_with("LOADING") || text.starts_with("BUSY"))
+    return failure(Errc::unavailable, "Redis: " + text);
+  if (text.starts_with("OOM")) return failure(Errc::exhausted, "Redis: " + text);
+  if (text.starts_with("NOAUTH") || text.starts_with("WRONGPASS") || text.starts_with("NOPERM"))
+    return failure(Errc::permission_denied, "Redis: " + text);
+  return failure(Errc::io_failed, "Redis: " + text);
+}
+
+}  // namespace
+
+void RedisLines::Hangup::operator()(redisContext* context) const { ::redisFree(context); }
+
+Result<RedisLines::Words> RedisLines::say(const Words& command) {
+  auto line = take_line();
+  if (!line) return std::unexpected(line.error());
+  auto answer = say_on(**line, command);
+  if (answer || answer.error().code != Errc::unavailable) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(*line));
+  }
+  return answer;
+}
+
+Result<RedisLines::Words> RedisLines::say_on(redisContext& line, const Words& command) {
+  std::vector<const char*> texts;
+  std::vector<std::size_t> lengths;
+  for (const std::string& word : command) {
+    texts.push_back(word.data());
+    lengths.push_back(word.size());
+  }
+  const Reply reply(static_cast<redisReply*>(
+      ::redisCommandArgv(&line, static_cast<int>(texts.size()), texts.data(), lengths.data())));
+  if (!reply) return failure(Errc::unavailable, std::string("the connection to Redis broke: ") + line.errstr);
+  if (reply->type == REDIS_REPLY_ERROR) return refusal({reply->str, reply->len});
+  Words words;
+  if (reply->type == REDIS_REPLY_STATUS) words.emplace_back(reply->str, reply->len);
+  for (std::size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i < reply->elements; ++i) {
+    words.emplace_back(reply->element[i]->str, reply->element[i]->len);
+  }
+  return words;
+}
+
+Result<RedisLines::Line> RedisLines::take_line() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      Line line = std::move(idle_.back());
+      idle_.pop_back();
+      return line;
+    }
+  }
+  const timeval patience = time_of(options_.connect_timeout);
+  const bool is_path = options_.host.starts_with('/');
+  Line line(is_path ? ::redisConnectUnixWithTimeout(options_.host.c_str(), patience)
+                    : ::redisConnectWithTimeout(options_.host.c_str(), options_.port, patience));
+  if (!line || line->err != 0) {
+    return failure(Errc::unavailable, "no connection to Redis at " + options_.host +
+                                          (is_path ? "" : ":" + std::to_string(options_.port)) +
+                                          (line ? std::string(": ") + line->errstr : ""));
+  }
+  ::redisSetTimeout(line.get(), time_of(seconds(10)));
+  if (!options_.password.empty()) {
+    if (auto let_in = say_on(*line, {"AUTH", options_.password}); !let_in)
+      return std::unexpected(let_in.error());
+  }
+  return line;
+}
+
+}  // namespace baton::pipeline
