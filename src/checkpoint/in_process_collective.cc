@@ -214,6 +214,7 @@ class InProcessCollective final : public Collective {
     if (meeting.has_ended()) return {};
     if (operation != meeting.operation) {
       std::vector<Rank> others;
+      others.reserve(meeting.brought.size());
       for (const auto& [rank, bytes] : meeting.brought) others.push_back(rank);
       meeting.fail({Errc::conflict, fmt::format("{} {} at {}, and rank {} is at {}", rank_list(others),
                                                 others.size() == 1 ? "is" : "are", title(meeting.operation),
