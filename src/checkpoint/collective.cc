@@ -6,16 +6,6 @@
 
 namespace baton::checkpoint {
 
-std::string_view word(OperationKind kind) {
-  switch (kind) {
-    case OperationKind::barrier: return "barrier";
-    case OperationKind::broadcast: return "broadcast";
-    case OperationKind::gather: return "gather";
-    case OperationKind::all_gather: return "all_gather";
-  }
-  BATON_CHECK(false && "unknown kind of operation");
-}
-
 Status Collective::barrier(const Call& call) { return vote(call, {}); }
 
 Result<Bytes> Collective::broadcast(const Call& call, const Contribution& of_root, Rank root) {

@@ -37,35 +37,23 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "group/operation.h"
 
 namespace baton::checkpoint {
 
-using Rank = std::uint32_t;
+using group::Operation;
+using group::OperationKind;
+using group::Rank;
 
-inline constexpr std::size_t kContributionBytesMax = 16 << 20;  // what is larger goes to storage
+inline constexpr std::size_t kContributionBytesMax = 3 << 20;  // what is larger goes to storage
 inline constexpr std::size_t kOperationNameBytesMax = 200;
 inline constexpr Duration kOperationDeadline = minutes(10);
-
-enum class OperationKind : std::uint8_t {
-  barrier,     // nobody gets anything
-  broadcast,   // everybody gets what the root contributed
-  gather,      // the root gets everything, in the order of ranks
-  all_gather,  // everybody does
-};
-std::string_view word(OperationKind kind);
 
 // How a call is made: `collective.barrier({"epoch_end", seconds(30)})`.
 struct Call {
   std::string name;
   Duration deadline = kOperationDeadline;  // from now on, for this call
   std::stop_token stop;                    // the others are told who was stopped
-};
-
-struct Operation {
-  OperationKind kind = OperationKind::barrier;
-  std::string name;
-  Rank root = 0;  // of broadcast and gather
-  friend bool operator==(const Operation&, const Operation&) = default;
 };
 
 // What a rank brings: bytes, or the error that kept it from having some. An error ends the operation at once,

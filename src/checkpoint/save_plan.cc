@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "checkpoint/rank_list.h"
+#include "checkpoint/collective.h"
 #include "checkpoint/rectangle.h"
 
 namespace baton::checkpoint {

@@ -67,6 +67,12 @@ ExchangeOptions exchange_options(const ClientOptions& options, std::optional<Err
   return made;
 }
 
+Command command_of(const std::vector<std::string>& words) {
+  Command command(words.empty() ? "" : words.front());
+  for (std::size_t i = 1; i < words.size(); ++i) command.add(words[i]);
+  return command;
+}
+
 Result<RespValue> as_it_came(const RespValue& reply) {
   if (reply.type == RespValue::Type::error) return std::unexpected(error_of(reply));
   return reply;
@@ -209,10 +215,14 @@ void Client::say(const Command& command, Duration wait, Callback<RespValue> done
 }
 
 Result<RespValue> Client::ask(const std::vector<std::string>& words, Duration deadline) {
-  if (words.empty()) return failure(Errc::invalid_request, "nothing was asked");
-  Command command(words.front());
-  for (std::size_t i = 1; i < words.size(); ++i) command.add(words[i]);
-  return say(command, deadline);
+  return say(command_of(words), deadline);
+}
+void Client::ask(const std::vector<std::string>& words, Callback<RespValue> done, Duration deadline) {
+  calls_->start<RespValue>({command_of(words), Safety::repeatable, as_it_came}, std::move(done), deadline);
+}
+Result<RespValue> Client::ask_and_wait(const std::vector<std::string>& words, Duration wait,
+                                       const std::stop_token& stop, Duration deadline) {
+  return calls_->ask<RespValue>({command_of(words), Safety::repeatable, as_it_came, wait}, deadline, stop);
 }
 
 Result<Submitted> Client::submit(const Submit& request, Duration deadline) {

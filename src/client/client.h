@@ -113,7 +113,11 @@ class Client {
   // What has no form of its own here and may be said twice, as its words; the reply is as it came
   // (wire/resp_value.h).
   Result<wire::RespValue> ask(const std::vector<std::string>& words, Duration deadline = {});
+  // Likewise of verbs that wait on purpose, for as long as `wait`, which is added to the words.
+  Result<wire::RespValue> ask_and_wait(const std::vector<std::string>& words, Duration wait,
+                                       const std::stop_token& stop = {}, Duration deadline = {});
 
+  void ask(const std::vector<std::string>& words, Callback<wire::RespValue> done, Duration deadline = {});
   void submit(const Submit& request, Callback<Submitted> done, Duration deadline = {});
   void submit_many(const SubmitMany& request, Callback<std::vector<Result<Submitted>>> done,
                    Duration deadline = {});

@@ -59,6 +59,7 @@ void Exchange::start(CallPtr call) {
 
 void Exchange::look_at_stops() {
   const std::lock_guard lock(mutex_);
+  someone_stopped_ = true;
   wake();
 }
 
@@ -77,6 +78,7 @@ bool Exchange::take_in() {
   {
     const std::lock_guard lock(mutex_);
     awake_ = true;
+    someone_stopped_ = false;
     taken.swap(inbox_);
     stops = stops_;
     calls_ -= std::exchange(settled_, 0);
@@ -185,7 +187,7 @@ void Exchange::await() {
   for (const Waiting& one : waiting_) watch(*one.line);
   {
     const std::lock_guard lock(mutex_);
-    if (!inbox_.empty() || stops_ || (settled_ > 0 && is_full())) return;
+    if (!inbox_.empty() || stops_ || someone_stopped_ || (settled_ > 0 && is_full())) return;
     if (!unplaced_.empty() && std::ranges::find(waiting_, nullptr, &Waiting::call) != waiting_.end()) return;
     awake_ = false;
   }

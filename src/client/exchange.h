@@ -61,6 +61,7 @@ class Exchange {
   std::size_t calls_ = 0;  // under way
   std::size_t bytes_ = 0;
   bool awake_ = true;
+  bool someone_stopped_ = false;  // since calls were last taken in
   bool stops_ = false;
 
   // The thread's own.

@@ -14,7 +14,8 @@
 namespace baton::engine {
 namespace {
 
-constexpr int kExitLogFailed = 74;  // EX_IOERR
+constexpr int kExitLogFailed = 74;        // EX_IOERR
+constexpr std::size_t kFlushAfter = 256;  // requests of one turn
 
 void fill_random(void* into, std::size_t bytes) {
   BATON_CHECK(getrandom(into, bytes, 0) == static_cast<ssize_t>(bytes));
@@ -225,9 +226,8 @@ void Authority::take_inbox() {
   taken_.swap(inbox_);
 }
 
-// The disk is given work as soon as there is some: what is handled meanwhile leaves with the next flush.
+// In a large turn the disk is given work early: what is handled meanwhile leaves with the next flush.
 bool Authority::may_handle() {
-  constexpr std::size_t kFlushAfter = 16;
   constexpr std::size_t kPerTurn = 4096;  // so that time and the disk are looked at often enough
   if (handled_ % kFlushAfter != 0) return true;
   log_->start_flush();
@@ -238,14 +238,11 @@ void Authority::handle_taken() {
   for (; next_ < taken_.size() && may_handle() && handle(taken_[next_]); ++next_) ++handled_;
 }
 
-// Who is alone and waits for his answer gets it sooner if the flush happens here. With more than one there is
-// the next to be decided while the flush is under way.
+// The flush of a small turn happens here: answers come sooner than by way of another thread, and who asks
+// meanwhile makes the next flush worth more. After a large one there is the next to be decided while the
+// flush is under way.
 void Authority::flush() {
-  constexpr std::size_t kAlone = 2;  // a completion and the lease of the next task come together
-  constexpr unsigned kTurns = 4;
-  if (handled_ > kAlone) lonely_turns_ = 0;
-  if (handled_ > 0 && handled_ <= kAlone && lonely_turns_ < kTurns) ++lonely_turns_;
-  if (handled_ > 0 && lonely_turns_ == kTurns) return log_->flush_here();
+  if (handled_ > 0 && handled_ < kFlushAfter) return log_->flush_here();
   log_->start_flush();
 }
 

@@ -66,6 +66,7 @@ class Authority {
   std::uint64_t flushes() const { return log_ ? log_->stats().flushes.load() : 0; }
   const log::FlushStats& flush_stats() const { return log_->stats(); }
   core::Lsn durable() const { return log_->durable(); }
+  core::Epoch epoch() const { return log_->epoch(); }                          // higher at every start
   std::uint64_t disk_free_bytes() const { return turns_->disk_free_bytes(); }  // about a second ago
   const WorkNews& work_news() const { return work_news_; }
 
@@ -116,7 +117,6 @@ class Authority {
   std::size_t next_ = 0;       // the first of them not yet handled
   std::size_t handled_ = 0;    // requests in this turn
   bool may_ask_here_ = false;  // a turn has begun, and nobody waits for room
-  unsigned lonely_turns_ = 0;  // in a row, with hardly a request each
   std::deque<Done> callers_;   // in the order of the engine's answers
   std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
   Status outcome_;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::uint64_t kMovedBytesPerRound = std::uint64_t{64} << 20;  // copied forward after one snapshot
 constexpr std::size_t kSnapshotsKept = 2;
+constexpr core::Lsn kRecordsBetweenRests = 1024;
 
 }  // namespace
 
@@ -33,13 +34,13 @@ core::Lsn Housekeeper::newest_sealed() const {
   return segments.size() < 2 ? 0 : segments[segments.size() - 2].last;
 }
 
-bool Housekeeper::is_due() const {
+std::uint64_t Housekeeper::sealed_since_snapshot() const {
   std::uint64_t sealed = 0;
   const auto segments = segments_.list();
   for (std::size_t i = 0; i + 1 < segments.size(); ++i) {
     if (segments[i].last > last_snapshot_) sealed += segments[i].bytes;
   }
-  return sealed >= options_.snapshot_every_bytes;
+  return sealed;
 }
 
 Status Housekeeper::check_room(std::uint64_t needed) const {
@@ -68,7 +69,7 @@ Result<std::uint64_t> Housekeeper::write(const core::State& state) {
   return written;
 }
 
-Result<SnapshotMade> Housekeeper::make_snapshot() {
+Result<SnapshotMade> Housekeeper::make_snapshot(const std::function<Status()>& rest) {
   const core::Lsn target = newest_sealed();
   if (target <= last_snapshot_) return SnapshotMade{};
   // Before the replay, which would be for nothing.
@@ -77,7 +78,12 @@ Result<SnapshotMade> Housekeeper::make_snapshot() {
   auto state = load_newest_snapshot(disk_, uuid_, unreadable);
   if (!state) return std::unexpected(state.error());
   const core::Lsn replay_to = mutant(Mutant::m18_snapshot_misses_the_last_record) ? target - 1 : target;
-  const log::Visitor visitor = [&](const log::Record& record) { return apply_record(*state, record); };
+  const log::Visitor visitor = [&](const log::Record& record) -> Status {
+    if (record.place.lsn % kRecordsBetweenRests == 0) {
+      if (auto rested = rest(); !rested) return rested;
+    }
+    return apply_record(*state, record);
+  };
   if (auto done = log::replay_sealed(disk_, segments_, state->last + 1, replay_to, visitor); !done) {
     return std::unexpected(done.error());
   }

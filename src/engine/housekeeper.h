@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/request.h"
@@ -34,13 +35,15 @@ class Housekeeper {
               HousekeeperOptions options);
 
   // Whether enough log has been sealed since the last snapshot.
-  bool is_due() const;
+  bool is_due() const { return sealed_since_snapshot() >= options_.snapshot_every_bytes; }
   std::uint64_t snapshot_every() const { return options_.snapshot_every_bytes; }
   // Bytes that the next snapshot will need on the disk, as far as the last one tells.
   std::uint64_t snapshot_to_come() const { return snapshot_to_come_; }
+  // Whether the log grows faster than snapshots are made.
+  bool is_behind() const { return sealed_since_snapshot() >= 3 * options_.snapshot_every_bytes; }
   // Replays to the end of the newest sealed segment and writes the state there. Nothing to do: lsn 0.
-  // Errc::no_space rather than to use what is set aside for completions.
-  Result<SnapshotMade> make_snapshot();
+  // Errc::no_space rather than to use what is set aside for completions. `rest` is called now and then.
+  Result<SnapshotMade> make_snapshot(const std::function<Status()>& rest = [] { return Status{}; });
   // To be called once the snapshot's SnapshotTaken is durable. What it returns is to be asked of the engine:
   // blobs that keep nearly dead segments alive.
   Result<std::vector<core::MoveBlob>> clean_up();
@@ -51,6 +54,7 @@ class Housekeeper {
     std::vector<core::MoveBlob> blobs;  // without their bytes
   };
   core::Lsn newest_sealed() const;
+  std::uint64_t sealed_since_snapshot() const;
   Status check_room(std::uint64_t needed) const;
   Result<std::uint64_t> write(const core::State& state);
   Status remove_old_snapshots(std::vector<core::Lsn>& snapshots);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::chrono::seconds kRetryAfter(60);
 constexpr std::size_t kMovesAtOnce = 256;
+constexpr int kRestPerWork = 5;
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "the coordinator has stopped"); }
 
@@ -41,7 +42,17 @@ void SnapshotThread::run() {
     wakes_.wait(lock, [&] { return wanted_ || stops_; });
     if (stops_) return;
     lock.unlock();
-    const Status done = make_now();
+    // Nobody waits for a snapshot, and those who wait for the loop need the processor more. But the log must
+    // not grow for ever.
+    auto rested = std::chrono::steady_clock::now();
+    const Status done = make([&]() -> Status {
+      const auto worked = std::chrono::steady_clock::now() - rested;
+      std::unique_lock resting(mutex_);
+      if (!housekeeper_.is_behind()) wakes_.wait_for(resting, worked * kRestPerWork, [&] { return stops_; });
+      rested = std::chrono::steady_clock::now();
+      if (stops_) return stopped();
+      return {};
+    });
     lock.lock();
     wanted_ = false;
     if (done || done.error().code == Errc::closed) continue;
@@ -52,12 +63,16 @@ void SnapshotThread::run() {
 }
 
 Status SnapshotThread::make_now() {
+  return make([] { return Status{}; });
+}
+
+Status SnapshotThread::make(const std::function<Status()>& rest) {
   const std::lock_guard one_at_a_time(making_);
   {
     const std::lock_guard lock(mutex_);
     if (stops_) return stopped();
   }
-  auto made = housekeeper_.make_snapshot();
+  auto made = housekeeper_.make_snapshot(rest);
   if (!made) return std::unexpected(made.error());
   if (made->lsn == 0) return {};
   if (!calls_.record(*made)) return stopped();

@@ -32,6 +32,7 @@ class SnapshotThread {
 
  private:
   void run();
+  Status make(const std::function<Status()>& rest);
 
   Housekeeper& housekeeper_;
   const SnapshotCalls calls_;

@@ -67,7 +67,7 @@ void Desk::audited(const Operation& operation, const engine::Answer& answer) {
 
 void Desk::abandon(Operation& operation) {
   operation.finisher_ = nullptr;
-  if (!waiters_.forget(operation)) return;
+  if (!waiters_.forget(operation) && !groups.forget(operation, now())) return;
   settle(operation);
 }
 
@@ -122,6 +122,30 @@ void Desk::stop() {
   stopping_ = true;
   for (Operation* operation : waiters_.take_all()) {
     operation->wake(*this, true);
+    settle(*operation);
+  }
+  tell(groups.take_all(closed().reply.error()));
+}
+
+Status Desk::arrive(Operation& operation, const Groups::Name& name, const group::Seat& seat,
+                    group::Arrival arrival) {
+  if (stopping_) return std::unexpected(closed().reply.error());
+  const Status waits = groups.arrive(operation, name, seat, std::move(arrival), now());
+  if (waits) ++operation.outstanding_;
+  return waits;
+}
+
+Status Desk::watch(Operation& operation, const Groups::Name& name, const group::Seat& seat,
+                   std::optional<std::string_view> doing, Duration wait) {
+  if (stopping_) return std::unexpected(closed().reply.error());
+  const Status waits = groups.watch(operation, name, seat, doing, now() + wait, now());
+  if (waits) ++operation.outstanding_;
+  return waits;
+}
+
+void Desk::tell(std::vector<Groups::Answered> answers) {
+  for (auto& [operation, outcome] : answers) {
+    operation->met(*this, std::move(outcome));
     settle(*operation);
   }
 }
@@ -259,6 +283,7 @@ void Desk::tick() {
   gate_.look(now());
   news_.tell(authority_.durable());
   events.tell(authority_.durable(), now());
+  tell(groups.take(now()));
   if (!waiters_.anyone_waits()) return;
   const core::State& state = authority_.engine().state();
   const auto ready = [&](std::string_view ns, std::string_view queue) {
@@ -271,6 +296,6 @@ void Desk::tick() {
   }
 }
 
-Duration Desk::wait() const { return std::max(Duration{}, waiters_.next() - now()); }
+Duration Desk::wait() const { return std::max(Duration{}, std::min(waiters_.next(), groups.next()) - now()); }
 
 }  // namespace baton::server

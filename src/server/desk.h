@@ -13,6 +13,7 @@
 #include "server/counters.h"
 #include "server/crowd.h"
 #include "server/event_feed.h"
+#include "server/groups.h"
 #include "server/lease_news.h"
 #include "server/operation.h"
 #include "server/queue_counts.h"
@@ -29,6 +30,7 @@ class Desk {
       : limits(given),
         queue_counts(authority.engine().state()),
         events(authority.engine().state()),
+        groups(authority.epoch()),
         authority_(authority),
         reader_(reader),
         news_(authority.engine().state()),
@@ -46,6 +48,7 @@ class Desk {
   Crowd addresses;   // of connections
   Crowd principals;  // of connections
   EventFeed events;
+  Groups groups;
   std::uint16_t http_port = 0;  // 0: there is none
 
   // How much one connection may leave unread before no more of its commands are begun.
@@ -80,6 +83,12 @@ class Desk {
   // Until there may be work of streams of the instance's service that was not there at entry `looked_at`.
   void wait_for_stream(Operation& operation, std::string_view ns, stream::InstanceId instance,
                        core::Lsn looked_at, Instant deadline);  // who is not registered does not wait
+  // Until the ranks of the group have met, unless it is refused.
+  Status arrive(Operation& operation, const Groups::Name& name, const group::Seat& seat,
+                group::Arrival arrival);
+  // Until `wait` is over, or the generation is.
+  Status watch(Operation& operation, const Groups::Name& name, const group::Seat& seat,
+               std::optional<std::string_view> doing, Duration wait);
   // Whoever waits for this operation has the lease now, and hears if it is lost.
   void gave(Operation& operation, const HeldLease& held);
   // What he has not been told of yet.
@@ -107,6 +116,7 @@ class Desk {
  private:
   void audited(const Operation& operation, const engine::Answer& answer);
   void settle(Operation& operation);  // one call back less is outstanding
+  void tell(std::vector<Groups::Answered> answers);
   void task_came(core::Lsn task);
   void work_came(const core::Event& event, const core::Stamp& stamp);
 

@@ -235,6 +235,23 @@ constexpr std::string_view kSchemas = R"({
     "new_outbox_messages": {"$ref": "#/components/schemas/Verdicts"},
     "new_inbox_messages": {"$ref": "#/components/schemas/Verdicts"},
     "work": {"type": "array", "items": {"$ref": "#/components/schemas/Work"}}}},
+  "Joined": {"type": "object", "required": ["lsn", "generation"], "properties": {
+    "lsn": {"type": "integer"}, "generation": {"type": "integer"}}},
+  "Noted": {"type": "object", "required": ["lsn"], "properties": {"lsn": {"type": "integer"}}},
+  "Met": {"type": "object", "required": ["lsn"], "properties": {"lsn": {"type": "integer"},
+    "error_code": {"type": "string"}, "error": {"type": "string"},
+    "share": {"type": "array", "items": {"type": "object", "properties": {
+      "bytes": {"type": "string"}, "bytes_base64": {"type": "string"}}}}}},
+  "Members": {"type": "object", "required": ["lsn", "generation", "members"], "properties": {
+    "lsn": {"type": "integer"}, "generation": {"type": "integer"}, "members": {"type": "array", "items": {
+      "type": "object", "required": ["rank", "state", "where", "at", "doing", "silent_ms"], "properties": {
+      "rank": {"type": "integer"}, "state": {"enum": ["not joined", "expected", "here", "left", "lost"]},
+      "where": {"type": "string"}, "at": {"type": "string"}, "doing": {"type": "string"},
+      "silent_ms": {"type": "integer"}}}}}},
+  "Groups": {"type": "object", "required": ["lsn", "groups"], "properties": {"lsn": {"type": "integer"},
+    "groups": {"type": "array", "items": {"type": "object", "required": ["group", "generation", "world_size"],
+      "properties": {"group": {"type": "string"}, "generation": {"type": "integer"},
+      "world_size": {"type": "integer"}}}}}},
   "WorkAwaited": {"type": "object", "required": ["lsn", "woken"], "properties": {
     "lsn": {"type": "integer"}, "woken": {"type": "boolean"}}},
   "StreamLanes": {"type": "object", "required": ["lsn", "lanes", "cursor"], "properties": {"lsn": {"type": "integer"},

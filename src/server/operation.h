@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "group/operation.h"
 #include "server/reply_writer.h"
 
 namespace baton::server {
@@ -51,6 +52,8 @@ class Operation {
   virtual void fetched(Desk&, std::size_t /*index*/, Result<Bytes>) {}
   // What it waited for may have come, or its time is over.
   virtual void wake(Desk&, bool /*time_is_up*/) {}
+  // What the ranks of a group came to.
+  virtual void met(Desk&, Result<group::Share>) {}
   // Whoever asked is gone: what was won for him goes back.
   virtual void abandoned(Desk&) {}
   void reply_to(ReplyWriter& writer) { refused_ ? writer.error(*refused_) : write(writer); }

@@ -72,6 +72,10 @@ class Members {
     (*this)(std::string(name) + "_text", value);
   }
 
+  void require(std::string_view name, std::string_view wanted) {
+    if (object_.if_contains(name) == nullptr) complain(name, wanted);
+  }
+
   // Nothing may be left over: a misspelt member would be one that is not heeded.
   Status finish() {
     if (complaint_.empty() && used_ < object_.size()) {
@@ -118,7 +122,12 @@ class Members {
 };
 
 void members(Members& m, Held& item) { m("message", item.message), m("epoch", item.epoch); }
-void members(Members& m, Completion& item) { members(m, item.held), m("status", item.status); }
+void members(Members& m, Completion& item) {
+  members(m, item.held), m("status", item.status);
+  // Left out, it would give the message back, which is not what somebody means who says that it is done.
+  m.require("status",
+            "given: 2 for a message of the inbox that is done, 4 for one of the outbox, 0 to give it back");
+}
 void members(Members& m, Failure& item) {
   members(m, item.held), m("completed", item.completed), m("error", item.error);
   m("reason", item.reason), m("policy", item.policy);

@@ -3,8 +3,8 @@
 namespace baton::server {
 
 std::span<const std::span<const Verb>> verb_families() {
-  static const std::array kFamilies{submit_verbs(), work_verbs(),   query_verbs(),       queue_verbs(),
-                                    server_verbs(), stream_verbs(), stream_query_verbs()};
+  static const std::array kFamilies{submit_verbs(), work_verbs(),   query_verbs(),        queue_verbs(),
+                                    server_verbs(), stream_verbs(), stream_query_verbs(), group_verbs()};
   return kFamilies;
 }
 

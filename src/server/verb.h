@@ -40,6 +40,7 @@ std::span<const Verb> queue_verbs();
 std::span<const Verb> server_verbs();
 std::span<const Verb> stream_verbs();
 std::span<const Verb> stream_query_verbs();
+std::span<const Verb> group_verbs();
 std::span<const std::span<const Verb>> verb_families();  // all of them
 
 const Verb* find_verb(std::string_view name);  // whatever its case

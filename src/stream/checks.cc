@@ -1,5 +1,6 @@
 #include "stream/checks.h"
 
+#include <algorithm>
 #include <initializer_list>
 
 namespace baton::stream {
@@ -12,6 +13,11 @@ constexpr std::int32_t kClaimMax = 10'000;
 constexpr std::int64_t kClaimBytesMax = std::int64_t{256} << 20;
 constexpr MessageStatus kReportable =
     MessageStatus::stored | MessageStatus::event_stored | MessageStatus::published;
+constexpr ReceptorStatus kReceptorStatuses[] = {ReceptorStatus::none, ReceptorStatus::processing,
+                                                ReceptorStatus::completed, ReceptorStatus::failed};
+constexpr PerspectiveStatus kPerspectiveStatuses[] = {PerspectiveStatus::none, PerspectiveStatus::processing,
+                                                      PerspectiveStatus::completed, PerspectiveStatus::failed,
+                                                      PerspectiveStatus::catching_up};
 constexpr WorkFlags kInputFlags = WorkFlags::debug_mode | WorkFlags::skip_inbox_claiming;
 
 Status invalid(std::string message) { return failure(Errc::invalid_request, std::move(message)); }
@@ -45,8 +51,14 @@ Status check_text(std::string_view text, std::size_t bytes_max, std::string_view
   return {};
 }
 
+Status check_policy(FailurePolicy policy) {
+  if (policy >= FailurePolicy::block && policy <= FailurePolicy::park_stream) return {};
+  return invalid("a failure policy is 0, 1 or 2");
+}
+
 Status check(const NewMessage& message) {
   if (auto id = check_id(message.id); !id) return id;
+  if (auto known = check_policy(message.policy); !known) return known;
   if (message.stream && message.stream->value.is_nil())
     return invalid("a stream needs an id that is not nil; leave it out for no stream");
   if (message.type.empty()) return invalid("a message needs a type");
@@ -67,6 +79,8 @@ Status check(const std::vector<ReceptorResult>& results) {
     if (auto fits = check_text(result.receptor, kNameBytesMax, "a receptor's name"); !fits) return fits;
     if (auto fits = check_text(result.error, kErrorBytesMax, "an error"); !fits) return fits;
     if (result.attempt < 1) return invalid("an attempt is at least 1");
+    if (std::ranges::find(kReceptorStatuses, result.status) == std::end(kReceptorStatuses))
+      return invalid("the status of a receptor is 0, 1, 2 or 4");
   }
   return {};
 }
@@ -79,6 +93,8 @@ Status check(const std::vector<PerspectiveResult>& results) {
     if (result.perspective.empty()) return invalid("a perspective needs a name");
     if (auto fits = check_text(result.perspective, kNameBytesMax, "a perspective's name"); !fits) return fits;
     if (auto fits = check_text(result.error, kErrorBytesMax, "an error"); !fits) return fits;
+    if (std::ranges::find(kPerspectiveStatuses, result.status) == std::end(kPerspectiveStatuses))
+      return invalid("the status of a perspective is 0, 1, 2, 4 or 8");
   }
   return {};
 }
@@ -143,6 +159,9 @@ Status check(const std::vector<Failure>& failures) {
     if (!is_within(failed.completed, kReportable))
       return invalid("a status is made of stored (1), event stored (2) and published (4)");
     if (auto fits = check_text(failed.error, kErrorBytesMax, "an error"); !fits) return fits;
+    if (failed.policy) {
+      if (auto known = check_policy(*failed.policy); !known) return known;
+    }
   }
   return check_count(failures.size());
 }

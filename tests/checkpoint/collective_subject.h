@@ -21,7 +21,8 @@ struct CollectiveSubject {
   std::string name;
   std::function<std::unique_ptr<TestGroup>(Rank world_size)> make;
 };
-// Those that come with baton; each kind adds itself in a file of its own.
+std::unique_ptr<TestGroup> group_at_server(Rank world_size);
+// Those that come with baton.
 const std::vector<CollectiveSubject>& collective_subjects();
 
 // Runs one thread for each rank, and joins it to the group there.

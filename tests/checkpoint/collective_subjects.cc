@@ -18,6 +18,9 @@ class Threads final : public TestGroup {
 const std::vector<CollectiveSubject>& collective_subjects() {
   static const std::vector<CollectiveSubject> all{
       {"InProcess", [](Rank world_size) { return std::make_unique<Threads>(world_size); }},
+#ifdef BATON_PROGRAM
+      {"AtServer", group_at_server},
+#endif
   };
   return all;
 }

@@ -40,7 +40,7 @@ class Broken : public ::testing::Test {
 
 }  // namespace
 
-// P2 P3 P4 P5 P6 P7 P17: what each check says, on each of the four.
+// P2, P3, P4, P5, P6, P7, P17, P18, E8: what each check says, on each of the four
 void register_contract_tests() {
   for (const contract::Check& check : contract::checks()) {
     const std::string name(check.name);

@@ -172,6 +172,24 @@ TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
               r.inbox_completions = {{.held = {message(1)}, .status = MessageStatus::failed}};
             }),
             "INVALID_REQUEST");
+  // What has no such value must not come to the log, where nobody could read it again.
+  for (const int beyond : {-1, 3, 9, 255}) {
+    const auto policy = static_cast<FailurePolicy>(beyond);
+    EXPECT_EQ(refused([&](Request r) { r.new_inbox_messages[0].policy = policy; }), "INVALID_REQUEST");
+    EXPECT_EQ(refused([&](Request r) { r.inbox_failures = {{.held = {message(1)}, .policy = policy}}; }),
+              "INVALID_REQUEST");
+    EXPECT_EQ(refused([&](Request r) {
+                r.receptor_completions = {{message(1), "receptor", static_cast<ReceptorStatus>(beyond)}};
+              }),
+              "INVALID_REQUEST");
+    EXPECT_EQ(refused([&](Request r) {
+                r.perspective_completions = {{.stream = StreamId{message(1).value},
+                                              .perspective = "perspective",
+                                              .last_event = message(1),
+                                              .status = static_cast<PerspectiveStatus>(beyond)}};
+              }),
+              "INVALID_REQUEST");
+  }
   EXPECT_TRUE(a.claim().empty());
   EXPECT_EQ(refused([](Request) {}), "accepted");
 }

@@ -1,0 +1,144 @@
+// What a group says to whom, and when.
+#include "group/group.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace baton::group {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr Instant kStart{1'000'000};
+
+Joining joining(Rank rank, Rank world_size, std::string incarnation = "a") {
+  return {.rank = rank,
+          .world_size = world_size,
+          .incarnation = std::move(incarnation),
+          .where = "gpu" + std::to_string(rank) + ", pid 7",
+          .time_to_live = kTimeToLive};
+}
+
+// Two ranks, of which each may be asked for.
+class GroupOfTwo : public ::testing::Test {
+ protected:
+  GroupOfTwo() : group(joining(0, 2), 7, false, kStart) {
+    EXPECT_EQ(*group.join(joining(1, 2), 8, kStart), 7U);
+  }
+
+  Seat seat(Rank rank) const { return {rank, "a", 7}; }
+  Status arrive(Rank rank, std::uint64_t number, Instant now, Duration deadline = hours(1)) {
+    return group.arrive(seat(rank), {"", number, {OperationKind::barrier, "ready", 0}, Bytes{}, deadline},
+                        rank + 1, now);
+  }
+  std::string only_answer() {
+    const auto answers = group.take_answers();
+    if (answers.size() != 1) return std::to_string(answers.size()) + " answers";
+    const auto& outcome = answers[0].outcome;
+    return outcome ? "fine" : std::string(word(outcome.error().code)) + ": " + outcome.error().message;
+  }
+
+  Group group;
+};
+
+// C3
+TEST_F(GroupOfTwo, GivesUpARankThatIsSilentForItsTimeToLive) {
+  ASSERT_TRUE(arrive(0, 0, kStart));
+  const Instant almost = kStart + kTimeToLive - milliseconds(1);
+  ASSERT_TRUE(group.beat(seat(0), std::nullopt, almost));
+  EXPECT_EQ(only_answer(), "0 answers");
+  EXPECT_EQ(group.next(), kStart + kTimeToLive);
+  group.pass(kStart + kTimeToLive);
+  EXPECT_EQ(
+      only_answer(),
+      "UNAVAILABLE: barrier \"ready\": rank 1 (gpu1, pid 7) is gone: nothing was heard of it for 10.0 s");
+  // The one who was stopped, and comes back.
+  EXPECT_EQ(group.beat(seat(1), std::nullopt, kStart + hours(1)).error().code, Errc::lease_lost);
+}
+
+// C2: a process that ends is noticed by its connection
+TEST_F(GroupOfTwo, GivesARankWhoseConnectionBrokeOneSecondToComeBack) {
+  ASSERT_TRUE(arrive(0, 0, kStart));
+  group.hung_up(seat(1), kStart);
+  group.pass(kStart + kBackAfterHangUp - milliseconds(1));
+  EXPECT_EQ(only_answer(), "0 answers");
+  ASSERT_TRUE(group.beat(seat(1), std::nullopt, kStart + kBackAfterHangUp - milliseconds(1)));
+  group.hung_up(seat(1), kStart + seconds(2));
+  group.pass(kStart + seconds(3));
+  EXPECT_THAT(only_answer(), HasSubstr("rank 1 (gpu1, pid 7) is gone"));
+}
+
+// C2
+TEST_F(GroupOfTwo, TellsWhatIsKnownOfThoseWhoDoNotCome) {
+  ASSERT_TRUE(group.beat(seat(1), "write 3.1 of 8.0 GiB", kStart + seconds(4)));
+  ASSERT_TRUE(arrive(0, 0, kStart, seconds(5)));
+  group.pass(kStart + seconds(5));
+  EXPECT_THAT(only_answer(), AllOf(HasSubstr("DEADLINE_EXCEEDED"), HasSubstr("1 of 2 ranks"),
+                                   HasSubstr("gpu1, pid 7, alive"), HasSubstr("heard of 1.0 s ago"),
+                                   HasSubstr("doing write 3.1 of 8.0 GiB")));
+}
+
+// C14: the two words may come in either order
+TEST_F(GroupOfTwo, TellsWhoWasStoppedAlsoIfItWasBeforeItCame) {
+  group.stop(seat(0), "", 0, kStart);
+  ASSERT_TRUE(arrive(0, 0, kStart));
+  EXPECT_EQ(only_answer(), "CLOSED: barrier \"ready\": rank 0 was stopped while it waited");
+  ASSERT_TRUE(arrive(1, 0, kStart));
+  EXPECT_THAT(only_answer(), HasSubstr("rank 0 was stopped"));
+}
+
+TEST_F(GroupOfTwo, RefusesNumbersThatDoNotFollow) {
+  ASSERT_TRUE(arrive(0, 3, kStart));
+  EXPECT_EQ(arrive(0, 5, kStart).error().code, Errc::invalid_request);
+  EXPECT_EQ(arrive(0, 2, kStart).error().code, Errc::invalid_request);
+  EXPECT_TRUE(arrive(0, 3, kStart));  // said again
+}
+
+TEST_F(GroupOfTwo, AnswersWhoAsksAgainOnce) {
+  ASSERT_TRUE(arrive(0, 0, kStart));
+  ASSERT_TRUE(
+      group.arrive(seat(0), {"", 0, {OperationKind::barrier, "ready", 0}, Bytes{}, hours(1)}, 77, kStart));
+  ASSERT_TRUE(arrive(1, 0, kStart));
+  std::set<Waiter> answered;
+  for (const Answer& answer : group.take_answers()) answered.insert(answer.waiter);
+  EXPECT_EQ(answered, (std::set<Waiter>{2, 77}));
+}
+
+TEST_F(GroupOfTwo, OfAnotherSizeBeginsWhenAPlaceIsTakenAgain) {
+  EXPECT_EQ(group.join(joining(2, 3, "b"), 8, kStart).error().code, Errc::conflict);
+  EXPECT_EQ(*group.join(joining(0, 3, "b"), 8, kStart), 8U);
+  EXPECT_EQ(group.world_size(), 3U);
+  EXPECT_EQ(*group.join(joining(2, 3, "b"), 9, kStart), 8U);
+  EXPECT_EQ(arrive(1, 0, kStart).error().code, Errc::lease_lost);
+}
+
+// C3: of ranks that come back after a restart the newest generation counts
+TEST(AResumedGroup, IsThatOfTheNewestGeneration) {
+  Group group(joining(0, 2, "old"), 7, true, kStart);
+  EXPECT_TRUE(group.resume(joining(0, 2, "old"), 7, {}, kStart));
+  EXPECT_TRUE(group.resume(joining(1, 2, "new"), 8, {}, kStart));
+  EXPECT_EQ(group.resume(joining(0, 2, "old"), 7, {}, kStart).error().code, Errc::lease_lost);
+  EXPECT_TRUE(group.resume(joining(0, 2, "new"), 8, {}, kStart));
+}
+
+// E3, C3
+TEST(AResumedGroup, GivesAllRanksAFullTimeToLiveToComeBack) {
+  Group group(joining(0, 2), 7, true, kStart);
+  EXPECT_TRUE(group.resume(joining(0, 2), 7, {}, kStart));
+  const Seat zero{0, "a", 7};
+  ASSERT_TRUE(group.arrive(zero, {"", 4, {OperationKind::barrier, "b", 0}, Bytes{}, hours(1)}, 1, kStart));
+  ASSERT_TRUE(group.beat(zero, std::nullopt, kStart + kTimeToLive - milliseconds(1)));
+  group.pass(kStart + kTimeToLive - milliseconds(1));
+  EXPECT_TRUE(group.take_answers().empty());
+  group.pass(kStart + kTimeToLive);
+  EXPECT_EQ(group.take_answers().size(), 1U);
+}
+
+TEST(RanksAsPeopleReadThem, AreRanges) {
+  EXPECT_EQ(rank_list({3}), "rank 3");
+  EXPECT_EQ(rank_list({0, 1, 2, 4, 7}), "ranks 0-2, 4 and 7");
+}
+
+}  // namespace
+}  // namespace baton::group

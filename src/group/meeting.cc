@@ -1,0 +1,93 @@
+#include "group/meeting.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace baton::group {
+namespace {
+
+const Share& nothing() {
+  static const Share kNothing = std::make_shared<const std::vector<Bytes>>();
+  return kNothing;
+}
+
+}  // namespace
+
+void Meeting::arrive(Rank rank, const Operation& operation, Result<Bytes> mine, Instant deadline) {
+  if (operation != operation_) {
+    const std::vector<Rank> others = present();
+    return fail({Errc::conflict,
+                 fmt::format("{} {} at {}, and rank {} is at {}", rank_list(others),
+                             others.size() == 1 ? "is" : "are", title(operation_), rank, title(operation))});
+  }
+  if (!mine) return fail({mine.error().code, fmt::format("rank {}: {}", rank, mine.error().message)});
+  if (trouble_) return;
+  deadlines_[rank] = deadline;
+  brought_.insert_or_assign(rank, std::move(*mine));
+  if (brought_.size() == world_size_) gather_up();
+}
+
+void Meeting::recall(Rank rank, const Kept& kept) {
+  if (kept.operation != operation_) return arrive(rank, kept.operation, Bytes{}, {});
+  if (!kept.outcome) return fail(kept.outcome.error());
+  if (trouble_) return;
+  is_complete_ = true;
+  brought_.insert_or_assign(rank, kept.contribution);
+  // A gathering is known to its root only, or to all of them together.
+  const bool knows_all = operation_.kind != OperationKind::gather || rank == operation_.root;
+  if (knows_all && !everything_) everything_ = *kept.outcome;
+  if (!everything_ && brought_.size() == world_size_) gather_up();
+}
+
+void Meeting::gather_up() {
+  is_complete_ = true;
+  deadlines_.clear();
+  if (everything_) return;
+  std::vector<Bytes> all;
+  if (operation_.kind == OperationKind::broadcast) {
+    all.push_back(std::move(brought_.at(operation_.root)));
+  } else if (operation_.kind != OperationKind::barrier) {
+    for (auto& [rank, bytes] : brought_) all.push_back(std::move(bytes));
+  }
+  everything_ = std::make_shared<const std::vector<Bytes>>(std::move(all));
+}
+
+void Meeting::fail(Error error) {
+  if (has_ended()) return;
+  trouble_ = std::move(error);
+  brought_.clear();
+  deadlines_.clear();
+}
+
+std::vector<Rank> Meeting::present() const {
+  std::vector<Rank> ranks;
+  for (const auto& [rank, bytes] : brought_) ranks.push_back(rank);
+  return ranks;
+}
+
+std::vector<Rank> Meeting::missing() const {
+  std::vector<Rank> ranks;
+  for (Rank rank = 0; rank < world_size_; ++rank) {
+    if (!has(rank)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::optional<std::pair<Instant, Rank>> Meeting::first_deadline() const {
+  std::optional<std::pair<Instant, Rank>> first;
+  for (const auto& [rank, at] : deadlines_) {
+    if (!first || at < first->first) first = {at, rank};
+  }
+  return first;
+}
+
+std::optional<Result<Share>> Meeting::outcome_for(Rank rank) const {
+  if (is_complete_ && operation_.kind == OperationKind::gather && rank != operation_.root) return nothing();
+  if (trouble_) return std::unexpected(*trouble_);
+  if (!everything_) return std::nullopt;
+  return everything_;
+}
+
+}  // namespace baton::group

@@ -1,0 +1,66 @@
+// One operation of a group: who has come to it with what, how it ended, and what each rank gets of it.
+//
+// It ends once, the same way for everybody: complete, or with one error. Its end is kept for those who have
+// not heard of it.
+#pragma once
+
+#include <map>
+#include <optional>
+
+#include "base/time.h"
+#include "group/operation.h"
+
+namespace baton::group {
+
+// What a rank knows of an operation that ended for it: enough for others to hear the same, should whoever
+// brought them together have forgotten.
+struct Kept {
+  std::string stream;
+  std::uint64_t number = 0;
+  Operation operation;
+  Result<Share> outcome;
+  Bytes contribution;
+};
+
+class Meeting {
+ public:
+  Meeting(Operation operation, Rank world_size, Instant now)
+      : operation_(std::move(operation)), world_size_(world_size), began_(now) {}
+
+  const Operation& operation() const { return operation_; }
+  Instant began() const { return began_; }
+
+  // A rank comes, perhaps once more, and wants to know by `deadline`. Another operation than that of the
+  // others, or an error in place of bytes, is the end of it for all.
+  void arrive(Rank rank, const Operation& operation, Result<Bytes> mine, Instant deadline);
+  // A rank that was told of its end before it was forgotten here.
+  void recall(Rank rank, const Kept& kept);
+  void fail(Error error);
+
+  bool has_ended() const { return trouble_ || everything_; }
+  bool is_complete() const { return is_complete_; }
+  bool has(Rank rank) const { return brought_.contains(rank); }
+  std::size_t came() const { return brought_.size(); }
+  std::vector<Rank> present() const;
+  std::vector<Rank> missing() const;
+
+  // Whose time is up first, and when; nobody's if it has ended.
+  std::optional<std::pair<Instant, Rank>> first_deadline() const;
+
+  // What the rank gets, or why nobody gets anything; none while that is not known.
+  std::optional<Result<Share>> outcome_for(Rank rank) const;
+
+ private:
+  void gather_up();
+
+  Operation operation_;  // of the rank that came first
+  Rank world_size_;
+  Instant began_;
+  std::map<Rank, Bytes> brought_;
+  std::map<Rank, Instant> deadlines_;
+  std::optional<Error> trouble_;
+  bool is_complete_ = false;
+  Share everything_;  // by rank, or of the root alone; of a gathering that was recalled it may not be known
+};
+
+}  // namespace baton::group

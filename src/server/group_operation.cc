@@ -1,0 +1,59 @@
+#include "server/group_operation.h"
+
+#include <utility>
+
+namespace baton::server {
+
+void GroupOperation::begin(Desk& desk) {
+  lsn_ = desk.authority().durable();
+  said_ = call_(desk.groups, desk.now());
+}
+
+void GroupOperation::write(ReplyWriter& reply) {
+  if (!said_) return reply.error(said_.error());
+  reply.map(1 + said_->members);
+  reply.member("lsn", lsn_);
+  if (said_->write) said_->write(reply);
+}
+
+void MeetOperation::begin(Desk& desk) { begun_ = desk.arrive(*this, name_, seat_, std::move(arrival_)); }
+
+void MeetOperation::met(Desk& desk, Result<group::Share> outcome) {
+  lsn_ = desk.authority().durable();
+  outcome_ = std::move(outcome);
+}
+
+void MeetOperation::write(ReplyWriter& reply) {
+  if (!begun_) return reply.error(begun_.error());
+  if (!outcome_) {  // it was taken part in, and this is how it ended for all
+    reply.map(3);
+    reply.member("lsn", lsn_);
+    reply.member("error_code", word(outcome_.error().code));
+    return reply.member("error", outcome_.error().message);
+  }
+  reply.map(2);
+  reply.member("lsn", lsn_);
+  reply.name("share");
+  const group::Share& share = *outcome_;
+  reply.list(share->size());
+  for (const Bytes& bytes : *share) {
+    reply.map(1);
+    reply.name("bytes");
+    reply.bytes(bytes);
+  }
+}
+
+void WatchOperation::begin(Desk& desk) { begun_ = desk.watch(*this, name_, seat_, doing_, wait_); }
+
+void WatchOperation::met(Desk& desk, Result<group::Share> outcome) {
+  lsn_ = desk.authority().durable();
+  if (!outcome) begun_ = std::unexpected(outcome.error());
+}
+
+void WatchOperation::write(ReplyWriter& reply) {
+  if (!begun_) return reply.error(begun_.error());
+  reply.map(1);
+  reply.member("lsn", lsn_);
+}
+
+}  // namespace baton::server

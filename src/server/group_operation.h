@@ -1,0 +1,72 @@
+// Calls of ranks: a word with a group that is answered at once, and two that wait in it.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "server/desk.h"
+
+namespace baton::server {
+
+// Joins, resumes, leaves, stops, or asks who is there.
+class GroupOperation final : public Operation {
+ public:
+  // Writes the members of the reply behind "lsn".
+  using Writer = std::function<void(ReplyWriter&)>;
+  struct Said {
+    std::size_t members = 0;
+    Writer write;
+  };
+  using Call = std::function<Result<Said>(Groups& groups, Instant now)>;
+  explicit GroupOperation(Call call) : call_(std::move(call)) {}
+
+  void begin(Desk& desk) override;
+  void write(ReplyWriter& reply) override;
+
+ private:
+  const Call call_;
+  core::Lsn lsn_ = 0;
+  Result<Said> said_;
+};
+
+class MeetOperation final : public Operation {
+ public:
+  MeetOperation(Groups::Name name, group::Seat seat, group::Arrival arrival)
+      : name_(std::move(name)), seat_(std::move(seat)), arrival_(std::move(arrival)) {}
+
+  void begin(Desk& desk) override;
+  void met(Desk& desk, Result<group::Share> outcome) override;
+  void write(ReplyWriter& reply) override;
+  bool is_blocking() const override { return true; }
+
+ private:
+  const Groups::Name name_;
+  const group::Seat seat_;
+  group::Arrival arrival_;
+  core::Lsn lsn_ = 0;
+  Status begun_;  // or refused
+  Result<group::Share> outcome_;
+};
+
+// Says that a rank is alive, again and again, on a connection that is heard to break when its process ends.
+class WatchOperation final : public Operation {
+ public:
+  WatchOperation(Groups::Name name, group::Seat seat, std::optional<std::string> doing, Duration wait)
+      : name_(std::move(name)), seat_(std::move(seat)), doing_(std::move(doing)), wait_(wait) {}
+
+  void begin(Desk& desk) override;
+  void met(Desk& desk, Result<group::Share> outcome) override;
+  void write(ReplyWriter& reply) override;
+  bool is_blocking() const override { return true; }
+
+ private:
+  const Groups::Name name_;
+  const group::Seat seat_;
+  const std::optional<std::string> doing_;
+  const Duration wait_;
+  core::Lsn lsn_ = 0;
+  Status begun_;  // or refused, or the generation ended
+};
+
+}  // namespace baton::server

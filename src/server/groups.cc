@@ -1,0 +1,169 @@
+#include "server/groups.h"
+
+#include <algorithm>
+
+namespace baton::server {
+namespace {
+
+constexpr std::size_t kGroupsMax = 10'000;
+constexpr Duration kDesertedKept = minutes(1);  // so that who comes late hears of those who are gone
+
+std::unexpected<Error> unknown(const Groups::Name& name) {
+  return failure(Errc::not_found, "no group '" + name.second +
+                                      "' is known here; a rank that knows it from before has to resume it");
+}
+
+}  // namespace
+
+Result<group::Generation> Groups::join(const Name& name, const group::Joining& joining, Instant now) {
+  auto entry = entries_.find(name);
+  if (entry == entries_.end()) {
+    if (entries_.size() >= kGroupsMax)
+      return failure(Errc::exhausted, "there are as many groups as this server takes");
+    entry = entries_.try_emplace(name, Entry{group::Group(joining, ++last_, false, now), {}}).first;
+    looked_at(entry, now);
+    return entry->second.group.generation();
+  }
+  const auto generation = entry->second.group.join(joining, last_ + 1, now);
+  if (generation && *generation > last_) last_ = *generation;
+  looked_at(entry, now);
+  return generation;
+}
+
+Status Groups::resume(const Name& name, const group::Joining& joining, group::Generation generation,
+                      std::span<const group::Kept> kept, Instant now) {
+  if (generation > last_) last_ = generation;  // of a coordinator whose clock was ahead
+  const auto [entry, is_new] =
+      entries_.try_emplace(name, Entry{group::Group(joining, generation, true, now), {}});
+  const Status resumed = entry->second.group.resume(joining, generation, kept, now);
+  looked_at(entry, now);
+  return resumed;
+}
+
+void Groups::leave(const Name& name, const group::Seat& seat, Instant now) {
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end()) return;
+  entry->second.group.leave(seat, now);
+  looked_at(entry, now);
+}
+
+void Groups::stop(const Name& name, const group::Seat& seat, const std::string& stream, std::uint64_t number,
+                  Instant now) {
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end()) return;
+  entry->second.group.stop(seat, stream, number, now);
+  looked_at(entry, now);
+}
+
+Status Groups::arrive(Operation& operation, const Name& name, const group::Seat& seat, group::Arrival arrival,
+                      Instant now) {
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end()) return unknown(name);
+  const group::Waiter waiter = ++last_waiter_;
+  const Status arrived = entry->second.group.arrive(seat, std::move(arrival), waiter, now);
+  if (arrived) {
+    waiters_[waiter] = &operation;
+    places_.emplace(&operation, Place{entry, seat, waiter});
+  }
+  looked_at(entry, now);
+  return arrived;
+}
+
+Status Groups::watch(Operation& operation, const Name& name, const group::Seat& seat,
+                     std::optional<std::string_view> doing, Instant deadline, Instant now) {
+  const auto entry = entries_.find(name);
+  if (entry == entries_.end()) return unknown(name);
+  if (auto alive = entry->second.group.beat(seat, doing, now); !alive) return alive;
+  entry->second.watches.emplace(&operation, Watch{seat, deadline});
+  places_.emplace(&operation, Place{entry, seat});
+  looked_at(entry, now);
+  return {};
+}
+
+bool Groups::forget(Operation& operation, Instant now) {
+  const auto found = places_.find(&operation);
+  if (found == places_.end()) return false;
+  const auto [entry, seat, waiter] = found->second;
+  places_.erase(found);
+  if (entry->second.watches.erase(&operation) > 0) entry->second.group.hung_up(seat, now);
+  if (waiter != 0) entry->second.group.forget(waiter);
+  waiters_.erase(waiter);
+  looked_at(entry, now);
+  return true;
+}
+
+void Groups::answer(Operation& operation, Result<group::Share> outcome) {
+  places_.erase(&operation);
+  answered_.push_back({&operation, std::move(outcome)});
+}
+
+void Groups::looked_at(Entries::iterator entry, Instant now) {
+  group::Group& group = entry->second.group;
+  for (group::Answer& each : group.take_answers()) {
+    const auto waiter = waiters_.find(each.waiter);
+    if (waiter == waiters_.end()) continue;
+    answer(*waiter->second, std::move(each.outcome));
+    waiters_.erase(waiter);
+  }
+  auto& watches = entry->second.watches;
+  std::erase_if(watches, [&](const auto& watch) {
+    if (watch.second.seat.generation == group.generation()) return false;
+    answer(*watch.first, failure(Errc::lease_lost, "the generation is over; join again"));
+    return true;
+  });
+  Instant due = group.is_deserted() ? now + kDesertedKept : group.next();
+  for (const auto& [operation, watch] : watches) due = std::min(due, watch.deadline);
+  entry->second.due = due;
+}
+
+std::vector<Groups::Answered> Groups::take(Instant now) {
+  for (auto entry = entries_.begin(); entry != entries_.end();) {
+    const auto here = entry++;
+    if (here->second.due > now) continue;
+    group::Group& group = here->second.group;
+    if (group.is_deserted() && here->second.watches.empty()) {
+      entries_.erase(here);
+      continue;
+    }
+    group.pass(now);
+    std::erase_if(here->second.watches, [&](const auto& watch) {
+      if (watch.second.deadline > now) return false;
+      // Its connection stands, so it is alive.
+      const Status alive = group.beat(watch.second.seat, std::nullopt, now);
+      alive ? answer(*watch.first, group::Share()) : answer(*watch.first, std::unexpected(alive.error()));
+      return true;
+    });
+    looked_at(here, now);
+  }
+  return std::exchange(answered_, {});
+}
+
+std::vector<Groups::Answered> Groups::take_all(const Error& why) {
+  for (const auto& [operation, place] : std::exchange(places_, {}))
+    answered_.push_back({operation, std::unexpected(why)});
+  entries_.clear();
+  waiters_.clear();
+  return std::exchange(answered_, {});
+}
+
+Instant Groups::next() const {
+  if (!answered_.empty()) return {};
+  Instant next{INT64_MAX};
+  for (const auto& [name, entry] : entries_) next = std::min(next, entry.due);
+  return next;
+}
+
+const group::Group* Groups::find(const Name& name) const {
+  const auto entry = entries_.find(name);
+  return entry == entries_.end() ? nullptr : &entry->second.group;
+}
+
+std::vector<std::pair<std::string, const group::Group*>> Groups::all(std::string_view ns) const {
+  std::vector<std::pair<std::string, const group::Group*>> found;
+  for (const auto& [name, entry] : entries_) {
+    if (name.first == ns) found.emplace_back(name.second, &entry.group);
+  }
+  return found;
+}
+
+}  // namespace baton::server

@@ -1,0 +1,109 @@
+// Ranks at a coordinator that is killed, and ranks that are.
+#include "checkpoint/server_collective.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "checkpoint/typed_collective.h"
+#include "tests/proxy.h"
+#include "tests/served.h"
+
+namespace baton::checkpoint {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+ServerCollectiveOptions options_of(const std::string& address, Rank rank, Rank world_size) {
+  return {.client = {.addresses = {address}}, .group = "job", .rank = rank, .world_size = world_size};
+}
+
+// C3
+TEST(RanksAtACoordinator, GoOnWhereTheyWereWhenItIsStartedAgain) {
+  constexpr Rank kRanks = 3;
+  constexpr int kRounds = 60;
+  Served served(BATON_PROGRAM);
+  Proxy proxy(served.port());
+  std::atomic<int> slowest[kRanks] = {};
+  std::vector<std::jthread> ranks;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    ranks.emplace_back([&, rank] {
+      const auto joined = join_at_server(options_of(proxy.address(), rank, kRanks));
+      ASSERT_TRUE(joined) << joined.error().message;
+      for (int round = 0; round < kRounds; ++round) {
+        const auto all = all_gather(**joined, {"round"}, round * 10 + static_cast<int>(rank));
+        ASSERT_TRUE(all) << "round " << round << ": " << all.error().message;
+        ASSERT_EQ(*all, (std::vector<int>{round * 10, round * 10 + 1, round * 10 + 2}));
+        ++slowest[rank];
+        slowest[rank].notify_all();
+      }
+    });
+  }
+  for (const int at : {10, 25, 40}) {
+    for (int seen = slowest[1]; seen < at; seen = slowest[1]) slowest[1].wait(seen);
+    served.kill();
+    served.start();
+    proxy.set_target(served.port());
+    proxy.reset();
+  }
+}
+
+// C3: also those that are not at an operation keep their places
+TEST(RanksAtACoordinator, KeepTheirPlacesWhenItIsStartedAgain) {
+  Served served(BATON_PROGRAM);
+  Proxy proxy(served.port());
+  const auto zero = join_at_server(options_of(proxy.address(), 0, 2));
+  const auto one = join_at_server(options_of(proxy.address(), 1, 2));
+  ASSERT_TRUE(zero && one);
+  served.kill();
+  served.start();
+  proxy.set_target(served.port());
+  proxy.reset();
+  std::jthread other([&] { EXPECT_TRUE((*one)->barrier({"ready", seconds(60)})); });
+  const Status passed = (*zero)->barrier({"ready", seconds(60)});
+  EXPECT_TRUE(passed) << passed.error().message;
+}
+
+// C2: with the process its connection ends, and nobody has to wait until its time to live is over
+TEST(RanksAtACoordinator, HearOfAKilledOneSoon) {
+  Served served(BATON_PROGRAM);
+  int joined[2];
+  ASSERT_EQ(pipe(joined), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto one = join_at_server(options_of(served.address(), 1, 2));
+    (void)!write(joined[1], "", 1);
+    for (;;) pause();
+  }
+  char sign = 0;
+  ASSERT_EQ(read(joined[0], &sign, 1), 1);
+  const auto zero = join_at_server(options_of(served.address(), 0, 2));
+  ASSERT_TRUE(zero);
+  const auto began = std::chrono::steady_clock::now();
+  ::kill(child, SIGKILL);
+  const Status passed = (*zero)->barrier({"ready", hours(1)});
+  const auto took = std::chrono::steady_clock::now() - began;
+  waitpid(child, nullptr, 0);
+  close(joined[0]), close(joined[1]);
+  ASSERT_FALSE(passed);
+  EXPECT_EQ(passed.error().code, Errc::unavailable);
+  EXPECT_THAT(passed.error().message, AllOf(HasSubstr("rank 1"), HasSubstr("pid " + std::to_string(child))));
+  EXPECT_LT(took, std::chrono::seconds(5)) << "its time to live is 10 s";
+}
+
+TEST(RanksAtACoordinator, AreRefusedClearly) {
+  EXPECT_EQ(join_at_server(options_of("127.0.0.1:1", 2, 2)).error().code, Errc::invalid_request);
+  ServerCollectiveOptions nobody_there = options_of("127.0.0.1:1", 0, 1);
+  nobody_there.join_deadline = milliseconds(300);
+  EXPECT_EQ(join_at_server(nobody_there).error().code, Errc::unavailable);
+}
+
+}  // namespace
+}  // namespace baton::checkpoint
