@@ -44,8 +44,7 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& url) {
 }
 
 Result<postgres::Rows> Database::run(const std::string& sql, Arguments arguments) {
-  const std::string& name = names_.emplace_back("question" + std::to_string(names_.size()));
-  const std::vector<postgres::Call> calls{{{name.c_str(), sql.c_str()}, std::move(arguments)}};
+  const std::vector<postgres::Call> calls{{{"question", sql.c_str()}, std::move(arguments)}};
   auto rows = connection_->run(calls, {});
   if (!rows) return std::unexpected(postgres::error_of(rows.error()));
   return std::move(rows->front());

@@ -1,7 +1,6 @@
 // Streams on PostgreSQL, as operators see them: the questions are functions there (sql/011_operations.sql).
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <string>
 
@@ -30,7 +29,6 @@ class Database final : public StreamSource {
   Result<std::uint64_t> count(const std::string& of, const std::string& from, postgres::Arguments arguments);
   Result<postgres::Rows> run(const std::string& sql, postgres::Arguments arguments);
 
-  std::deque<std::string> names_;  // of statements, which the connection remembers
   std::unique_ptr<postgres::Connection> connection_;
 };
 

@@ -13,14 +13,30 @@
 #include "cli/json_object.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
+#include "postgres/maintenance.h"
 #include "postgres/migrations.h"
 
 namespace baton::cli {
 namespace {
 
+std::unexpected<Error> which_database() {
+  return failure(Errc::invalid_request, "which database? Give --database URL, or set BATON_DATABASE");
+}
+
+Status maintain(const StreamOptions& options) {
+  if (options.database.empty()) return which_database();
+  const auto forgotten = postgres::maintain(options.database);
+  if (!forgotten) return std::unexpected(forgotten.error());
+  if (options.json) {
+    fmt::print("{}\n", JsonObject().number("forgotten", *forgotten).whole());
+  } else {
+    fmt::print("forgot {} past their time\n", counted(*forgotten, "row"));
+  }
+  return {};
+}
+
 Status migrate(const StreamOptions& options) {
-  if (options.database.empty())
-    return failure(Errc::invalid_request, "which database? Give --database URL, or set BATON_DATABASE");
+  if (options.database.empty()) return which_database();
   const auto added = postgres::migrate(options.database);
   if (!added) return std::unexpected(added.error());
   const int version = postgres::migrations().back().version;
@@ -94,13 +110,14 @@ int exit_code(const Status& done, const StreamOptions& options) {
 
 constexpr const char* kDatabase = "postgresql://user@host/name, or as libpq takes it";
 
-void add_migrate(CommandLine& line) {
+void add_for_databases(CommandLine& line, const std::string& name, const char* description,
+                       Status (*action)(const StreamOptions&)) {
   auto options = std::make_shared<StreamOptions>();
-  Command command = line.command("stream migrate", "Brings a database to the newest version of the schema");
+  Command command = line.command("stream " + name, description);
   command.option("--database URL", options->database, kDatabase).environment("BATON_DATABASE");
   command.flag("--json", options->json, "Output for programs");
-  command.footer("Example: " + line.program() + " stream migrate --database postgresql:///shop");
-  command.run([options] { return exit_code(migrate(*options), *options); });
+  command.footer("Example: " + line.program() + " stream " + name + " --database postgresql:///shop");
+  command.run([options, action] { return exit_code(action(*options), *options); });
 }
 
 }  // namespace
@@ -134,7 +151,8 @@ void add_stream_commands(CommandLine& line) {
     command.some_arguments("letter", options.letters, "Numbers of dead letters");
     command.flag("--all", options.all, "All of them");
   };
-  add_migrate(line);
+  add_for_databases(line, "migrate", "Brings a database to the newest version of the schema", migrate);
+  add_for_databases(line, "maintain", "Forgets what a database has kept for long enough", maintain);
   add("status", "Shows what waits, is held and is dead, and the instances", "", status, stale);
   add("metrics", "Prints the same as text for Prometheus", " --database postgresql:///shop", metrics, stale);
   add("lag", "Lists the streams that have waited for longest, and why", "", lag,

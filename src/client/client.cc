@@ -214,6 +214,10 @@ void Client::say(const Command& command, Duration wait, Callback<RespValue> done
   calls_->start<RespValue>({command, Safety::repeatable, as_it_came, wait}, std::move(done), {});
 }
 
+Result<RespValue> Client::say_once(const Command& command) {
+  return calls_->ask<RespValue>({command, Safety::once, as_it_came}, {});
+}
+
 Result<RespValue> Client::ask(const std::vector<std::string>& words, Duration deadline) {
   return say(command_of(words), deadline);
 }

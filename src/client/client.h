@@ -157,6 +157,7 @@ class Client {
   // A command that may be repeated, and its reply as it came. The coordinator may wait on purpose.
   Result<wire::RespValue> say(const Command& command, Duration deadline = {});
   void say(const Command& command, Duration wait, Callback<wire::RespValue> done);
+  Result<wire::RespValue> say_once(const Command& command);  // one that may not be repeated
   const std::unique_ptr<Calls> calls_;
 };
 

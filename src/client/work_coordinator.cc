@@ -10,6 +10,7 @@
 #include "client/call.h"
 #include "client/command.h"
 #include "client/stream_json.h"
+#include "client/work_reply.h"
 #include "stream/checks.h"
 #include "wire/resp_value.h"
 
@@ -41,100 +42,6 @@ void add_identity(Command& command, const Instance& instance) {
   command.add(to_text(instance.id.value)).add(instance.service);
   command.option_if(!instance.host.empty(), "HOST", instance.host).option("PROCESS", instance.process);
   command.option_if(!instance.metadata.empty(), "ABOUT", instance.metadata);
-}
-
-// Reads what it understands, and remembers if there was something that it did not.
-class Reading {
- public:
-  std::int64_t number(const RespValue& map, std::string_view name) {
-    const RespValue* found = map.find(name);
-    ok_ &= found != nullptr && found->type == RespValue::Type::number;
-    return found == nullptr ? 0 : found->number;
-  }
-  std::string text(const RespValue& map, std::string_view name) {
-    const RespValue* found = map.find(name);
-    ok_ &= found != nullptr && found->is_text();
-    return found == nullptr ? "" : found->text;
-  }
-  Uuid id(const RespValue& map, std::string_view name) {
-    const auto parsed = parse_uuid(text(map, name));
-    ok_ &= parsed.has_value();
-    return parsed.value_or(Uuid{});
-  }
-  Verdicts verdicts(const RespValue& map, std::string_view name) {
-    Verdicts read;
-    if (const RespValue* found = map.find(name)) {
-      for (const RespValue& one : found->items) read.push_back(verdict(one.text));
-    }
-    return read;
-  }
-  std::vector<Work> work(const RespValue& map) {
-    std::vector<Work> read;
-    const RespValue* found = map.find("work");
-    ok_ &= found != nullptr;
-    if (found == nullptr) return read;
-    for (const RespValue& one : found->items) read.push_back(work_item(one));
-    return read;
-  }
-  bool ok() const { return ok_; }
-
- private:
-  stream::Verdict verdict(std::string_view word) {
-    if (word == "ok") return stream::Verdict::ok;
-    if (word == "lost_lease") return stream::Verdict::lost_lease;
-    if (word == "duplicate") return stream::Verdict::duplicate;
-    ok_ &= word == "unknown";
-    return stream::Verdict::unknown;
-  }
-  Work work_item(const RespValue& one) {
-    Work work{.lane = text(one, "lane") == "inbox" ? Lane::inbox : Lane::outbox,
-              .message = {id(one, "message")},
-              .epoch = {number(one, "epoch")},
-              .partition = static_cast<std::int32_t>(number(one, "partition")),
-              .sequence = number(one, "sequence"),
-              .target = text(one, "target"),
-              .type = text(one, "type"),
-              .envelope_type = text(one, "envelope_type"),
-              .data = text(one, "data"),
-              .metadata = text(one, "metadata"),
-              .scope = text(one, "scope"),
-              .status = static_cast<MessageStatus>(number(one, "status")),
-              .flags = static_cast<WorkFlags>(number(one, "flags")),
-              .deliveries = static_cast<std::int32_t>(number(one, "deliveries")),
-              .failures = static_cast<std::int32_t>(number(one, "failures")),
-              .reason = static_cast<FailureReason>(number(one, "reason")),
-              .error = text(one, "error")};
-    if (one.find("stream") != nullptr) work.stream = StreamId{id(one, "stream")};
-    return work;
-  }
-  bool ok_ = true;
-};
-
-Result<WorkBatch> batch_of(const RespValue& reply) {
-  Reading read;
-  WorkBatch batch;
-  if (reply.find("rank") != nullptr) {
-    batch.standing = {static_cast<std::int32_t>(read.number(reply, "rank")),
-                      static_cast<std::int32_t>(read.number(reply, "active"))};
-  }
-  const std::pair<std::string_view, Verdicts*> lists[] = {
-      {"outbox_completions", &batch.outbox_completions},
-      {"inbox_completions", &batch.inbox_completions},
-      {"outbox_failures", &batch.outbox_failures},
-      {"inbox_failures", &batch.inbox_failures},
-      {"receptor_completions", &batch.receptor_completions},
-      {"receptor_failures", &batch.receptor_failures},
-      {"perspective_completions", &batch.perspective_completions},
-      {"perspective_failures", &batch.perspective_failures},
-      {"outbox_renewals", &batch.outbox_renewals},
-      {"inbox_renewals", &batch.inbox_renewals},
-      {"new_outbox_messages", &batch.new_outbox_messages},
-      {"new_inbox_messages", &batch.new_inbox_messages},
-  };
-  for (const auto& [name, verdicts] : lists) *verdicts = read.verdicts(reply, name);
-  if (reply.find("status") == nullptr) batch.work = read.work(reply);
-  if (!read.ok()) return failure(Errc::unsupported_version, "the coordinator's reply is not understood");
-  return batch;
 }
 
 // Only one of the two lanes was spoken of.
@@ -172,18 +79,21 @@ class Awaited {
 
 }  // namespace
 
-// What can be complained about here is not sent.
-Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, const std::stop_token& stop) {
+// What can be complained about here is not sent. A claim is not repeated: it would give the next work, and
+// what the first one gave would be held by nobody who knows.
+Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, const std::stop_token& stop,
+                                       Says says) {
   if (!checked) return std::unexpected(checked.error());
   if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
-  auto reply = client_.say(command);
+  auto reply = says == Says::claim ? client_.say_once(command) : client_.say(command);
   if (!reply) return std::unexpected(reply.error());
   return batch_of(*reply);
 }
 
 Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
                                                          std::stop_token stop) {
-  asks_for_work(request.instance.id);
+  const bool claims = claim_of(request).has_value();
+  if (claims) asks_for_work(request.instance.id);
   Command command("PROCESS_WORK_BATCH");
   add_identity(command, request.instance);
   add_list(command, "OUTBOX_COMPLETIONS", request.outbox_completions);
@@ -201,7 +111,7 @@ Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest&
   command.option("FLAGS", static_cast<std::int32_t>(request.flags)).option("PARTITIONS", request.partitions);
   command.option("LEASE_MS", request.lease).option("STALE_MS", request.stale);
   add_limits(command, request.limits, request.partitions_max);
-  return say(check(request), command, stop);
+  return say(check(request), command, stop, claims ? Says::claim : Says::report);
 }
 
 Result<Standing> WorkCoordinator::do_heartbeat(const Instance& instance, Duration stale,
@@ -232,7 +142,7 @@ Result<std::vector<Work>> WorkCoordinator::do_claim(InstanceId instance, const C
   command.add(to_text(instance.value)).option("LEASE_MS", request.lease).option("STALE_MS", request.stale);
   if (request.outbox != request.inbox) command.option("LANE", request.outbox ? "outbox" : "inbox");
   add_limits(command, request.limits, request.partitions_max);
-  auto batch = say(check(request), command, stop);
+  auto batch = say(check(request), command, stop, Says::claim);
   if (!batch) return std::unexpected(batch.error());
   return std::move(batch->work);
 }

@@ -2,8 +2,8 @@
 //
 //   baton::client::WorkCoordinator streams({.addresses = {"127.0.0.1:7077"}});
 //
-// Every call may be repeated, so one whose connection broke is repeated on the next. A call is stopped only
-// before it is sent.
+// A call whose connection broke is repeated on the next, since that does no harm; but one that claims is not,
+// since it would claim more. A call is stopped only before it is sent.
 #pragma once
 
 #include <condition_variable>
@@ -54,7 +54,9 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   Result<bool> do_wait_for_work(Duration at_most, std::stop_token stop) override;
   Status do_leave(stream::InstanceId instance, std::stop_token stop) override;
 
-  Result<stream::WorkBatch> say(Status checked, const Command& command, const std::stop_token& stop);
+  enum class Says : std::uint8_t { report, claim };
+  Result<stream::WorkBatch> say(Status checked, const Command& command, const std::stop_token& stop,
+                                Says says = Says::report);
 
   void asks_for_work(stream::InstanceId instance);
 

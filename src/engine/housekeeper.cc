@@ -112,11 +112,13 @@ void Housekeeper::find_living(const core::State& state) {
   for (core::Slot slot = state.ids.first_from(0); slot != 0;
        slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
     const core::Task& task = state.tasks[slot];
-    note(task.payload, {.task = task.id(), .part = core::BlobPart::payload, .from = task.payload});
+    note(task.payload,
+         core::MoveBlob{.task = task.id(), .part = core::BlobPart::payload, .from = task.payload});
     for (core::Slot at = task.endings; at != 0; at = state.endings[at].next) {
       const core::Ending& ending = state.endings[at];
       note(ending.note,
-           {.task = task.id(), .part = core::BlobPart::note, .lease = ending.lease, .from = ending.note});
+           core::MoveBlob{
+               .task = task.id(), .part = core::BlobPart::note, .lease = ending.lease, .from = ending.note});
     }
   }
   find_living(state.streams);
@@ -127,7 +129,7 @@ void Housekeeper::find_living(const core::streams::Streams& streams) {
     using core::MessagePart;
     for (const MessagePart part : {MessagePart::body, MessagePart::error}) {
       const core::BlobRef& blob = part == MessagePart::body ? message.body : message.error;
-      note(blob, {.from = blob, .message = {{number, is_letter, part}}});
+      note(blob, core::MoveBlob{.from = blob, .message = {{number, is_letter, part}}});
     }
   };
   for (core::Slot slot = streams.message_numbers.first_from(0); slot != 0;
@@ -135,13 +137,16 @@ void Housekeeper::find_living(const core::streams::Streams& streams) {
     note_both(streams.messages[slot], streams.messages[slot].number, false);
   }
   // What is kept for people to look at stays where it is: it goes soon.
-  for (core::Slot slot = streams.kept.by_age.head; slot != 0; slot = streams.kept.all[slot].next)
-    note_both(streams.kept.all[slot].message, streams.kept.all[slot].number, true);
+  for (core::Slot slot = streams.kept.by_age.head; slot != 0; slot = streams.kept.all[slot].next) {
+    const core::streams::Message& message = streams.kept.all[slot].message;
+    for (const core::BlobRef& blob : {message.body, message.error}) note(blob, std::nullopt);
+  }
   for (const auto& [number, slot] : streams.dead_numbers)
     note_both(streams.dead.all[slot].message, number, true);
 }
 
-void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
+// Without a mover it is needed where it is.
+void Housekeeper::note(const core::BlobRef& blob, std::optional<core::MoveBlob> mover) {
   if (blob.length == 0) return;
   const auto after =
       std::ranges::upper_bound(living_, blob.lsn, {}, [](const auto& it) { return it.first.first; });
@@ -151,7 +156,7 @@ void Housekeeper::note(const core::BlobRef& blob, core::MoveBlob mover) {
   // With the header and padding a copy would have, or a segment full of tiny payloads would look dead.
   living.bytes += log::stored_bytes(blob.length);
   if (living.bytes * 4 < segment.bytes) {
-    living.blobs.push_back(std::move(mover));
+    if (mover) living.blobs.push_back(std::move(*mover));
   } else {
     living.blobs = {};  // the segment stays as it is, and a list of its blobs is of no use
   }

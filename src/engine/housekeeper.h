@@ -60,7 +60,7 @@ class Housekeeper {
   Status remove_old_snapshots(std::vector<core::Lsn>& snapshots);
   void find_living(const core::State& state);
   void find_living(const core::streams::Streams& streams);
-  void note(const core::BlobRef& blob, core::MoveBlob mover);
+  void note(const core::BlobRef& blob, std::optional<core::MoveBlob> mover);
 
   log::Disk& disk_;
   log::Segments& segments_;

@@ -14,16 +14,12 @@ namespace {
 
 using namespace stream;
 
-constexpr std::size_t kMetadataBytesMax = std::size_t{64} << 10;  // of an instance
-
 std::unexpected<Error> invalid(std::string message) {
   return failure(Errc::invalid_request, std::move(message));
 }
 
 Status check_texts(const Instance& instance) {
   if (!is_utf8(instance.service) || !is_utf8(instance.host)) return invalid("a name is not UTF-8");
-  if (instance.metadata.size() > kMetadataBytesMax)
-    return failure(Errc::too_large, "the metadata of an instance has at most 64 KiB");
   if (!instance.metadata.empty() && !is_json(instance.metadata))
     return invalid("the metadata of the instance is not JSON");
   return {};
@@ -46,7 +42,8 @@ Status take(std::vector<core::StoreMessage>& into, const std::vector<NewMessage>
     into.push_back({.id = message.id,
                     .stream = message.stream,
                     .body = core::Blob(body_of(message)),
-                    .data_bytes = static_cast<std::uint32_t>(message.data.size()),
+                    .data_bytes = static_cast<std::uint32_t>(message.data.size() + message.metadata.size() +
+                                                             message.scope.size()),
                     .is_event = message.is_event,
                     .policy = message.policy});
   }
@@ -98,11 +95,7 @@ Result<core::ProcessWork> turn_of(std::string ns, const WorkBatchRequest& reques
   work.keep_done = has(request.flags, WorkFlags::debug_mode);
   work.partitions = request.partitions;
   work.lease = request.lease;
-  work.claim = ClaimRequest{.inbox = !has(request.flags, WorkFlags::skip_inbox_claiming),
-                            .lease = request.lease,
-                            .stale = request.stale,
-                            .partitions_max = request.partitions_max,
-                            .limits = request.limits};
+  work.claim = claim_of(request);
   const auto taken = [](Status status, auto next) { return status ? next() : status; };
   Status done = take(work.failures.outbox, request.outbox_failures);
   done = taken(done, [&] { return take(work.failures.inbox, request.inbox_failures); });

@@ -8,12 +8,19 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace baton::postgres {
 namespace {
 
 constexpr std::int64_t kCancelledMs = 5'000;  // how long a cancelled call may take to end
+
+std::int64_t steady_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 template <class T>
 T big_endian(std::string_view bytes) {
@@ -64,12 +71,15 @@ stream::Uuid Rows::uuid(int row, int column) const {
   return value;
 }
 
-std::expected<std::unique_ptr<Connection>, Trouble> Connection::open(const std::string& url,
-                                                                     Duration timeout) {
+std::expected<std::unique_ptr<Connection>, Trouble> Connection::open(const std::string& url, Duration timeout,
+                                                                     Duration call_max) {
   const std::string seconds = std::to_string(std::max<std::int64_t>(2, (timeout.ms + 999) / 1000));
-  // Later words win: the URL may name the application, but not another encoding.
-  const char* names[] = {"connect_timeout", "application_name", "dbname", "client_encoding", nullptr};
-  const char* values[] = {seconds.c_str(), "baton", url.c_str(), "UTF8", nullptr};
+  // Later words win: the URL may name the application, but not another encoding. A server whose machine or
+  // network has gone says nothing at all, so it is given up when it acknowledges nothing for half a minute.
+  const char* names[] = {"connect_timeout", "application_name",    "tcp_user_timeout",
+                         "keepalives_idle", "keepalives_interval", "keepalives_count",
+                         "dbname",          "client_encoding",     nullptr};
+  const char* values[] = {seconds.c_str(), "baton", "30000", "15", "5", "3", url.c_str(), "UTF8", nullptr};
   pg_conn* connection = PQconnectdbParams(names, values, 1);
   if (PQstatus(connection) != CONNECTION_OK) {
     Trouble trouble{.message = PQerrorMessage(connection)};
@@ -79,11 +89,12 @@ std::expected<std::unique_ptr<Connection>, Trouble> Connection::open(const std::
   }
   PQsetnonblocking(connection, 1);
   PQsetNoticeProcessor(connection, [](void*, const char*) {}, nullptr);
-  return std::unique_ptr<Connection>(new Connection(connection, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
+  return std::unique_ptr<Connection>(
+      new Connection(connection, ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), call_max));
 }
 
-Connection::Connection(pg_conn* connection, int stop_event)
-    : connection_(connection), stop_event_(stop_event) {}
+Connection::Connection(pg_conn* connection, int stop_event, Duration call_max)
+    : connection_(connection), stop_event_(stop_event), call_max_(call_max) {}
 
 Connection::~Connection() {
   PQfinish(connection_);
@@ -103,6 +114,11 @@ bool Connection::is_alive() {
     if (PQconsumeInput(connection_) != 1) return false;
   }
   return PQstatus(connection_) == CONNECTION_OK;
+}
+
+std::int64_t Connection::time_left() const {
+  if (cancelled_) return kCancelledMs;
+  return call_max_ == Duration{} ? -1 : std::max<std::int64_t>(call_until_ - steady_ms(), 0);
 }
 
 Connection::Woken Connection::wait(bool to_write, std::int64_t timeout_ms) {
@@ -127,12 +143,12 @@ bool Connection::send(std::span<const Call> calls) {
   preparing_.clear();
   if (PQenterPipelineMode(connection_) != 1) return false;
   for (const Call& call : calls) {
-    const bool known = prepared_.contains(call.statement.name);
-    preparing_.push_back(!known);
-    if (!known && PQsendPrepare(connection_, call.statement.name, call.statement.sql, 0, nullptr) != 1)
-      return false;
     // Twice in one go: the second finds what the first has prepared.
-    prepared_.insert(call.statement.name);
+    const auto [known, is_new] = prepared_.try_emplace(call.statement.sql);
+    preparing_.push_back(is_new);
+    if (is_new) known->second = std::string(call.statement.name) + "_" + std::to_string(++last_prepared_);
+    const char* name = known->second.c_str();
+    if (is_new && PQsendPrepare(connection_, name, call.statement.sql, 0, nullptr) != 1) return false;
     std::vector<const char*> values;
     std::vector<int> lengths;
     for (const auto& value : call.arguments.values()) {
@@ -140,8 +156,8 @@ bool Connection::send(std::span<const Call> calls) {
       lengths.push_back(value ? static_cast<int>(value->size()) : 0);
     }
     const std::vector<int> formats(values.size(), 1);
-    if (PQsendQueryPrepared(connection_, call.statement.name, static_cast<int>(values.size()), values.data(),
-                            lengths.data(), formats.data(), 1) != 1)
+    if (PQsendQueryPrepared(connection_, name, static_cast<int>(values.size()), values.data(), lengths.data(),
+                            formats.data(), 1) != 1)
       return false;
   }
   return PQpipelineSync(connection_) == 1;
@@ -153,13 +169,14 @@ std::expected<pg_result*, Trouble> Connection::next_result(std::stop_token stop)
     const int unsent = PQflush(connection_);
     if (unsent < 0) return std::unexpected(broken(true));
     if (unsent == 0 && PQisBusy(connection_) == 0) return PQgetResult(connection_);
-    switch (wait(unsent == 1, cancelled_ ? kCancelledMs : -1)) {
+    switch (wait(unsent == 1, time_left())) {
       case Woken::stopped:
         if (stop.stop_requested()) cancel();
         break;
       case Woken::timeout:
-        return std::unexpected(
-            Trouble{.message = "the database does not end a cancelled call", .sent = true});
+        return std::unexpected(Trouble{.message = cancelled_ ? "the database does not end a cancelled call"
+                                                             : "the database did not answer in time",
+                                       .sent = true});
       case Woken::readable:
         // What came before the end is still to be read.
         if (PQconsumeInput(connection_) != 1 && PQisBusy(connection_) != 0)
@@ -189,7 +206,7 @@ std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Ca
     if (preparing_[i]) {
       auto prepared = take(stop);
       if (!prepared) return std::unexpected(prepared.error());
-      if (!is_success(prepared->get())) prepared_.erase(calls[i].statement.name);
+      if (!is_success(prepared->get())) prepared_.erase(calls[i].statement.sql);
       if (!is_success(prepared->get()) && !trouble) trouble = trouble_of(prepared->get());
     }
     auto rows = take(stop);
@@ -215,11 +232,13 @@ std::expected<std::vector<Rows>, Trouble> Connection::run(std::span<const Call> 
     const std::uint64_t one = 1;
     (void)!::write(stop_event_, &one, sizeof one);
   });
+  call_until_ = steady_ms() + call_max_.ms;
   if (!send(calls)) return std::unexpected(broken(false));
   return receive(calls, stop);
 }
 
 std::expected<void, Trouble> Connection::execute(const std::string& sql) {
+  call_until_ = steady_ms() + call_max_.ms;
   if (PQsendQuery(connection_, sql.c_str()) != 1) return std::unexpected(broken(false));
   std::optional<Trouble> trouble;
   for (;;) {
@@ -233,7 +252,8 @@ std::expected<void, Trouble> Connection::execute(const std::string& sql) {
   return {};
 }
 
-std::expected<bool, Trouble> Connection::wait_for_notification(Duration at_most, std::stop_token stop) {
+std::expected<bool, Trouble> Connection::wait_for_notification(
+    Duration at_most, std::stop_token stop, const std::function<bool(std::string_view)>& wanted) {
   std::uint64_t drained = 0;
   (void)!::read(stop_event_, &drained, sizeof drained);
   cancelled_ = false;
@@ -242,13 +262,14 @@ std::expected<bool, Trouble> Connection::wait_for_notification(Duration at_most,
     (void)!::write(stop_event_, &one, sizeof one);
   });
   bool found = false;
+  const std::int64_t until = steady_ms() + at_most.ms;
   for (Woken woken = Woken::readable; !found && woken == Woken::readable;) {
     if (PQconsumeInput(connection_) != 1) return std::unexpected(broken(false));
     while (PGnotify* news = PQnotifies(connection_)) {
-      found = true;
+      found = found || wanted(news->extra);
       PQfreemem(news);
     }
-    if (!found) woken = wait(false, at_most.ms);
+    if (!found) woken = wait(false, std::max<std::int64_t>(until - steady_ms(), 0));
   }
   return found;
 }

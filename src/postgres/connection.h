@@ -5,8 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -23,6 +24,7 @@ struct pg_result;  // and PGresult
 
 namespace baton::postgres {
 
+// A statement is prepared once for each connection. The name is for people who look at the server.
 struct Statement {
   const char* name;
   const char* sql;
@@ -66,7 +68,10 @@ struct Trouble {
 
 class Connection {
  public:
-  static std::expected<std::unique_ptr<Connection>, Trouble> open(const std::string& url, Duration timeout);
+  // Calls that take longer than `call_max` are given up; zero: none is. A server that cannot be reached any
+  // more is noticed in any case.
+  static std::expected<std::unique_ptr<Connection>, Trouble> open(const std::string& url, Duration timeout,
+                                                                  Duration call_max = {});
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -75,27 +80,33 @@ class Connection {
   std::expected<std::vector<Rows>, Trouble> run(std::span<const Call> calls, std::stop_token stop);
   // Any number of statements as text, without results.
   std::expected<void, Trouble> execute(const std::string& sql);
-  // Waits until somebody notifies a channel this connection listens to. False: time is up, or it was stopped.
-  std::expected<bool, Trouble> wait_for_notification(Duration at_most, std::stop_token stop);
+  // Waits until somebody notifies a channel this connection listens to, with a payload that is wanted. False:
+  // time is up, or it was stopped.
+  std::expected<bool, Trouble> wait_for_notification(Duration at_most, std::stop_token stop,
+                                                     const std::function<bool(std::string_view)>& wanted);
 
   bool is_alive();
 
  private:
   enum class Woken : std::uint8_t { readable, stopped, timeout };
 
-  explicit Connection(pg_conn* connection, int stop_event);
+  Connection(pg_conn* connection, int stop_event, Duration call_max);
   bool send(std::span<const Call> calls);
   std::expected<std::vector<Rows>, Trouble> receive(std::span<const Call> calls, std::stop_token stop);
   std::expected<Rows, Trouble> take(std::stop_token stop);
   std::expected<pg_result*, Trouble> next_result(std::stop_token stop);
+  std::int64_t time_left() const;  // for the call under way, in milliseconds; -1: any
   Woken wait(bool to_write, std::int64_t timeout_ms);
   void cancel();
   Trouble broken(bool sent) const;
 
   pg_conn* const connection_;
   const int stop_event_;
+  const Duration call_max_;
+  std::int64_t call_until_ = 0;  // on the steady clock, in milliseconds
   bool cancelled_ = false;
-  std::set<std::string_view> prepared_;
+  std::uint64_t last_prepared_ = 0;
+  std::map<std::string, std::string, std::less<>> prepared_;  // names by SQL: two may have the same name
   std::vector<bool> preparing_;  // of the calls being run: a preparation goes before
 };
 

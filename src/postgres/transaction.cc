@@ -3,6 +3,7 @@
 #include "postgres/errors.h"
 #include "postgres/pause.h"
 #include "postgres/work_calls.h"
+#include "postgres/work_rows.h"
 
 namespace baton::postgres {
 
@@ -47,7 +48,12 @@ Status Transactions::commit(Transaction& transaction, const Handling& handling) 
   const stream::MessageStatus status = handling.work.lane == Lane::outbox
                                            ? stream::MessageStatus::published
                                            : stream::MessageStatus::event_stored;
-  std::vector<Call> calls{complete_call(handling.instance, handling.work.lane,
+  Touched touched;
+  touched.reported[handling.work.lane == Lane::outbox ? 0 : 1] = {handling.work.held()};
+  touched.store(Lane::outbox, transaction.outbox_);
+  touched.store(Lane::inbox, transaction.inbox_);
+  std::vector<Call> calls{lock_call(handling.instance, touched, partitions_),
+                          complete_call(handling.instance, handling.work.lane,
                                         {{.held = handling.work.held(), .status = status}}, false)};
   if (!transaction.outbox_.empty())
     calls.push_back(store_call(handling.instance, Lane::outbox, transaction.outbox_, partitions_));
@@ -55,7 +61,7 @@ Status Transactions::commit(Transaction& transaction, const Handling& handling) 
     calls.push_back(store_call(handling.instance, Lane::inbox, transaction.inbox_, partitions_));
   auto rows = transaction.connection_.run(calls, {});
   if (!rows) return std::unexpected(error_of(rows.error()));
-  if (verdicts_of(rows->front(), 1).front() != stream::Verdict::ok)
+  if (verdicts_of((*rows)[1], 1).front() != stream::Verdict::ok)
     return failure(Errc::lease_lost, "the message is no longer ours");
   if (auto committed = transaction.connection_.execute("commit"); !committed)
     return std::unexpected(error_of(committed.error()));

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-
 namespace baton::postgres {
 namespace {
 
@@ -11,6 +9,10 @@ using namespace stream;
 
 // Verdicts that are "ok" are not sent.
 constexpr Statement kHeartbeat{"heartbeat", "select rank, active from wh_heartbeat($1, $2, $3, $4, $5, $6)"};
+constexpr Statement kBegin{"begin",
+                           "select rank, active from wh_begin_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, "
+                           "$10, $11, $12, $13, $14)"};
+constexpr Statement kLock{"lock", "select from wh_lock_batch($1, '{}', $2, $3, $4, $5, $6, $7, $8, $9)"};
 constexpr Statement kStore{"store",
                            "select nth::integer, verdict from unnest(wh_store_all($1, $2, $3, $4, $5, $6, "
                            "$7, $8, $9, $10, $11, $12, $13)) "
@@ -74,6 +76,28 @@ Call about_held(Statement statement, InstanceId instance, Lane lane, const std::
   return {statement, std::move(arguments)};
 }
 
+std::size_t index_of(Lane lane) { return lane == Lane::outbox ? 0 : 1; }
+
+Arguments about_instance(const Instance& instance, Duration stale) {
+  Arguments arguments;
+  arguments.add(instance.id.value)
+      .add(std::string_view(instance.service))
+      .add(std::string_view(instance.host))
+      .add(instance.process);
+  instance.metadata.empty() ? arguments.add_null() : arguments.add_json(instance.metadata);
+  arguments.add(seconds_of(stale));
+  return arguments;
+}
+
+void add(Arguments& arguments, const Touched& touched, std::int32_t partitions) {
+  for (const auto& held : touched.reported)
+    arguments.add(ids(held, [](const Held& item) { return item.message; }))
+        .add(epochs(held, [](const Held& item) { return item.epoch; }));
+  for (const auto& streams : {touched.stored[0], touched.stored[1], touched.of_events})
+    arguments.add(ids(streams, [](StreamId stream) { return stream; }));
+  arguments.add(partitions);
+}
+
 // Text as JSON has it between quotes.
 std::string quoted(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -102,25 +126,34 @@ std::string json_of(const PerspectiveResult& result) {
          ",\"Error\":" + quoted(result.error) + "}";
 }
 
-Verdict verdict_of(std::string_view word) {
-  if (word == "ok") return Verdict::ok;
-  if (word == "lost_lease") return Verdict::lost_lease;
-  if (word == "duplicate") return Verdict::duplicate;
-  BATON_CHECK(word == "unknown");
-  return Verdict::unknown;
-}
-
 }  // namespace
 
+bool Touched::is_nothing() const {
+  return reported[0].empty() && reported[1].empty() && stored[0].empty() && stored[1].empty();
+}
+
+void Touched::store(Lane lane, const std::vector<NewMessage>& messages) {
+  for (const NewMessage& message : messages) {
+    if (!message.stream) continue;
+    stored[index_of(lane)].push_back(*message.stream);
+    if (message.is_event) of_events.push_back(*message.stream);
+  }
+}
+
 Call heartbeat_call(const Instance& instance, Duration stale) {
+  return {kHeartbeat, about_instance(instance, stale)};
+}
+
+Call begin_call(const Instance& instance, Duration stale, const Touched& touched, std::int32_t partitions) {
+  Arguments arguments = about_instance(instance, stale);
+  add(arguments, touched, partitions);
+  return {kBegin, std::move(arguments)};
+}
+
+Call lock_call(InstanceId instance, const Touched& touched, std::int32_t partitions) {
   Arguments arguments;
-  arguments.add(instance.id.value)
-      .add(std::string_view(instance.service))
-      .add(std::string_view(instance.host))
-      .add(instance.process);
-  instance.metadata.empty() ? arguments.add_null() : arguments.add_json(instance.metadata);
-  arguments.add(seconds_of(stale));
-  return {kHeartbeat, std::move(arguments)};
+  add(arguments.add(instance.value), touched, partitions);
+  return {kLock, std::move(arguments)};
 }
 
 Call store_call(InstanceId instance, Lane lane, const std::vector<NewMessage>& messages,
@@ -239,43 +272,5 @@ Call lease_call(InstanceId instance, const ClaimRequest& request, const std::vec
 Call given_call(InstanceId instance) { return {kGiven, std::move(Arguments().add(instance.value))}; }
 Call resume_call(InstanceId instance) { return {kResume, std::move(Arguments().add(instance.value))}; }
 Call leave_call(InstanceId instance) { return {kLeave, std::move(Arguments().add(instance.value))}; }
-
-Standing standing_of(const Rows& rows) { return {.rank = rows.int4(0, 0), .active = rows.int4(0, 1)}; }
-
-std::vector<Verdict> verdicts_of(const Rows& rows, std::size_t count) {
-  std::vector<Verdict> verdicts(count, Verdict::ok);
-  for (int row = 0; row < rows.size(); ++row)
-    verdicts.at(static_cast<std::size_t>(rows.int4(row, 0)) - 1) = verdict_of(rows.text(row, 1));
-  return verdicts;
-}
-
-std::vector<Work> work_of(const Rows& rows) {
-  std::vector<Work> all;
-  all.reserve(static_cast<std::size_t>(rows.size()));
-  for (int row = 0; row < rows.size(); ++row) {
-    Work& work = all.emplace_back();
-    work.lane = static_cast<Lane>(rows.int2(row, 0));
-    work.message.value = rows.uuid(row, 1);
-    work.epoch.value = rows.int8(row, 2);
-    if (!rows.is_null(row, 3)) {
-      work.stream = StreamId{rows.uuid(row, 3)};
-      work.partition = rows.int4(row, 4);
-      work.sequence = rows.int8(row, 5);
-    }
-    work.target = rows.text(row, 6);
-    work.type = rows.text(row, 7);
-    work.envelope_type = rows.text(row, 8);
-    work.data = rows.text(row, 9);
-    work.metadata = rows.text(row, 10);
-    work.scope = rows.text(row, 11);
-    work.status = static_cast<MessageStatus>(rows.int4(row, 12));
-    work.flags = static_cast<WorkFlags>(rows.int4(row, 13));
-    work.deliveries = rows.int4(row, 14);
-    work.failures = rows.int4(row, 15);
-    work.reason = static_cast<FailureReason>(rows.int4(row, 16));
-    work.error = rows.text(row, 17);
-  }
-  return all;
-}
 
 }  // namespace baton::postgres

@@ -8,7 +8,21 @@
 
 namespace baton::postgres {
 
+// What a transaction of several parts reports on and stores into. All of it is locked before the first part,
+// in one order for everybody; otherwise two of them could wait for each other.
+struct Touched {
+  std::vector<stream::Held> reported[2];    // by lane, the outbox first
+  std::vector<stream::StreamId> stored[2];  // likewise
+  std::vector<stream::StreamId> of_events;
+
+  bool is_nothing() const;
+  void store(stream::Lane lane, const std::vector<stream::NewMessage>& messages);
+};
+
 Call heartbeat_call(const stream::Instance& instance, Duration stale);
+Call begin_call(const stream::Instance& instance, Duration stale, const Touched& touched,
+                std::int32_t partitions);  // a heartbeat that locks
+Call lock_call(stream::InstanceId instance, const Touched& touched, std::int32_t partitions);
 Call store_call(stream::InstanceId instance, stream::Lane lane,
                 const std::vector<stream::NewMessage>& messages, std::int32_t partitions);
 Call complete_call(stream::InstanceId instance, stream::Lane lane,
@@ -28,9 +42,5 @@ Call lease_call(stream::InstanceId instance, const stream::ClaimRequest& request
 Call given_call(stream::InstanceId instance);
 Call resume_call(stream::InstanceId instance);
 Call leave_call(stream::InstanceId instance);
-
-stream::Standing standing_of(const Rows& rows);
-std::vector<stream::Verdict> verdicts_of(const Rows& rows, std::size_t count);
-std::vector<stream::Work> work_of(const Rows& rows);
 
 }  // namespace baton::postgres

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "postgres/batch_calls.h"
 #include "postgres/errors.h"
+#include "postgres/maintenance.h"
 #include "postgres/migrations.h"
 #include "postgres/pause.h"
 #include "postgres/work_calls.h"
+#include "postgres/work_rows.h"
 #include "stream/checks.h"
 
 namespace baton::postgres {
@@ -27,80 +30,18 @@ Duration jittered(Duration longest, std::minstd_rand& dice) {
   return milliseconds(std::uniform_int_distribution<std::int64_t>(longest.ms / 2, longest.ms)(dice));
 }
 
+Duration steady_now() {
+  return {std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count()};
+}
+
+constexpr std::string_view kCancelled = "57014";
+
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }
-
-// The lists of a batch in the order in which they take effect; a list without items is not sent.
-class BatchCalls {
- public:
-  explicit BatchCalls(const WorkBatchRequest& request) {
-    const InstanceId me = request.instance.id;
-    const bool keep = has(request.flags, WorkFlags::debug_mode);
-    calls_.push_back(heartbeat_call(request.instance, request.stale));
-    const auto add = [&](const auto& items, std::vector<Verdict> WorkBatch::* where, auto make) {
-      if (items.empty()) return;
-      calls_.push_back(make(items));
-      answers_.push_back({where, items.size()});
-    };
-    const auto completes = [&](Lane lane) {
-      return [=](const auto& items) { return complete_call(me, lane, items, keep); };
-    };
-    const auto fails = [&](Lane lane) {
-      return [=](const auto& items) { return fail_call(me, lane, items); };
-    };
-    const auto receptors = [&](bool failed) {
-      return [=](const auto& items) { return receptor_call(me, items, failed); };
-    };
-    const auto perspectives = [&](bool failed) {
-      return [=](const auto& items) { return perspective_call(me, items, failed); };
-    };
-    const auto renews = [&](Lane lane) {
-      return [=, &request](const auto& items) { return renew_call(me, lane, items, request.lease); };
-    };
-    const auto stores = [&](Lane lane) {
-      return [=, &request](const auto& items) { return store_call(me, lane, items, request.partitions); };
-    };
-    add(request.outbox_completions, &WorkBatch::outbox_completions, completes(Lane::outbox));
-    add(request.inbox_completions, &WorkBatch::inbox_completions, completes(Lane::inbox));
-    add(request.outbox_failures, &WorkBatch::outbox_failures, fails(Lane::outbox));
-    add(request.inbox_failures, &WorkBatch::inbox_failures, fails(Lane::inbox));
-    add(request.receptor_completions, &WorkBatch::receptor_completions, receptors(false));
-    add(request.receptor_failures, &WorkBatch::receptor_failures, receptors(true));
-    add(request.perspective_completions, &WorkBatch::perspective_completions, perspectives(false));
-    add(request.perspective_failures, &WorkBatch::perspective_failures, perspectives(true));
-    add(request.outbox_renewals, &WorkBatch::outbox_renewals, renews(Lane::outbox));
-    add(request.inbox_renewals, &WorkBatch::inbox_renewals, renews(Lane::inbox));
-    add(request.new_outbox_messages, &WorkBatch::new_outbox_messages, stores(Lane::outbox));
-    add(request.new_inbox_messages, &WorkBatch::new_inbox_messages, stores(Lane::inbox));
-    const ClaimRequest claim{.inbox = !has(request.flags, WorkFlags::skip_inbox_claiming),
-                             .lease = request.lease,
-                             .stale = request.stale,
-                             .partitions_max = request.partitions_max,
-                             .limits = request.limits};
-    calls_.push_back(lease_call(me, claim, request.new_outbox_messages));
-    calls_.push_back(given_call(me));
-  }
-
-  const std::vector<Call>& calls() const { return calls_; }
-
-  WorkBatch batch_of(const std::vector<Rows>& rows) const {
-    WorkBatch batch{.standing = standing_of(rows.front()), .work = work_of(rows.back())};
-    for (std::size_t i = 0; i < answers_.size(); ++i)
-      batch.*answers_[i].where = verdicts_of(rows[i + 1], answers_[i].items);
-    return batch;
-  }
-
- private:
-  struct Answer {
-    std::vector<Verdict> WorkBatch::* where;
-    std::size_t items;
-  };
-  std::vector<Call> calls_;
-  std::vector<Answer> answers_;  // of the calls after the first
-};
 
 }  // namespace
 
-WorkCoordinator::WorkCoordinator(DatabaseOptions options) : options_(std::move(options)) {}
+WorkCoordinator::WorkCoordinator(DatabaseOptions options)
+    : options_(std::move(options)), maintained_(steady_now()) {}
 
 Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_token stop) {
   if (line.connection && line.connection->is_alive()) return {};
@@ -108,7 +49,7 @@ Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_toke
   const auto give_up = Clock::now() + std::chrono::milliseconds(options_.give_up_after.ms);
   for (Duration backoff = options_.backoff_min;;
        backoff = std::min(milliseconds(backoff.ms * 2), options_.backoff_max)) {
-    auto opened = Connection::open(options_.url, options_.connect_timeout);
+    auto opened = Connection::open(options_.url, options_.connect_timeout, options_.call_max);
     if (opened) {
       if (auto fits = check_version(**opened); !fits) return fits;
       if (auto greeted = (*opened)->execute(greeting); !greeted)
@@ -132,6 +73,7 @@ Result<std::vector<Rows>> WorkCoordinator::run(std::span<const Call> calls, std:
     auto rows = calls_.connection->run(calls, stop);
     if (rows) return std::move(*rows);
     if (rows.error().sqlstate.empty()) calls_.connection.reset();
+    if (rows.error().sqlstate == kCancelled && stop.stop_requested()) return stopped();
     if (!is_passing(rows.error()) || tries >= options_.tries) return std::unexpected(error_of(rows.error()));
     if (!pause(jittered(backoff, calls_.dice), stop)) return stopped();
     backoff = std::min(milliseconds(backoff.ms * 2), options_.backoff_max);
@@ -148,6 +90,7 @@ Result<std::vector<Verdict>> WorkCoordinator::verdicts(const Call& call, std::si
 Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
                                                          std::stop_token stop) {
   if (auto fits = check(request); !fits) return std::unexpected(fits.error());
+  speaks_for(request.instance.service);
   const BatchCalls batch(request);
   auto rows = run(batch.calls(), stop);
   if (!rows) return std::unexpected(rows.error());
@@ -159,6 +102,7 @@ Result<Standing> WorkCoordinator::do_heartbeat(const Instance& instance, Duratio
   if (auto fits = check(instance); !fits) return std::unexpected(fits.error());
   if (auto fits = check_seconds(stale, "the time after which an instance is stale"); !fits)
     return std::unexpected(fits.error());
+  speaks_for(instance.service);
   auto rows = run(std::vector{heartbeat_call(instance, stale)}, stop);
   if (!rows) return std::unexpected(rows.error());
   return standing_of(rows->front());
@@ -215,11 +159,26 @@ Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::s
   return work_of(rows->front());
 }
 
+void WorkCoordinator::speaks_for(const std::string& service) {
+  const std::scoped_lock lock(services_mutex_);
+  services_.insert(service);
+}
+
 Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {
   const std::scoped_lock turn(news_.mutex);
+  const Connection* before = news_.connection.get();
   if (auto connected = connect(news_, "listen wh_work", stop); !connected)
     return std::unexpected(connected.error());
-  auto woken = news_.connection->wait_for_notification(at_most, stop);
+  if (news_.connection.get() != before) return true;  // nobody told us what came while nobody listened
+  if (options_.maintain_every > Duration{} && steady_now() - maintained_ >= options_.maintain_every) {
+    if (auto done = maintain(*news_.connection, stop); !done) return std::unexpected(done.error());
+    maintained_ = steady_now();
+  }
+  const auto is_ours = [&](std::string_view service) {
+    const std::scoped_lock lock(services_mutex_);
+    return service.empty() || services_.empty() || services_.contains(service);
+  };
+  auto woken = news_.connection->wait_for_notification(at_most, stop, is_ours);
   if (woken) return *woken;
   news_.connection.reset();
   return std::unexpected(error_of(woken.error()));

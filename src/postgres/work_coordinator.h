@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 
@@ -20,9 +21,11 @@ struct DatabaseOptions {
   std::string url;                        // as libpq takes it: a URL, or key=value pairs
   Duration connect_timeout = seconds(5);  // for each attempt
   Duration give_up_after = seconds(10);   // of connecting
+  Duration call_max = seconds(60);        // then the outcome of a call is unknown; zero: no matter how long
   Duration backoff_min = milliseconds(50);
   Duration backoff_max = seconds(2);
-  int tries = 6;  // of a call that other calls were in the way of
+  Duration maintain_every = minutes(1);  // by whoever waits for work; zero: never
+  int tries = 6;                         // of a call that other calls were in the way of
 };
 
 class WorkCoordinator final : public stream::WorkCoordinator {
@@ -64,11 +67,15 @@ class WorkCoordinator final : public stream::WorkCoordinator {
 
   Result<std::vector<Rows>> run(std::span<const Call> calls, std::stop_token stop);
   Result<std::vector<stream::Verdict>> verdicts(const Call& call, std::size_t count, std::stop_token stop);
+  void speaks_for(const std::string& service);
   Status connect(Line& line, const char* greeting, std::stop_token stop);
 
   const DatabaseOptions options_;
   Line calls_;
   Line news_;
+  Duration maintained_;  // on the steady clock, under news_.mutex
+  std::mutex services_mutex_;
+  std::set<std::string, std::less<>> services_;  // of the instances that speak through this one
 };
 
 }  // namespace baton::postgres

@@ -59,6 +59,14 @@ Status GivenWork::fetched(std::size_t index, Result<Bytes> bytes) {
   return {};
 }
 
+core::ByLane<std::vector<stream::Completion>> GivenWork::given_back() const {
+  core::ByLane<std::vector<stream::Completion>> all;
+  for (const Given& given : given_)
+    all[given.message.lane].push_back(
+        {.held = {given.message.message, stream::Epoch{static_cast<std::int64_t>(given.message.epoch)}}});
+  return all;
+}
+
 void GivenWork::write(ReplyWriter& reply) const {
   reply.list(given_.size());
   for (const Given& given : given_) {
@@ -71,7 +79,7 @@ void GivenWork::write(ReplyWriter& reply) const {
 
 void StreamOperation::begin(Desk& desk) {
   core::Request request = call_;
-  if (wait_ == Duration{}) request = std::move(call_);  // it is not asked again
+  if (wait_ == Duration{}) request = std::move(call_);
   desk.ask(*this, 0, request);
 }
 
@@ -87,18 +95,24 @@ void StreamOperation::answered(Desk& desk, std::size_t, engine::Answer&& answer)
   if (!work_.empty()) return work_.fetch(desk, *this);
   if (wait_ <= Duration{}) return;
   if (!deadline_) deadline_ = desk.now() + wait_;
-  desk.wait_for_stream(*this, call_.ns, call_.instance, lsn_, *deadline_);
+  desk.wait_for_stream(*this, ns_, instance_, lsn_, *deadline_);
 }
 
 // From the second time on only the claim is left: everything else was said.
 void StreamOperation::wake(Desk& desk, bool time_is_up) {
   if (time_is_up) return;
-  core::Request request = core::ProcessWork{.ns = call_.ns, .instance = call_.instance, .claim = call_.claim};
+  core::Request request = core::ProcessWork{.ns = ns_, .instance = instance_, .claim = call_.claim};
   desk.ask(*this, 0, request);
 }
 
 void StreamOperation::fetched(Desk&, std::size_t index, Result<Bytes> bytes) {
   if (auto fine = work_.fetched(index, std::move(bytes)); !fine && !error_) error_ = fine.error();
+}
+
+// The instance never heard of this work; the next one need not wait until its leases end.
+void StreamOperation::abandoned(Desk& desk) {
+  if (work_.empty()) return;
+  desk.ask(core::ProcessWork{.ns = ns_, .instance = instance_, .completions = work_.given_back()});
 }
 
 void StreamOperation::write(ReplyWriter& reply) {

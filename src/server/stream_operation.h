@@ -18,6 +18,7 @@ class GivenWork {
   void fetch(Desk& desk, Operation& operation) const;
   Status fetched(std::size_t index, Result<Bytes> bytes);
   void write(ReplyWriter& reply) const;
+  core::ByLane<std::vector<stream::Completion>> given_back() const;
   bool empty() const { return given_.empty(); }
 
  private:
@@ -32,18 +33,21 @@ class GivenWork {
 class StreamOperation final : public Operation {
  public:
   explicit StreamOperation(core::ProcessWork call, Duration wait = {})
-      : call_(std::move(call)), wait_(wait) {}
+      : ns_(call.ns), instance_(call.instance), call_(std::move(call)), wait_(wait) {}
 
   void begin(Desk& desk) override;
   void answered(Desk& desk, std::size_t index, engine::Answer&& answer) override;
   void fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) override;
   void wake(Desk& desk, bool time_is_up) override;
+  void abandoned(Desk& desk) override;
   void write(ReplyWriter& reply) override;
   std::size_t weight() const override { return 512; }
   bool is_blocking() const override { return wait_ > Duration{}; }
 
  private:
-  core::ProcessWork call_;
+  const std::string ns_;
+  const stream::InstanceId instance_;
+  core::ProcessWork call_;  // used up, if it is not asked again
   const Duration wait_;
   std::optional<Instant> deadline_;
   core::Lsn lsn_ = 0;

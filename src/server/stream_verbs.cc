@@ -53,7 +53,8 @@ constexpr auto kBatchLists = joined<16>(
      {"new_outbox_messages", Kind::json, Place::option,
       "message, type, data, perhaps stream, target, envelope_type, metadata, scope, is_event, policy"},
      {"new_inbox_messages", Kind::json, Place::option, "Likewise"},
-     {"flags", Kind::number, Place::option, "4: keep what is done; 64: claim nothing from the inbox"},
+     {"flags", Kind::number, Place::option,
+      "4: keep what is done; 64: claim nothing from the inbox; 128: nothing from the outbox"},
      kPartitions},
     kIdentity);
 template <std::size_t kA, std::size_t kB>

@@ -141,7 +141,7 @@ TEST(NonsenseAboutStreams, IsRefusedWithWhatIsWrong) {
   EXPECT_THAT(refused({"STREAM_STORE", kMe, "inbox", R"([{"mesage": "x"}])"}),
               HasSubstr("no such member: mesage"));
   EXPECT_THAT(refused({"STREAM_CLAIM", kMe, "LEASE_MS", "1500"}), HasSubstr("whole seconds"));
-  EXPECT_THAT(refused({"PROCESS_WORK_BATCH", kMe, "orders", "FLAGS", "128"}), HasSubstr("reserved"));
+  EXPECT_THAT(refused({"PROCESS_WORK_BATCH", kMe, "orders", "FLAGS", "256"}), HasSubstr("reserved"));
   EXPECT_THAT(refused({"PROCESS_WORK_BATCH", kMe, "payments"}), HasSubstr("another service"));
   EXPECT_THAT(refused({"STREAM_PURGE", "LETTER", "one"}), HasSubstr("letter must be a number"));
 }

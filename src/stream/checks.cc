@@ -9,6 +9,8 @@ namespace {
 constexpr std::size_t kNameBytesMax = 200;
 constexpr std::size_t kTypeBytesMax = 500;
 constexpr std::size_t kErrorBytesMax = std::size_t{64} << 10;
+constexpr std::size_t kMetadataBytesMax = std::size_t{64} << 10;  // and of a scope as much
+constexpr std::size_t kCallBytesMax = std::size_t{256} << 20;     // of the messages of one list
 constexpr std::int32_t kClaimMax = 10'000;
 constexpr std::int64_t kClaimBytesMax = std::int64_t{256} << 20;
 constexpr MessageStatus kReportable =
@@ -18,13 +20,22 @@ constexpr ReceptorStatus kReceptorStatuses[] = {ReceptorStatus::none, ReceptorSt
 constexpr PerspectiveStatus kPerspectiveStatuses[] = {PerspectiveStatus::none, PerspectiveStatus::processing,
                                                       PerspectiveStatus::completed, PerspectiveStatus::failed,
                                                       PerspectiveStatus::catching_up};
-constexpr WorkFlags kInputFlags = WorkFlags::debug_mode | WorkFlags::skip_inbox_claiming;
+constexpr WorkFlags kInputFlags =
+    WorkFlags::debug_mode | WorkFlags::skip_inbox_claiming | WorkFlags::skip_outbox_claiming;
 
 Status invalid(std::string message) { return failure(Errc::invalid_request, std::move(message)); }
 
 template <FlagSet E>
 bool is_within(E flags, E allowed) {
   return (flags | allowed) == allowed;
+}
+
+// The first complaint, if there is one.
+Status all(std::initializer_list<Status> checked) {
+  for (const Status& status : checked) {
+    if (!status) return status;
+  }
+  return {};
 }
 
 Status check_count(std::size_t items) {
@@ -34,7 +45,9 @@ Status check_count(std::size_t items) {
 
 Status check_flags(WorkFlags flags) {
   if (!is_within(flags, kInputFlags))
-    return invalid("flags are debug mode (4) and skip inbox claiming (64); the others are reserved");
+    return invalid(
+        "flags are debug mode (4), skip inbox claiming (64) and skip outbox claiming (128); the others "
+        "are reserved");
   return {};
 }
 
@@ -68,7 +81,8 @@ Status check(const NewMessage& message) {
   for (const std::string* text : {&message.type, &message.target, &message.envelope_type}) {
     if (auto fits = check_text(*text, kTypeBytesMax, "a type, target or envelope type"); !fits) return fits;
   }
-  return {};
+  return all({check_text(message.metadata, kMetadataBytesMax, "the metadata of a message"),
+              check_text(message.scope, kMetadataBytesMax, "the scope of a message")});
 }
 
 Status check(const std::vector<ReceptorResult>& results) {
@@ -99,14 +113,6 @@ Status check(const std::vector<PerspectiveResult>& results) {
   return {};
 }
 
-// The first complaint, if there is one.
-Status all(std::initializer_list<Status> checked) {
-  for (const Status& status : checked) {
-    if (!status) return status;
-  }
-  return {};
-}
-
 }  // namespace
 
 Status check_seconds(Duration duration, std::string_view what) {
@@ -118,7 +124,8 @@ Status check(const Instance& instance) {
   if (instance.id.value.is_nil()) return invalid("an instance needs an id that is not nil");
   if (instance.service.empty()) return invalid("an instance belongs to a service: name it");
   return all({check_text(instance.service, kNameBytesMax, "the service's name"),
-              check_text(instance.host, kNameBytesMax, "the host's name")});
+              check_text(instance.host, kNameBytesMax, "the host's name"),
+              check_text(instance.metadata, kMetadataBytesMax, "the metadata of an instance")});
 }
 
 Status check(const ClaimRequest& request) {
@@ -138,9 +145,12 @@ Status check(const ClaimRequest& request) {
 Status check(const std::vector<NewMessage>& messages, std::int32_t partitions) {
   if (partitions < 1) return invalid("the number of partitions is at least 1");
   if (auto count = check_count(messages.size()); !count) return count;
+  std::size_t bytes = 0;
   for (const NewMessage& message : messages) {
     if (auto fits = check(message); !fits) return fits;
+    bytes += message.data.size() + message.metadata.size() + message.scope.size();
   }
+  if (bytes > kCallBytesMax) return failure(Errc::too_large, "a call stores at most 256 MiB");
   return {};
 }
 

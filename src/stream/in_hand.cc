@@ -22,6 +22,7 @@ InHand::Key InHand::key_of(const Work& work) {
 void InHand::take(std::vector<Work> work, Instant asked) {
   messages_ += work.size();
   for (Work& one : work) {
+    newest_ = std::max(newest_, one.epoch);
     const Key key = key_of(one);
     Stream& stream = streams_[key];
     stream.held_from = asked;
@@ -38,7 +39,17 @@ void InHand::take(std::vector<Work> work, Instant asked) {
   }
 }
 
-std::optional<InHand::Begun> InHand::next() {
+void InHand::take_unknown(std::vector<Work> held, Instant asked) {
+  std::erase_if(held, [&](const Work& work) { return work.epoch <= newest_; });
+  take(std::move(held), asked);
+}
+
+std::optional<InHand::Begun> InHand::next(Instant now) {
+  while (!ready_.empty() && has_ended(streams_.at(ready_.front()), now)) {
+    const auto found = streams_.find(ready_.front());
+    let_go(found->second);
+    forget_if_empty(found);
+  }
   if (ready_.empty()) return std::nullopt;
   Stream& stream = streams_.at(ready_.front());
   ready_.pop_front();
@@ -141,7 +152,7 @@ void InHand::forget_if_empty(std::map<Key, Stream>::iterator found) {
 void InHand::let_go_expired(Instant now) {
   for (auto at = streams_.begin(); at != streams_.end();) {
     const auto stream = at++;
-    if (now < stream->second.held_from + lease_ || stream->second.lost.stop_requested()) continue;
+    if (!has_ended(stream->second, now) || stream->second.lost.stop_requested()) continue;
     let_go(stream->second);
     forget_if_empty(stream);
   }
@@ -170,14 +181,22 @@ void InHand::stop_handling() {
   for (auto& [key, stream] : streams_) stream.lost.request_stop();
 }
 
-std::optional<Instant> InHand::renewal() const {
+std::optional<Instant> InHand::oldest() const {
   std::optional<Instant> first;
   for (const auto& [key, stream] : streams_) {
-    if (stream.lost.stop_requested()) continue;
-    const Instant due = stream.held_from + Duration{lease_.ms / 3};
-    if (!first || due < *first) first = due;
+    if (!stream.lost.stop_requested() && (!first || stream.held_from < *first)) first = stream.held_from;
   }
   return first;
+}
+
+std::optional<Instant> InHand::renewal() const {
+  const auto first = oldest();
+  return first ? std::optional(*first + Duration{lease_.ms / 3}) : std::nullopt;
+}
+
+std::optional<Instant> InHand::lease_end() const {
+  const auto first = oldest();
+  return first ? std::optional(*first + lease_) : std::nullopt;
 }
 
 }  // namespace baton::stream

@@ -41,8 +41,11 @@ class InHand {
 
   // Of a claim that was asked for at `asked`: the lease may have begun then.
   void take(std::vector<Work> work, Instant asked);
-  // The next message whose stream nobody works on; it is being handled from now on.
-  std::optional<Begun> next();
+  // All that the coordinator says we hold: takes up what came with a claim we have not heard of.
+  void take_unknown(std::vector<Work> held, Instant asked);
+  // The next message whose stream nobody works on; it is being handled from now on. None is begun when its
+  // lease has ended.
+  std::optional<Begun> next(Instant now);
   void finish(const Work& work, const Outcome& outcome);
 
   // Adds to a request what there is to say: results, and renewals of leases of which a third is over.
@@ -63,8 +66,9 @@ class InHand {
   std::size_t handling() const { return handling_; }
   bool has_results() const { return !results_.empty(); }
   bool has_next() const { return !ready_.empty(); }
-  // When a lease is to be renewed next.
+  // When a lease is to be renewed next, and when one ends unless it is.
   std::optional<Instant> renewal() const;
+  std::optional<Instant> lease_end() const;
   const InHandCounts& counts() const { return counts_; }
 
  private:
@@ -90,11 +94,14 @@ class InHand {
   };
 
   static Key key_of(const Work& work);
+  bool has_ended(const Stream& stream, Instant now) const { return now >= stream.held_from + lease_; }
+  std::optional<Instant> oldest() const;
   void give_back(Lane lane, Stream& stream);
   void let_go(Stream& stream);
   void forget_if_empty(std::map<Key, Stream>::iterator found);
 
   const Duration lease_;
+  Epoch newest_;  // of all claims that were taken; later ones have larger epochs
   std::map<Key, Stream> streams_;
   std::deque<Key> ready_;  // streams with a message to be begun
   std::deque<Result> results_;

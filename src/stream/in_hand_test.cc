@@ -40,12 +40,12 @@ WorkBatchRequest said(InHand& in_hand, Instant at = kStart) {
 // S22: streams in sequence, and several at once.
 TEST(InHand, BeginsOneMessageOfEachStream) {
   InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
-  const auto first = in_hand.next(), second = in_hand.next();
+  const auto first = in_hand.next(kStart), second = in_hand.next(kStart);
   EXPECT_EQ(first->work.sequence, 1);
   EXPECT_EQ(second->work.sequence, 3);
-  EXPECT_FALSE(in_hand.next());
+  EXPECT_FALSE(in_hand.next(kStart));
   in_hand.finish(first->work, done());
-  EXPECT_EQ(in_hand.next()->work.sequence, 2);
+  EXPECT_EQ(in_hand.next(kStart)->work.sequence, 2);
   EXPECT_EQ(in_hand.messages(), 2u);
 }
 
@@ -53,14 +53,14 @@ TEST(InHand, BeginsMessagesWithoutAStreamAllAtOnce) {
   std::vector<Work> loose = {work(1, 1), work(2, 1)};
   for (Work& one : loose) one.stream.reset();
   InHand in_hand = having(loose);
-  EXPECT_TRUE(in_hand.next());
-  EXPECT_TRUE(in_hand.next());
+  EXPECT_TRUE(in_hand.next(kStart));
+  EXPECT_TRUE(in_hand.next(kStart));
 }
 
 TEST(InHand, GivesBackWhatIsBehindAFailure) {
   InHand in_hand = having({work(1, 1), work(2, 1), work(3, 1)});
-  in_hand.finish(in_hand.next()->work, failed("no"));
-  EXPECT_FALSE(in_hand.next());
+  in_hand.finish(in_hand.next(kStart)->work, failed("no"));
+  EXPECT_FALSE(in_hand.next(kStart));
   const WorkBatchRequest request = said(in_hand);
   ASSERT_EQ(request.inbox_failures.size(), 1u);
   EXPECT_EQ(request.inbox_failures[0].error, "no");
@@ -72,10 +72,10 @@ TEST(InHand, GivesBackWhatIsBehindAFailure) {
 // S22: results are reported until they were heard.
 TEST(InHand, SaysAResultUntilItWasHeard) {
   InHand in_hand = having({work(1, 1), work(2, 2)});
-  in_hand.finish(in_hand.next()->work, done());
+  in_hand.finish(in_hand.next(kStart)->work, done());
   EXPECT_EQ(said(in_hand).inbox_completions.size(), 1u);
   EXPECT_EQ(said(in_hand).inbox_completions.size(), 1u) << "there was no answer";
-  in_hand.finish(in_hand.next()->work, done());
+  in_hand.finish(in_hand.next(kStart)->work, done());
   in_hand.hear({.inbox_completions = {Verdict::ok}});
   EXPECT_EQ(said(in_hand).inbox_completions.size(), 1u) << "only the one that came meanwhile";
   in_hand.hear({.inbox_completions = {Verdict::ok}});
@@ -84,8 +84,8 @@ TEST(InHand, SaysAResultUntilItWasHeard) {
 
 TEST(InHand, DoesNotGoOnBehindAMessageThatAHandlerGaveBack) {
   InHand in_hand = having({work(1, 1), work(2, 1)});
-  in_hand.finish(in_hand.next()->work, given_back());
-  EXPECT_FALSE(in_hand.next());
+  in_hand.finish(in_hand.next(kStart)->work, given_back());
+  EXPECT_FALSE(in_hand.next(kStart));
   const WorkBatchRequest request = said(in_hand);
   ASSERT_EQ(request.inbox_completions.size(), 2u);
   for (const Completion& completion : request.inbox_completions)
@@ -94,14 +94,14 @@ TEST(InHand, DoesNotGoOnBehindAMessageThatAHandlerGaveBack) {
 
 TEST(InHand, SaysNothingOfWhatAHandlerHasReportedItself) {
   InHand in_hand = having({work(1, 1)});
-  in_hand.finish(in_hand.next()->work, reported());
+  in_hand.finish(in_hand.next(kStart)->work, reported());
   EXPECT_FALSE(in_hand.has_results());
   EXPECT_EQ(in_hand.counts().handled, 1u);
 }
 
 TEST(InHand, RenewsALeaseWhenAThirdOfItIsOver) {
   InHand in_hand = having({work(1, 1), work(2, 1)});
-  const auto begun = in_hand.next();
+  const auto begun = in_hand.next(kStart);
   EXPECT_EQ(in_hand.renewal(), kRenewal);
   EXPECT_TRUE(said(in_hand, kRenewal - milliseconds(1)).inbox_renewals.empty());
   EXPECT_EQ(said(in_hand, kRenewal).inbox_renewals.size(), 1u) << "one message for all its stream";
@@ -112,35 +112,57 @@ TEST(InHand, RenewsALeaseWhenAThirdOfItIsOver) {
 
 TEST(InHand, TellsAHandlerWhoseLeaseWasLost) {
   InHand in_hand = having({work(1, 1), work(2, 1)});
-  const auto begun = in_hand.next();
+  const auto begun = in_hand.next(kStart);
   (void)said(in_hand, kRenewal);
   in_hand.hear({.inbox_renewals = {Verdict::lost_lease}});
   EXPECT_TRUE(begun->lost.stop_requested());
   in_hand.finish(begun->work, done());
-  EXPECT_FALSE(in_hand.next()) << "the next one is somebody else's";
+  EXPECT_FALSE(in_hand.next(kStart)) << "the next one is somebody else's";
   EXPECT_EQ(in_hand.messages(), 0u);
 }
 
 TEST(InHand, LetsGoWhatCouldNotBeRenewed) {
   InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
-  const auto begun = in_hand.next();
+  const auto begun = in_hand.next(kStart);
   in_hand.let_go_expired(kStart + kHeld - milliseconds(1));
   EXPECT_FALSE(begun->lost.stop_requested());
   in_hand.let_go_expired(kStart + kHeld);
   EXPECT_TRUE(begun->lost.stop_requested());
-  EXPECT_FALSE(in_hand.next());
+  EXPECT_FALSE(in_hand.next(kStart));
   EXPECT_EQ(in_hand.messages(), 1u);
+}
+
+// S10: also while the owner is in the middle of a call, and has let go of nothing yet.
+TEST(InHand, BeginsNothingWhenTheLeaseHasEnded) {
+  InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
+  const auto begun = in_hand.next(kStart);
+  EXPECT_EQ(in_hand.lease_end(), kStart + kHeld);
+  EXPECT_FALSE(in_hand.next(kStart + kHeld));
+  in_hand.finish(begun->work, done());
+  EXPECT_FALSE(in_hand.next(kStart + kHeld)) << "nor what is behind it in its stream";
+  EXPECT_EQ(in_hand.messages(), 0u);
+  EXPECT_EQ(in_hand.counts().lost, 2u);
+}
+
+// S18: a claim was answered, but nobody heard it.
+TEST(InHand, TakesUpWhatCameWithAClaimItHasNotHeardOf) {
+  InHand in_hand = having({work(1, 1), work(2, 1)});
+  in_hand.finish(in_hand.next(kStart)->work, done());
+  in_hand.take_unknown({work(1, 1), work(2, 1), work(3, 2, 7)}, kStart);
+  EXPECT_EQ(in_hand.messages(), 2u) << "what it has in hand, or has finished, it has not lost";
+  EXPECT_EQ(in_hand.next(kStart)->work.sequence, 2);
+  EXPECT_EQ(in_hand.next(kStart)->work.sequence, 3);
 }
 
 // S10: a stream that was lost and claimed again is not begun while somebody is still at it.
 TEST(InHand, WaitsForWhoeverIsStillAtAStreamThatWasLost) {
   InHand in_hand = having({work(1, 1), work(2, 1)});
-  const auto begun = in_hand.next();
+  const auto begun = in_hand.next(kStart);
   in_hand.let_go_expired(kStart + kHeld);
   in_hand.take({work(1, 1, 2), work(2, 1, 2)}, kStart + kHeld);
-  EXPECT_FALSE(in_hand.next());
+  EXPECT_FALSE(in_hand.next(kStart + kHeld));
   in_hand.finish(begun->work, failed("it was stopped"));
-  const auto again = in_hand.next();
+  const auto again = in_hand.next(kStart);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->work.epoch, Epoch{2});
   EXPECT_EQ(again->work.sequence, 1);
@@ -150,12 +172,12 @@ TEST(InHand, WaitsForWhoeverIsStillAtAStreamThatWasLost) {
 // S10: also if nobody had noticed that the lease was over.
 TEST(InHand, TellsWhoeverIsStillAtAStreamThatItHasClaimedAgain) {
   InHand in_hand = having({work(1, 1), work(2, 1)});
-  const auto begun = in_hand.next();
+  const auto begun = in_hand.next(kStart);
   in_hand.take({work(1, 1, 2), work(2, 1, 2)}, kStart + kHeld);
   EXPECT_TRUE(begun->lost.stop_requested());
-  EXPECT_FALSE(in_hand.next());
+  EXPECT_FALSE(in_hand.next(kStart));
   in_hand.finish(begun->work, done());
-  const auto again = in_hand.next();
+  const auto again = in_hand.next(kStart);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->work.epoch, Epoch{2});
   EXPECT_FALSE(again->lost.stop_requested());
@@ -165,15 +187,15 @@ TEST(InHand, DropsWhatItHasClaimedAgain) {
   InHand in_hand = having({work(1, 1), work(2, 1)});
   in_hand.take({work(1, 1, 2), work(2, 1, 2)}, kStart + kHeld);
   EXPECT_EQ(in_hand.messages(), 2u);
-  EXPECT_EQ(in_hand.next()->work.epoch, Epoch{2});
-  EXPECT_FALSE(in_hand.next());
+  EXPECT_EQ(in_hand.next(kStart)->work.epoch, Epoch{2});
+  EXPECT_FALSE(in_hand.next(kStart));
 }
 
 TEST(InHand, GivesBackWhatWasNotBegun) {
   InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
-  const auto begun = in_hand.next();
+  const auto begun = in_hand.next(kStart);
   in_hand.give_back_waiting();
-  EXPECT_FALSE(in_hand.next());
+  EXPECT_FALSE(in_hand.next(kStart));
   EXPECT_EQ(in_hand.messages(), 1u);
   EXPECT_EQ(said(in_hand).inbox_completions.size(), 2u);
   EXPECT_EQ(in_hand.counts().given_back, 2u);
@@ -181,7 +203,7 @@ TEST(InHand, GivesBackWhatWasNotBegun) {
 
 TEST(InHand, ForgetsEverythingWhenItsInstanceWasEvicted) {
   InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
-  const auto first = in_hand.next(), second = in_hand.next();
+  const auto first = in_hand.next(kStart), second = in_hand.next(kStart);
   in_hand.finish(second->work, done());
   in_hand.let_go_all();
   EXPECT_TRUE(first->lost.stop_requested());

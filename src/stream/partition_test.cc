@@ -24,17 +24,6 @@ TEST(Partition, IsThePublishedOne) {
   }
 }
 
-// S7: some rank is equal to the remainder, whatever the number of instances, and only one is.
-TEST(Partition, HasOneOwnerForAnyNumberOfInstances) {
-  for (std::int32_t active = 1; active <= 64; ++active) {
-    for (std::int32_t partition = 0; partition < 10'000; ++partition) {
-      int owners = 0;
-      for (std::int32_t rank = 0; rank < active; ++rank) owners += partition % active == rank;
-      ASSERT_EQ(owners, 1);
-    }
-  }
-}
-
 TEST(Uuid, IsReadAsItIsWritten) {
   const std::string text = "01890a5d-ac96-774b-bcce-b302099a8057";
   EXPECT_EQ(to_text(*parse_uuid(text)), text);

@@ -28,7 +28,7 @@ enum class MessageStatus : std::int32_t {
   failed = 32768
 };
 
-// `debug_mode` and `skip_inbox_claiming` go in; `newly_stored` and `orphaned` (given to somebody before, who
+// `debug_mode` and the last two go in; `newly_stored` and `orphaned` (given to somebody before, who
 // lost it) come out. The others are reserved, and refused.
 enum class WorkFlags : std::int32_t {
   none = 0,
@@ -39,6 +39,7 @@ enum class WorkFlags : std::int32_t {
   high_priority = 16,
   retry_after_failure = 32,
   skip_inbox_claiming = 64,
+  skip_outbox_claiming = 128,
 };
 
 enum class FailureReason : std::int32_t {

@@ -74,4 +74,17 @@ struct ClaimRequest {
   ClaimLimits limits;
 };
 
+// What a turn claims; nothing, if its flags say so.
+inline std::optional<ClaimRequest> claim_of(const WorkBatchRequest& request) {
+  const bool outbox = !has(request.flags, WorkFlags::skip_outbox_claiming);
+  const bool inbox = !has(request.flags, WorkFlags::skip_inbox_claiming);
+  if (!outbox && !inbox) return std::nullopt;
+  return ClaimRequest{.outbox = outbox,
+                      .inbox = inbox,
+                      .lease = request.lease,
+                      .stale = request.stale,
+                      .partitions_max = request.partitions_max,
+                      .limits = request.limits};
+}
+
 }  // namespace baton::stream

@@ -23,8 +23,6 @@ constexpr const char* kMiscounted = R"sql(
      or (s.ready_at is null) <> (real.messages = 0)
 )sql";
 
-Instance named(unsigned number) { return {.id = instance(number), .service = "orders"}; }
-
 // S19: a claim goes by these numbers, so that it need not look at what it does not hand out.
 TEST(TheBookkeepingOf, AStreamIsWhatItsMessagesAddUpTo) {
   const std::string url = migrated_database();

@@ -1,8 +1,10 @@
 #include "tests/stream/cluster.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,6 +56,17 @@ pid_t spawn(const std::vector<std::string>& command, const std::string& director
   ::_exit(127);
 }
 
+// PostgreSQL does not choose one itself.
+std::uint16_t free_port() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
+  socklen_t length = sizeof address;
+  BATON_CHECK(::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
+  BATON_CHECK(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
+  ::close(listener);
+  return ntohs(address.sin_port);
+}
+
 }  // namespace
 
 std::optional<std::string> Cluster::programs() {
@@ -68,7 +81,7 @@ std::optional<std::string> Cluster::programs() {
   return newest;
 }
 
-Cluster::Cluster(Flushes flushes) : flushes_(flushes) {
+Cluster::Cluster(Flushes flushes) : flushes_(flushes), port_(free_port()) {
   if (const passwd* user = unprivileged())
     BATON_CHECK(::chown(directory_.path().c_str(), user->pw_uid, user->pw_gid) == 0);
   const pid_t child = spawn({*programs() + "/initdb", "-D", "data", "-U", "baton", "-A", "trust", "-E",
@@ -84,10 +97,11 @@ Cluster::~Cluster() { stop(); }
 
 void Cluster::start() {
   const char* flush = flushes_ == Flushes::on ? "on" : "off";
-  server_ = spawn({*programs() + "/postgres", "-D", "data", "-k", directory_.path(), "-c",
-                   "listen_addresses=", "-c", std::string("fsync=") + flush, "-c", "max_wal_size=4GB", "-c",
-                   "max_connections=300", "-c", "shared_buffers=256MB"},
-                  directory_.path());
+  server_ =
+      spawn({*programs() + "/postgres", "-D", "data", "-k", directory_.path(), "-c",
+             "listen_addresses=127.0.0.1", "-p", std::to_string(port_), "-c", std::string("fsync=") + flush,
+             "-c", "max_wal_size=4GB", "-c", "max_connections=300", "-c", "shared_buffers=256MB"},
+            directory_.path());
   for (int tries = 0; tries < 600; ++tries) {
     if (postgres::Connection::open(url(), seconds(5))) return;
     BATON_CHECK(::waitpid(server_, nullptr, WNOHANG) == 0);
@@ -104,7 +118,7 @@ void Cluster::stop() {
 }
 
 std::string Cluster::url(const std::string& database) const {
-  return "host=" + directory_.path() + " user=baton dbname=" + database;
+  return "host=" + directory_.path() + " port=" + std::to_string(port_) + " user=baton dbname=" + database;
 }
 
 std::string Cluster::create(const std::string& database, const std::string& from) const {

@@ -1,8 +1,10 @@
-// A PostgreSQL server of the test's own: in a temporary directory, on a socket there, gone with the object.
+// A PostgreSQL server of the test's own: in a temporary directory, on a socket there and a free port, gone
+// with the object.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -26,6 +28,7 @@ class Cluster {
   void start();
   void stop();  // at once, as in a crash; everything is still there after the next start
 
+  std::uint16_t port() const { return port_; }  // on 127.0.0.1
   std::string url(const std::string& database = "postgres") const;
   // A new database, as a copy of another if one is named.
   std::string create(const std::string& database, const std::string& from = "template0") const;
@@ -33,6 +36,7 @@ class Cluster {
  private:
   const TemporaryDirectory directory_;
   const Flushes flushes_;
+  const std::uint16_t port_;
   pid_t server_ = 0;
 };
 

@@ -1,4 +1,5 @@
 // Instances that come, go, fall silent and come back; and requests that make no sense.
+#include <map>
 #include <thread>
 
 #include "tests/stream/people.h"
@@ -30,6 +31,16 @@ TEST_P(AnInstance, ThatFallsSilentLosesWhatItHolds) {
   EXPECT_EQ(taken[0].deliveries, 2);
 }
 
+// S16: however short the time is after which an instance counts as silent.
+TEST_P(AnInstance, ThatCallsInTimeIsNotStale) {
+  Person a = person(1), b = person(2);
+  for (int i = 0; i < 3; ++i) {
+    a.arrive(seconds(1)), b.arrive(seconds(1));
+    let_time_pass(milliseconds(900));
+  }
+  EXPECT_EQ(a.arrive(seconds(1)).active, 2);
+}
+
 // S16: nothing of a late call happens.
 TEST_P(AnInstance, ThatWasEvictedIsRefused) {
   Person a = person(1), b = person(2);
@@ -59,6 +70,29 @@ TEST_P(AnInstance, ThatLeavesGivesBackWhatItHoldsUnharmed) {
   ASSERT_EQ(ids(work), messages({1, 2}));
   EXPECT_EQ(work[0].deliveries, 1);
   EXPECT_EQ(work[1].deliveries, 1);
+}
+
+// S7: every stream is offered to one of them, for any number of them.
+TEST_P(AnInstance, SharesAllStreamsWithTheOthers) {
+  constexpr unsigned kStreams = 40;
+  for (const unsigned count : {1u, 2u, 3u, 8u, 16u}) {
+    std::vector<Person> all;
+    for (unsigned i = 0; i < count; ++i)
+      all.push_back(person(100 * count + i, "of " + std::to_string(count)));
+    std::vector<NewMessage> messages;
+    for (unsigned i = 1; i <= kStreams; ++i) messages.push_back(in_stream(i, i));
+    all.front().store(Lane::inbox, messages);
+    std::map<StreamId, int> owners;
+    for (Person& one : all) {
+      const Standing standing = one.arrive();
+      EXPECT_EQ(standing.active, static_cast<std::int32_t>(count));
+      for (const Work& work : one.claim()) {
+        ++owners[*work.stream];
+        EXPECT_EQ(work.partition % standing.active, standing.rank);
+      }
+    }
+    EXPECT_EQ(owners.size(), kStreams) << "of " << count << " instances";
+  }
 }
 
 // S8
@@ -136,6 +170,45 @@ TEST_P(Inbox, HandsOutWhatWasStored) {
   EXPECT_EQ(work[0].scope, full.scope);
 }
 
+// S3: the other lane likewise; and a turn that claims from neither only reports.
+TEST_P(Inbox, IsAllThatIsClaimedWhenTheCallerSaysSo) {
+  Person a = person(1);
+  WorkBatchRequest request = a.request();
+  request.new_inbox_messages = {in_stream(1, 1)};
+  request.new_outbox_messages = {in_stream(2, 1)};
+  request.flags = WorkFlags::skip_inbox_claiming | WorkFlags::skip_outbox_claiming;
+  EXPECT_TRUE(a.say(request).work.empty());
+  request = a.request();
+  request.flags = WorkFlags::skip_outbox_claiming;
+  EXPECT_EQ(ids(a.say(request).work), messages({1}));
+  EXPECT_EQ(ids(a.say(a.request()).work), messages({2}));
+}
+
+// X3: metadata and scope have a limit of their own, and count towards what a claim may bring.
+TEST_P(Inbox, CountsAllOfAMessage) {
+  Person a = person(1);
+  NewMessage full = loose(1);
+  full.metadata = '"' + std::string((64 << 10) - 2, 'm') + '"';
+  full.scope = full.metadata;
+  EXPECT_EQ(a.store(Lane::inbox, {full}), all_ok(1));
+  full.id = message(2);
+  EXPECT_EQ(a.store(Lane::inbox, {full}), all_ok(1));
+  EXPECT_EQ(a.claim({.limits = {.bytes = 150'000}}).size(), 1u);
+  full.id = message(3);
+  full.scope += ' ';
+  EXPECT_EQ(a.coordinator->store(a.me.id, Lane::inbox, {full}).error().code, Errc::too_large);
+}
+
+// X3: what streams bring leaves less for messages without one.
+TEST_P(Inbox, GivesNoMoreThanTheLimitOfBytes) {
+  Person a = person(1);
+  NewMessage ordered = in_stream(1, 1), free = loose(2);
+  ordered.data = free.data = '"' + std::string(998, 'd') + '"';
+  a.store(Lane::inbox, {ordered, free});
+  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 1000}})), messages({1}));
+  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 1000}})), messages({2}));
+}
+
 // S1: nothing of a refused call happens, and the next one works.
 TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
   Person a = person(1);
@@ -147,7 +220,7 @@ TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
     return answer ? std::string("accepted") : std::string(word(answer.error().code));
   };
   using Request = WorkBatchRequest&;
-  EXPECT_EQ(refused([](Request r) { r.flags = WorkFlags{128}; }), "INVALID_REQUEST");
+  EXPECT_EQ(refused([](Request r) { r.flags = WorkFlags{256}; }), "INVALID_REQUEST");
   EXPECT_EQ(refused([](Request r) { r.flags = WorkFlags::orphaned; }), "INVALID_REQUEST");
   EXPECT_EQ(refused([](Request r) { r.lease = seconds(-1); }), "INVALID_REQUEST");
   EXPECT_EQ(refused([](Request r) { r.lease = milliseconds(1500); }), "INVALID_REQUEST");
@@ -217,6 +290,8 @@ TEST_P(NonsenseIn, ACallThatIsStoppedBeforehandDoesNotHappen) {
 TEST_P(AnInstance, IsWokenWhenThereIsWork) {
   Person a = person(1), b = person(2);
   EXPECT_TRUE(a.claim().empty());
+  granted(
+      a.coordinator->wait_for_work(milliseconds(1)));  // whoever begins to listen may have missed something
   EXPECT_FALSE(granted(a.coordinator->wait_for_work(milliseconds(1))));
   b.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 2), in_stream(3, 3), in_stream(4, 4)});
   EXPECT_TRUE(granted(a.coordinator->wait_for_work(minutes(1)))) << "it came while nobody waited";

@@ -22,6 +22,7 @@ inline Uuid numbered(unsigned kind, unsigned number) {
 inline MessageId message(unsigned number) { return {numbered(1, number)}; }
 inline StreamId stream(unsigned number) { return {numbered(2, number)}; }
 inline InstanceId instance(unsigned number) { return {numbered(3, number)}; }
+inline Instance named(unsigned number) { return {.id = instance(number), .service = "orders"}; }
 
 inline NewMessage in_stream(unsigned number, unsigned of_stream) {
   return {.id = message(number),

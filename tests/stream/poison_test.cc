@@ -10,8 +10,6 @@ namespace {
 
 constexpr unsigned kPoison = 2;
 
-Instance named(unsigned number) { return {.id = instance(number), .service = "orders"}; }
-
 struct Shop {
   const std::string url = migrated_database();
   postgres::WorkCoordinator coordinator{{.url = url}};

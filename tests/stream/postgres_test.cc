@@ -1,11 +1,11 @@
-// What holds on PostgreSQL only: the schema, sessions that meet, and a server that goes away.
+// What holds on PostgreSQL only: the schema, and a server that goes away.
 #include <gtest/gtest.h>
 
-#include <latch>
 #include <thread>
 
 #include "postgres/migrations.h"
 #include "postgres/work_coordinator.h"
+#include "tests/proxy.h"
 #include "tests/stream/people.h"
 #include "tests/stream/postgres_backend.h"
 
@@ -14,10 +14,6 @@ namespace {
 
 using postgres::Connection;
 using postgres::DatabaseOptions;
-
-constexpr const char* kOne = "'03000000-0000-0000-0000-000000000001'";
-
-Instance named(unsigned number) { return {.id = instance(number), .service = "orders"}; }
 
 // S20
 TEST(Migration, CanBeRepeatedAndRunByManyAtOnce) {
@@ -115,82 +111,12 @@ TEST(ACall, ThatIsCutOffInTheMiddleHasNotHappened) {
   EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 1)})), all_ok(1));
 }
 
-// S10: A has claimed and not committed; M2 arrives; B claims. A design that looks for earlier messages
-// without locking their stream hands M2 to B.
-TEST(TwoSessions, NeverHoldOneStream) {
-  const std::string url = migrated_database();
-  Instance one = named(1), two = named(2);
-  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
-  ASSERT_TRUE(coordinator.heartbeat(one));
-  ASSERT_TRUE(coordinator.heartbeat(two));
-  ASSERT_TRUE(coordinator.store(one.id, Lane::inbox, {in_stream(1, 1)}));
-  age(url, minutes(1));
-  auto a = Connection::open(url, seconds(5));
-  ASSERT_TRUE(a && (*a)->execute(std::string("begin; select wh_claim(") + kOne + ")"));
-  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty()) << "while A's claim is not committed";
-  std::jthread stores([&] {
-    postgres::WorkCoordinator other(DatabaseOptions{.url = url});
-    EXPECT_TRUE(other.store(two.id, Lane::inbox, {in_stream(2, 1)}));
-  });
-  while (ask(url, "select count(*)::text from pg_locks where not granted") == "0") std::this_thread::yield();
-  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty());
-  ASSERT_TRUE((*a)->execute("commit"));
-  stores.join();
-  age(url, minutes(1));
-  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty()) << "A holds the stream, M2 included";
-  EXPECT_EQ(ask(url, "select string_agg(distinct instance_id::text, ',') from wh_inbox"),
-            to_text(one.id.value));
-}
-
-// S9, S10, S20: no order of arrival makes them wait for each other or leaves a gap.
-TEST(TwoSessions, StoringAndClaimingTheSameStreamsLoseNothing) {
-  const std::string url = migrated_database();
-  constexpr unsigned kWorkers = 3, kCalls = 10, kStreams = 6;
-  tell(url, "update wh_settings set setting_value = 0 where setting_key = 'steal_after_seconds'");
-  std::latch start(kWorkers);
-  std::mutex mutex;
-  std::map<StreamId, std::vector<std::int64_t>> handled;
-  {
-    std::vector<std::jthread> workers;
-    for (unsigned worker = 0; worker < kWorkers; ++worker) {
-      workers.emplace_back([&, worker] {
-        postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .tries = 20});
-        WorkBatchRequest request{.instance = named(worker + 1)};
-        start.arrive_and_wait();
-        for (unsigned call = 0, idle = 0; call < kCalls || idle < 3; ++call) {
-          request.new_inbox_messages.clear();
-          for (unsigned i = 0; call < kCalls && i < 8; ++i) {
-            const unsigned number = (worker * kCalls + call) * 8 + i + 1;
-            request.new_inbox_messages.push_back(in_stream(number, (number * 7 + worker) % kStreams + 1));
-          }
-          auto batch = coordinator.process_work_batch(request);
-          ASSERT_TRUE(batch) << batch.error().message;
-          for (Verdict verdict : batch->inbox_completions) EXPECT_EQ(verdict, Verdict::ok);
-          request.inbox_completions.clear();
-          const std::scoped_lock lock(mutex);
-          for (const Work& work : batch->work) {
-            handled[*work.stream].push_back(work.sequence);
-            request.inbox_completions.push_back({.held = work.held(), .status = MessageStatus::event_stored});
-          }
-          idle = batch->work.empty() ? idle + 1 : 0;
-        }
-      });
-    }
-  }
-  std::size_t count = 0;
-  for (const auto& [stream, sequence] : handled) {
-    count += sequence.size();
-    for (std::size_t i = 0; i < sequence.size(); ++i)
-      ASSERT_EQ(sequence[i], static_cast<std::int64_t>(i) + 1);
-  }
-  EXPECT_EQ(count, kWorkers * kCalls * 8);
-}
-
 // S20: only a stream that had nothing to do rings.
 TEST(AWakeUp, ComesWhenThereIsWorkWhereNoneWas) {
   const std::string url = migrated_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
   ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1)))) << "nobody listened before";
   EXPECT_FALSE(granted(coordinator.wait_for_work(milliseconds(1))));
   ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
   EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1))));
@@ -199,6 +125,76 @@ TEST(AWakeUp, ComesWhenThereIsWorkWhereNoneWas) {
   std::stop_source stop;
   std::jthread stopper([&] { stop.request_stop(); });
   EXPECT_FALSE(granted(coordinator.wait_for_work(minutes(10), stop.get_token())));
+}
+
+// S20: neither is another service's work, but what an instance leaves behind is.
+TEST(AWakeUp, IsForWhoeverCanDoTheWork) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url}), other(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  ASSERT_TRUE(coordinator.heartbeat(named(2)));
+  ASSERT_TRUE(other.heartbeat({.id = instance(3), .service = "mail"}));
+  ASSERT_TRUE(granted(coordinator.wait_for_work(milliseconds(1))));
+  ASSERT_TRUE(other.store(instance(3), Lane::inbox, {in_stream(1, 1)}));
+  EXPECT_FALSE(granted(coordinator.wait_for_work(milliseconds(1))));
+  ASSERT_TRUE(coordinator.leave(instance(2)));
+  EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1))));
+}
+
+// S18: a call that gets no answer ends all the same, and the next one is made.
+TEST(ACall, ThatIsNotAnsweredHasAnUnknownOutcome) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .call_max = milliseconds(200)});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  auto blocker = Connection::open(url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock wh_streams"));
+  EXPECT_EQ(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}).error().code,
+            Errc::outcome_unknown);
+  ASSERT_TRUE((*blocker)->execute("commit"));
+  EXPECT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_inbox"), "1") << "said twice, stored once";
+}
+
+// S18: the answer is on its way when the line is cut. It has happened, and may be said again.
+TEST(ACall, WhoseConnectionIsCutMayBeRepeated) {
+  const std::string url = migrated_database();
+  Proxy proxy(cluster().port());
+  postgres::WorkCoordinator coordinator(
+      DatabaseOptions{.url = "host=127.0.0.1 port=" + std::to_string(proxy.port()) +
+                             " user=baton dbname=" + ask(url, "select current_database()::text")});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  proxy.set({.cut_replies_after = 0});
+  const auto cut = coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)});
+  ASSERT_FALSE(cut);
+  EXPECT_EQ(cut.error().code, Errc::outcome_unknown) << cut.error().message;
+  proxy.set({});
+  EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)})),
+            std::vector{Verdict::duplicate});
+}
+
+// S25: it was not the caller who stopped it.
+TEST(ACall, ThatTheServerEndsIsNotCalledStopped) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url + " options='-c statement_timeout=100'"});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  auto blocker = Connection::open(url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock wh_streams"));
+  EXPECT_EQ(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}).error().code, Errc::unavailable);
+}
+
+// Two statements of one name, which need not outlive the call either.
+TEST(AConnection, PreparesStatementsByWhatTheySay) {
+  auto connection = Connection::open(migrated_database(), seconds(5));
+  ASSERT_TRUE(connection);
+  const auto answer = [&](const std::string& sql) {
+    const std::string name = "store";
+    const std::vector<postgres::Call> calls{{{name.c_str(), sql.c_str()}, {}}};
+    auto rows = (*connection)->run(calls, {});
+    return rows ? std::string(rows->front().text(0, 0)) : rows.error().message;
+  };
+  EXPECT_EQ(answer("select 'one'::text"), "one");
+  EXPECT_EQ(answer("select 'two'::text"), "two");
+  EXPECT_EQ(answer("select 'one'::text"), "one");
 }
 
 }  // namespace

@@ -1,63 +1,16 @@
 // The loop of a service, on each implementation.
 #include "stream/processor.h"
 
-#include <chrono>
-#include <condition_variable>
-#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
 
-#include "tests/stream/people.h"
+#include "tests/stream/seen.h"
 
 namespace baton::stream {
 namespace {
 
 class AProcessor : public Streams {};
-
-// What handlers have seen, and a way to wait for it.
-class Seen {
- public:
-  void add(const Work& work) {
-    const std::scoped_lock lock(mutex_);
-    order_[work.stream.value_or(StreamId{}).value].push_back(work.sequence);
-    ++count_;
-    changed_.notify_all();
-  }
-  void wait_for(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return count_ >= count; });
-  }
-  // False: not within this time.
-  bool comes_to(std::size_t count, std::chrono::milliseconds within) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, within, [&] { return count_ >= count; });
-  }
-  std::map<Uuid, std::vector<std::int64_t>> order() {
-    const std::scoped_lock lock(mutex_);
-    return order_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<Uuid, std::vector<std::int64_t>> order_;
-  std::size_t count_ = 0;
-};
-
-class Broker final : public Sink {
- public:
-  Status publish(const Work& work, std::stop_token) override {
-    published.add(work);
-    return {};
-  }
-  Seen published;
-};
-
-template <class T>
-T started(Result<T> result) {
-  return granted(std::move(result));
-}
 
 // S22: streams in sequence, many of them at once, shared by instances.
 TEST_P(AProcessor, HandlesStreamsInSequence) {
@@ -77,7 +30,7 @@ TEST_P(AProcessor, HandlesStreamsInSequence) {
                                                }}},
                                  .poll = milliseconds(200)};
   const auto one = backend_->connect(), other = backend_->connect();
-  auto first = started(Processor::start(*one, options)), second = started(Processor::start(*other, options));
+  auto first = granted(Processor::start(*one, options)), second = granted(Processor::start(*other, options));
   let_time_pass(minutes(1));  // nothing is offered to the other only
   seen.wait_for(all.size());
   first->drain();
@@ -99,7 +52,7 @@ TEST_P(AProcessor, PublishesTheOutbox) {
   Broker broker;
   const auto mine = backend_->connect();
   auto processor =
-      started(Processor::start(*mine, {.service = "orders", .sink = &broker, .poll = milliseconds(200)}));
+      granted(Processor::start(*mine, {.service = "orders", .sink = &broker, .poll = milliseconds(200)}));
   teller.store(Lane::outbox, {in_stream(1, 1), in_stream(2, 1), nowhere, in_stream(4, 1)});
   let_time_pass(minutes(1));
   broker.published.wait_for(3);
@@ -114,7 +67,7 @@ TEST_P(AProcessor, LeavesAStreamAloneAfterAFailure) {
   Seen seen;
   bool broken = true;
   const auto mine = backend_->connect();
-  auto processor = started(Processor::start(*mine, {.service = "orders",
+  auto processor = granted(Processor::start(*mine, {.service = "orders",
                                                     .handlers = {{"Thing",
                                                                   [&](const Handling& handling) {
                                                                     seen.add(handling.work);
@@ -141,7 +94,7 @@ TEST_P(AProcessor, FinishesWhatItHasBegunAndGivesBackTheRest) {
   std::mutex gate;
   std::unique_lock closed(gate);
   const auto mine = backend_->connect();
-  auto processor = started(Processor::start(*mine, {.service = "orders",
+  auto processor = granted(Processor::start(*mine, {.service = "orders",
                                                     .handlers = {{"Thing",
                                                                   [&](const Handling& handling) {
                                                                     seen.add(handling.work);
@@ -167,7 +120,7 @@ TEST_P(AProcessor, BeginsAnewWhenItWasEvicted) {
   Person teller = person(1);
   Seen seen;
   const auto mine = backend_->connect();
-  auto processor = started(Processor::start(*mine, {.service = "orders",
+  auto processor = granted(Processor::start(*mine, {.service = "orders",
                                                     .handlers = {{"Thing",
                                                                   [&](const Handling& handling) {
                                                                     seen.add(handling.work);

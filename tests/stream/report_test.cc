@@ -208,6 +208,19 @@ TEST_P(Report, OfAPerspectiveNeverMovesItPastAnEventThatIsMissing) {
   EXPECT_EQ(report(9, {}), Verdict::unknown);
 }
 
+// S14: a message is done in the lane it was handed out in.
+TEST_P(Report, ToTheWrongLaneChangesNothing) {
+  Person a = person(1);
+  a.store(Lane::inbox, {in_stream(1, 1)});
+  let_time_pass(seconds(20));
+  const std::vector<Work> work = a.claim();
+  ASSERT_EQ(work.size(), 1u);
+  EXPECT_EQ(granted(a.coordinator->complete(a.me.id, Lane::outbox,
+                                            {{.held = work[0].held(), .status = MessageStatus::published}})),
+            std::vector{Verdict::unknown});
+  EXPECT_EQ(a.done(work), all_ok(1)) << "it is still held";
+}
+
 // S17, S18
 TEST_P(Report, OfAReceptorIsKeptOnce) {
   Person a = person(1);

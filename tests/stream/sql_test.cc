@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <thread>
 
 #include "postgres/work_coordinator.h"
 #include "tests/stream/people.h"
@@ -15,8 +16,6 @@ using postgres::DatabaseOptions;
 
 constexpr const char* kOne = "'03000000-0000-0000-0000-000000000001'";
 constexpr const char* kTwo = "'03000000-0000-0000-0000-000000000002'";
-
-Instance named(unsigned number) { return {.id = instance(number), .service = "orders"}; }
 
 // S25: one result set, from any language; the parameters have the source's names and defaults.
 TEST(ProcessWorkBatch, IsOneFunctionInSql) {
@@ -118,21 +117,64 @@ TEST(Partitions, AreTheSameInSqlAndInTheLibrary) {
             "1211 5569 4777 " + std::to_string(0x96f8b57a1c6de831u % 2147483647u));
 }
 
-// S13, S19
-TEST(Maintenance, ForgetsWhatIsPastItsTime) {
+// S25: a misspelt field would be one that is left out: a message without its stream, a report that says
+// nothing.
+TEST(ProcessWorkBatch, RefusesFieldsItDoesNotKnow) {
   const std::string url = migrated_database();
-  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
-  WorkBatchRequest request{.instance = named(1)};
-  request.new_inbox_messages = {in_stream(1, 1)};
-  const WorkBatch batch = granted(coordinator.process_work_batch(request));
-  granted(coordinator.complete(instance(1), Lane::inbox,
-                               {{.held = batch.work.at(0).held(), .status = MessageStatus::event_stored}},
-                               WorkFlags::debug_mode));
-  const std::string tidy =
-      "select string_agg(concat(task, ' ', affected), ', ' order by task) from wh_maintain()";
-  EXPECT_EQ(ask(url, tidy), "deduplication 0, idle streams 0, kept messages 0, tombstones 0");
-  age(url, days(31));
-  EXPECT_EQ(ask(url, tidy), "deduplication 1, idle streams 1, kept messages 1, tombstones 0");
+  const auto said = [&](const std::string& list, const std::string& item) {
+    return ask(url, "select count(*)::text from process_work_batch(" + std::string(kOne) + ", 'orders', " +
+                        list + " => '[{\"MessageId\": \"01000000-0000-0000-0000-000000000001\", " + item +
+                        "}]')");
+  };
+  const std::string message = R"("MessageType": "Thing", "Envelope": 1)";
+  EXPECT_EQ(said("p_new_inbox_messages", message), "3");
+  EXPECT_TRUE(said("p_new_inbox_messages", message + R"(, "streamId": null)").starts_with("WH003"));
+  EXPECT_TRUE(said("p_new_inbox_messages", R"("MessageType": "Thing")").starts_with("WH003"));
+  EXPECT_TRUE(said("p_inbox_completions", R"("status": 2)").starts_with("WH003"));
+  EXPECT_TRUE(said("p_inbox_completions", R"("Epoch": 1)").starts_with("WH003"));
+  EXPECT_EQ(said("p_inbox_completions", R"("Status": 2)"), "2");
+}
+
+// S3: there are two lanes.
+TEST(ALane, ThatIsNeitherIsRefused) {
+  const std::string url = migrated_database();
+  tell(url, std::string("select wh_heartbeat(") + kOne + ", 'orders')");
+  const std::string one = "array['01000000-0000-0000-0000-000000000001'::uuid]";
+  for (
+      const std::string& call :
+      {"wh_store_json(" + std::string(kOne) +
+           R"(, 3::smallint, '[{"MessageId": "01000000-0000-0000-0000-000000000001", "MessageType": "x", "Envelope": 1}]', 10))",
+       "wh_renew(" + std::string(kOne) + ", 0::smallint, " + one + ", array[null::bigint])",
+       "wh_claim(" + std::string(kOne) + ", '{1,3}')"})
+    EXPECT_TRUE(ask(url, "select count(*)::text from " + call).starts_with("WH003")) << call;
+}
+
+// S17: what a report costs does not grow with the distance it covers.
+TEST(APerspective, ReportsOnManyEventsAtOnce) {
+  const std::string url = migrated_database();
+  constexpr const char* kStream = "'02000000-0000-0000-0000-000000000001'";
+  tell(url, std::string("select wh_heartbeat(") + kOne +
+                ", 'orders'); insert into wh_event_store (event_id, stream_id, " +
+                "aggregate_id, aggregate_type, event_type, event_data, metadata, version) select "
+                "('01000000-0000-0000-0000-' || "
+                "lpad(v::text, 12, '0'))::uuid, " +
+                kStream + ", " + kStream + ", 'x', 'x', '{}', '{}', v from generate_series(1, 50000) as v");
+  const auto report = [&](const std::string& last, const std::string& processed) {
+    return ask(
+        url,
+        std::string("select verdict from wh_record_perspectives(") + kOne + R"(, '[{"StreamId": )" +
+            "\"02000000-0000-0000-0000-000000000001\", \"PerspectiveName\": \"totals\", \"LastEventId\": "
+            "\"01000000-0000-0000-0000-0000000" +
+            last + "\", \"ProcessedEventIds\": [" + processed + "]}]', false)");
+  };
+  const std::string version = "select version::text from wh_perspective_checkpoints";
+  EXPECT_EQ(report("00003", "\"01000000-0000-0000-0000-000000000003\""), "ok");
+  EXPECT_EQ(ask(url, version), "0") << "two before it are missing";
+  EXPECT_EQ(report("00002", ""), "ok");
+  EXPECT_EQ(ask(url, version), "3") << "and now none is";
+  EXPECT_EQ(report("50000", ""), "ok");
+  EXPECT_EQ(ask(url, version), "50000");
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_perspective_events"), "0");
 }
 
 // X8: what docs/streams.md shows is run as it stands there, from top to bottom.
@@ -157,47 +199,6 @@ TEST(Examples, InTheDocumentWork) {
   EXPECT_GE(examples, 4);
   EXPECT_EQ(ask(url, "select count(*)::text from wh_outbox"), "1")
       << "the first was published, the second stored";
-}
-
-// S15
-TEST(DeadLetters, CanBeListedReplayedAndPurged) {
-  const std::string url = migrated_database();
-  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
-  WorkBatchRequest request{.instance = named(1)};
-  request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1)};
-  const WorkBatch batch = granted(coordinator.process_work_batch(request));
-  granted(coordinator.fail(
-      instance(1), Lane::inbox,
-      {{.held = batch.work.at(0).held(), .error = "no", .policy = FailurePolicy::park_stream}}));
-  EXPECT_EQ(
-      ask(url,
-          "select concat_ws(',', error, seq, failures, parks_stream, message_type) from wh_dead_letters"),
-      "no,1,1,t,Thing");
-  EXPECT_EQ(ask(url, "select wh_purge_dead_letters('1 day')::text"), "0");
-  EXPECT_EQ(ask(url, "select wh_purge_dead_letters()::text"), "1");
-  granted(coordinator.release(instance(1), Lane::inbox, {batch.work.at(1).held()}));
-  EXPECT_EQ(ids(granted(coordinator.claim(instance(1)))), messages({2})) << "the stream goes on";
-  EXPECT_EQ(ask(url, "select wh_replay_dead_letter(1)::text"), "false");
-}
-
-// S15: a letter of a message that was stored once more stays where it is.
-TEST(DeadLetters, AreNotReplayedOntoAMessageThatWaits) {
-  const std::string url = migrated_database();
-  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
-  WorkBatchRequest request{.instance = named(1)};
-  request.new_outbox_messages = {in_stream(1, 1)};
-  for (int letter = 1; letter <= 2; ++letter) {
-    const WorkBatch batch = granted(coordinator.process_work_batch(request));
-    granted(
-        coordinator.fail(instance(1), Lane::outbox,
-                         {{.held = batch.work.at(0).held(), .error = "no", .policy = FailurePolicy::park}}));
-  }
-  EXPECT_EQ(ask(url, "select wh_replay_dead_letters()::text"), "1") << "the older of the two";
-  EXPECT_EQ(ask(url, "select wh_replay_dead_letters()::text"), "0");
-  const std::string refused =
-      ask(url, "select wh_replay_dead_letter(dead_letter_id)::text from wh_dead_letters");
-  EXPECT_TRUE(refused.starts_with("WH006") && refused.find("waits already") != std::string::npos) << refused;
-  EXPECT_EQ(ask(url, "select count(*)::text from wh_dead_letters"), "1");
 }
 
 // S23
@@ -227,6 +228,57 @@ TEST(TheDocument, SaysWhereItDiffersFromItsSource) {
                 "select concat_ws(',', to_regclass('wh_partition_assignments'), "
                 "to_regclass('wh_message_associations'), to_regclass('wh_event_store'))"),
             "wh_event_store");
+}
+
+// S16, S24: what an instance says of itself is kept until it says something else, and so is when it was heard of.
+TEST(AReaderOfSql, FindsWhatAnInstanceSaysOfItself) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  Instance me = named(1);
+  me.metadata = R"({"version": "1.2"})";
+  granted(coordinator.heartbeat(me));
+  age(url, minutes(1));
+  WorkBatchRequest request{.instance = named(1)};
+  granted(coordinator.process_work_batch(request));
+  const std::string known =
+      "select concat(metadata, ' ', last_heartbeat_at > now() - interval '5 seconds') from "
+      "wh_service_instances";
+  EXPECT_EQ(ask(url, known), R"({"version": "1.2"} t)");
+  me.metadata = R"({"version": "1.3"})";
+  granted(coordinator.heartbeat(me));
+  EXPECT_EQ(ask(url, known), R"({"version": "1.3"} t)");
+}
+
+// S9, S24: versions have no gaps, whichever lane an event comes through, and whoever else writes.
+TEST(TheEventStore, HasEveryEventOfAStreamAndNothingElse) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  granted(coordinator.heartbeat(named(1)));
+  const auto event = [](unsigned number) {
+    NewMessage made = in_stream(number, 1);
+    made.is_event = true;
+    return made;
+  };
+  granted(coordinator.store(instance(1), Lane::outbox, {event(1), in_stream(2, 1), event(3)}));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(4, 1), event(1), event(5)}));
+  {
+    std::vector<std::jthread> writers;
+    for (unsigned writer : {1u, 2u}) {
+      writers.emplace_back([&, writer] {
+        postgres::WorkCoordinator mine(DatabaseOptions{.url = url, .tries = 1});
+        for (unsigned i = 0; i < 10; ++i)
+          granted(
+              mine.store(instance(1), writer == 1 ? Lane::outbox : Lane::inbox, {event(100 * writer + i)}));
+      });
+    }
+  }
+  EXPECT_EQ(ask(url,
+                "select concat(count(*), ' ', max(version), ' ', count(distinct version), ' ', (select "
+                "string_agg(right(event_id::text, 1), ',' order by version) from wh_event_store where "
+                "version <= 3)) "
+                "from wh_event_store"),
+            "23 23 23 1,3,5")
+      << "an event that is there already stays as it is";
 }
 
 }  // namespace

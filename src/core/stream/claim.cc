@@ -43,8 +43,8 @@ void Claim::make() {
     if (!(lane == Lane::outbox ? request_.outbox : request_.inbox)) continue;
     Taken taken{.messages_max = request_.limits.messages};
     claim_streams(lane, taken);
-    if (taken.given >= request_.limits.messages) continue;
-    claim_loose(lane, {.messages_max = request_.limits.messages - taken.given});
+    if (taken.given >= request_.limits.messages || taken.bytes >= request_.limits.bytes) continue;
+    claim_loose(lane, {.messages_max = request_.limits.messages - taken.given, .bytes = taken.bytes});
   }
 }
 

@@ -69,9 +69,13 @@ std::optional<LettersPurged> surplus_letters(const State& state, const Moment& a
   if (dead.all.used() <= at.rules.streams.letters_max) return {};
   LettersPurged purged;
   std::uint64_t surplus = dead.all.used() - at.rules.streams.letters_max;
-  for (Slot slot = dead.by_age.head; surplus > 0 && purged.letters.size() < kLettersPerEntryMax;
-       slot = dead.all[slot].next, --surplus)
-    purged.letters.push_back(dead.all[slot].number);
+  // One that parks its stream stays: without it the stream would go on, and only people may say so.
+  std::size_t looked_at = 0;
+  for (Slot slot = dead.by_age.head; slot != 0 && surplus > 0 && looked_at < kLettersPerEntryMax;
+       slot = dead.all[slot].next, --surplus, ++looked_at) {
+    if (!dead.all[slot].parks) purged.letters.push_back(dead.all[slot].number);
+  }
+  if (purged.letters.empty()) return {};
   return purged;
 }
 

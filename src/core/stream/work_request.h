@@ -34,7 +34,7 @@ struct ByOutcome {
 struct StoreMessage {
   stream::MessageId id;
   std::optional<stream::StreamId> stream;
-  Blob body;                     // see core/stream/body.h
+  Blob body;                     // as stream/body.h writes it
   std::uint32_t data_bytes = 0;  // what of it counts towards the limits of a claim
   bool is_event = false;
   stream::FailurePolicy policy = stream::FailurePolicy::block;

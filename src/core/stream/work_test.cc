@@ -128,6 +128,23 @@ TEST(DeadLetters, BeyondTheLimitGoOldestFirst) {
   EXPECT_EQ(surplus->letters, std::vector<std::uint64_t>{1});
 }
 
+// S11, S15: a stream that is parked goes on when people say so, and not because there are many letters.
+TEST(DeadLetters, BehindWhichAStreamIsParkedStay) {
+  Authority authority = with_instance();
+  authority.ask(a_store(1, {a_message(1, 1), a_message(2, 2)}), kStart);
+  ProcessWork failing = a_call(1);
+  auto policy = stream::FailurePolicy::park_stream;  // of the older one
+  for (const GivenMessage& given : authority.ask(a_claim(1), kStart).as<WorkProcessed>().work)
+    failing.failures.inbox.push_back({.held = {given.message},
+                                      .error = Blob("no"),
+                                      .policy = std::exchange(policy, stream::FailurePolicy::park)});
+  authority.ask(failing, kStart);
+  authority.rules.streams.letters_max = 0;
+  const auto surplus = surplus_letters(authority.state(), authority.moment(kStart));
+  ASSERT_TRUE(surplus);
+  EXPECT_EQ(surplus->letters, std::vector<std::uint64_t>{2});
+}
+
 // S15: the same message twice in an outbox would be in each other's way.
 TEST(ADeadLetter, IsNotReplayedWhileItsMessageIsThereAgain) {
   Authority authority = with_instance();

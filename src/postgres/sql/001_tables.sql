@@ -97,7 +97,7 @@ create table wh_messages (
   event_data json not null,           -- as it was said, to the letter
   metadata json not null,
   scope json,
-  bytes integer not null check (bytes <= 1048576),  -- of event_data
+  bytes integer not null check (bytes <= 1179648),  -- of event_data, metadata and scope: 1 MiB, and twice 64 KiB
   is_event boolean not null,
   policy smallint not null,           -- of a failure: 0 block, 1 park, 2 park the stream
   status integer not null default 1,
@@ -146,7 +146,7 @@ create table wh_message_deduplication (
   message_id uuid not null,
   first_seen_at timestamptz not null default now(),
   primary key (service_no, message_id)
-);
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 create index wh_message_deduplication_age on wh_message_deduplication using brin (first_seen_at);
 
 -- The row of a stream here is what two writers of its events wait for, so that versions have no gaps.

@@ -21,11 +21,28 @@ begin
 end $$;
 comment on function wh_require is 'For arguments: they are all looked at before anything is changed.';
 
+create function wh_moment() returns timestamptz
+language plpgsql volatile as $$
+begin
+  return case when clock_timestamp() < now() + interval '1 second' then now() else clock_timestamp() end;
+end $$;
+comment on function wh_moment is
+  'The time of a call: one for all its parts, and so the transaction''s; but not if that began long ago, and what is to last from here would be over already.';
+
+create function wh_in_call(instance uuid) returns void
+language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock_shared(hashtext('wh_instance'), uuid_hash(instance));
+end $$;
+comment on function wh_in_call is
+  'Until the end of the transaction nobody can evict the instance. Not a lock of its row, so that a call without work writes nothing.';
+
 create function wh_service_of(instance uuid) returns integer
-language plpgsql stable as $$
+language plpgsql as $$
 declare
   service integer;
 begin
+  perform wh_in_call(instance);
   select service_no into service from wh_service_instances where instance_id = instance;
   if found then return service; end if;
   if exists (select from wh_evicted_instances where instance_id = instance) then
@@ -36,21 +53,28 @@ end $$;
 comment on function wh_service_of is
   'The service of an instance. Every function that changes something asks here first, so an evicted instance changes nothing.';
 
-create function wh_standing(instance uuid, stale_seconds integer, out rank integer, out active integer)
+create function wh_standing(instance uuid, service integer, stale_seconds integer, out rank integer, out active integer)
 language plpgsql stable as $$
 begin
   select count(*) filter (where i.instance_id < instance), greatest(count(*), 1) into rank, active
   from wh_service_instances i
-  where i.service_no = (select wh_service_of(instance))
+  where i.service_no = service
     and (i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) or i.instance_id = instance);
 end $$;
 comment on function wh_standing is
   'The place of an instance among the active ones of its service. Partition p belongs to rank p % active: to exactly one, for any number of them.';
 
-create function wh_give_back(instances uuid[], lost boolean) returns void
+create function wh_ring(service integer) returns void
 language plpgsql as $$
 begin
-  perform from wh_streams where owner = any(instances) order by stream_no for update;
+  perform pg_notify('wh_work', (select service_name from wh_services where service_no = service));
+end $$;
+comment on function wh_ring is 'Wakes whoever works for a service: there is something to claim that was not there before.';
+
+create function wh_give_back(service integer, instances uuid[], lost boolean) returns void
+language plpgsql as $$
+begin
+  perform from wh_streams where owner = any(instances) order by service_no, lane, stream_id for update;
   -- Whoever was lost may have begun; whoever leaves has not.
   if lost then
     update wh_messages m set deliveries = m.deliveries + 1
@@ -66,40 +90,34 @@ begin
   set owner = null, lease_until = null, deliveries = m.deliveries + lost::integer,
       ready_at = greatest(now(), m.scheduled_for)
   where m.owner = any(instances);
+  perform wh_ring(service);
 end $$;
 comment on function wh_give_back is 'All that these instances hold can be claimed by others at once.';
 
-create function wh_evict_stale(service integer, stale_seconds integer) returns void
+create function wh_remove_stale(service integer, stale_seconds integer) returns uuid[]
 language plpgsql as $$
 declare
-  gone uuid[];
+  since constant timestamptz := now() - make_interval(secs => stale_seconds);
+  silent uuid;
+  gone uuid[] := '{}';
 begin
-  -- Looked at before anything is locked: nearly always there is nobody, and many ask.
-  if not exists (select from wh_service_instances
-                 where service_no = service and last_heartbeat_at < now() - make_interval(secs => stale_seconds)) then
-    return;
-  end if;
-  with stale as (
-    select instance_id from wh_service_instances
-    where service_no = service and last_heartbeat_at < now() - make_interval(secs => stale_seconds)
-    order by instance_id for update skip locked
-  ), removed as (
-    delete from wh_service_instances i using stale where i.instance_id = stale.instance_id returning i.instance_id
-  ), buried as (
-    insert into wh_evicted_instances (instance_id) select instance_id from removed on conflict do nothing
-  )
-  select array_agg(instance_id) into gone from removed;
-  if gone is not null then perform wh_give_back(gone, lost => true); end if;
+  for silent in
+    select instance_id from wh_service_instances where service_no = service and last_heartbeat_at < since order by instance_id
+  loop
+    -- Whoever is in a call is not gone, and whoever is being removed by another need not be removed again.
+    continue when not pg_try_advisory_xact_lock(hashtext('wh_instance'), uuid_hash(silent));
+    delete from wh_service_instances where instance_id = silent and last_heartbeat_at < since;
+    continue when not found;
+    insert into wh_evicted_instances (instance_id) values (silent) on conflict do nothing;
+    gone := gone || silent;
+  end loop;
+  return gone;
 end $$;
-comment on function wh_evict_stale is
-  'Removes instances of a service that have been silent for too long, leaves a tombstone for each and gives back what they held.';
+comment on function wh_remove_stale is
+  'Removes instances of a service that have been silent for too long, and leaves a tombstone for each. The caller gives back what they held.';
 
-create function wh_heartbeat(
-  instance uuid, service text, host text default '', process integer default 0, about jsonb default null,
-  stale_seconds integer default 600, out rank integer, out active integer)
-language plpgsql set search_path from current
-  set plan_cache_mode = force_generic_plan set jit = off
-  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+create function wh_register(instance uuid, service text, host text, process integer, about jsonb, stale_seconds integer) returns integer
+language plpgsql as $$
 declare
   known wh_service_instances;
   number integer;
@@ -107,7 +125,9 @@ begin
   perform wh_require(instance <> '00000000-0000-0000-0000-000000000000', 'an instance needs an id that is not nil');
   perform wh_require(length(service) between 1 and 200, 'the service name has 1 to 200 characters');
   perform wh_require(length(host) <= 200, 'the host name has at most 200 characters');
+  perform wh_require(coalesce(octet_length(about::text) <= 131072, true), 'the metadata of an instance has at most 128 KiB');
   perform wh_require(stale_seconds between 1 and 604800, 'stale_seconds is between 1 and 604800');
+  perform wh_in_call(instance);
   select * into known from wh_service_instances where instance_id = instance;
   if not found then
     if exists (select from wh_evicted_instances where instance_id = instance) then
@@ -117,26 +137,44 @@ begin
     select service_no into number from wh_services where service_name = service;
     insert into wh_service_instances (instance_id, service_no, service_name, host_name, process_id, metadata)
     values (instance, number, service, host, process, about) on conflict do nothing;
-  else
-    perform wh_require(known.service_name = service, 'instance ' || instance || ' belongs to service ' || known.service_name);
-    -- Once a second is enough, and makes a call without work one that writes nothing.
-    if known.last_heartbeat_at < now() - interval '1 second' or known.metadata is distinct from coalesce(about, known.metadata) then
-      update wh_service_instances
-      set last_heartbeat_at = now(), metadata = coalesce(about, metadata)
-      where instance_id = instance;
-    end if;
+    return number;
   end if;
-  perform wh_evict_stale(wh_service_of(instance), stale_seconds);
-  select s.rank, s.active into rank, active from wh_standing(instance, stale_seconds) s;
+  perform wh_require(known.service_name = service, 'instance ' || instance || ' belongs to service ' || known.service_name);
+  -- Once a second is enough, and makes a call without work one that writes nothing.
+  if known.last_heartbeat_at < now() - make_interval(secs => least(1, stale_seconds / 3.0))
+     or known.metadata is distinct from coalesce(about, known.metadata) then
+    update wh_service_instances
+    set last_heartbeat_at = wh_moment(), metadata = coalesce(about, metadata)
+    where instance_id = instance;
+  end if;
+  return known.service_no;
+end $$;
+comment on function wh_register is 'Takes note that an instance is alive, and registers it the first time. The number of its service.';
+
+create function wh_heartbeat(
+  instance uuid, service text, host text default '', process integer default 0, about jsonb default null,
+  stale_seconds integer default 600, out rank integer, out active integer)
+language plpgsql set search_path from current
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  number constant integer := wh_register(instance, service, host, process, about, stale_seconds);
+  gone constant uuid[] := wh_remove_stale(number, stale_seconds);
+begin
+  if gone <> '{}' then perform wh_give_back(number, gone, lost => true); end if;
+  select s.rank, s.active into rank, active from wh_standing(instance, number, stale_seconds) s;
 end $$;
 comment on function wh_heartbeat is
   'Says that an instance is alive, and registers it the first time. Evicts those that have fallen silent. Tells the caller where it stands.';
 
 create function wh_leave(instance uuid) returns void
 language plpgsql set search_path from current as $$
+declare
+  service integer;
 begin
-  perform wh_give_back(array[instance], lost => false);
-  delete from wh_service_instances where instance_id = instance;
-  perform pg_notify('wh_work', '');
+  -- What it is still calling ends first, so that it leaves with nothing in its hands.
+  perform pg_advisory_xact_lock(hashtext('wh_instance'), uuid_hash(instance));
+  delete from wh_service_instances where instance_id = instance returning service_no into service;
+  if found then perform wh_give_back(service, array[instance], lost => false); end if;
 end $$;
 comment on function wh_leave is 'The instance goes of its own accord: nothing it held counts as a delivery.';

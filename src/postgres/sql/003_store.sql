@@ -2,13 +2,14 @@
 -- have no gaps, and are in the order in which the storing transactions commit.
 
 create function wh_check_messages(
-  ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[], bodies json[],
+  lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[], bodies json[],
   abouts json[], scopes json[], events boolean[], policies smallint[], partitions integer) returns void
 language plpgsql as $$
 declare
   items constant integer := cardinality(ids);
   nil constant uuid := '00000000-0000-0000-0000-000000000000';
 begin
+  perform wh_require(lane in (1, 2), 'a lane is 1, the outbox, or 2, the inbox');
   perform wh_require(partitions >= 1, 'the number of partitions is at least 1');
   if items > 10000 then perform wh_refuse('WH004', 'a call stores at most 10000 messages'); end if;
   perform wh_require(
@@ -56,34 +57,35 @@ end $$;
 comment on function wh_fresh is
   'The places of those ids that were not stored before, of each id the first. The inbox remembers what it has seen for a while; the outbox leaves that to the caller''s transaction.';
 
-create function wh_lock_streams(service integer, in_lane smallint, streams uuid[], partitions integer) returns void
+create function wh_lock_streams(service integer, lanes smallint[], streams uuid[], partitions integer) returns void
 language plpgsql as $$
-declare
-  wanted constant uuid[] := array(select distinct id from unnest(streams) as u(id) where id is not null order by id);
-  numbers bigint[];
 begin
-  insert into wh_streams (service_no, lane, stream_id, partition_number)
-  select service, in_lane, i.id, wh_partition_of(i.id, partitions)
-  from unnest(wanted) as i(id)
-  where (select true from wh_streams s where s.service_no = service and s.lane = in_lane and s.stream_id = i.id limit 1) is null
-  on conflict do nothing;
-  numbers := array(select s.stream_no from unnest(wanted) as i(id)
-                   cross join lateral (select x.stream_no from wh_streams x
-                                       where x.service_no = service and x.lane = in_lane and x.stream_id = i.id offset 0) as s);
-  perform from wh_streams s where s.stream_no = any(numbers) order by s.stream_no for update;
+  -- A conflict locks the row that is there, or makes one if it was deleted meanwhile: `where false` changes nothing.
+  insert into wh_streams as s (service_no, lane, stream_id, partition_number)
+  select service, i.lane, i.id,
+         coalesce((select x.partition_number from wh_streams x where x.service_no = service and x.lane = i.lane and x.stream_id = i.id),
+                  wh_partition_of(i.id, partitions))
+  from (select distinct u.lane, u.id from unnest(lanes, streams) as u(lane, id) where u.id is not null order by u.lane, u.id) as i
+  on conflict (service_no, lane, stream_id) do update set parked = s.parked where false;
 end $$;
 comment on function wh_lock_streams is
-  'Makes the rows of new streams and locks all of them, always in the same order, so that two calls never wait for each other.';
+  'Locks streams, and makes the rows of new ones. Everybody locks in the order of service, lane and stream, and all that a call needs at once, so that two calls never wait for each other.';
+
+create function wh_lock_event_streams(streams uuid[]) returns void
+language plpgsql as $$
+begin
+  insert into wh_event_streams as s (stream_id, version)
+  select distinct id, 0 from unnest(streams) as u(id) order by id
+  on conflict (stream_id) do update set version = s.version where false;
+end $$;
+comment on function wh_lock_event_streams is 'The same for the event store. These come after the streams of messages.';
 
 create function wh_append_events(ids uuid[], streams uuid[], types text[], bodies json[], abouts json[], scopes json[])
 returns void
 language plpgsql
 as $$
 begin
-  insert into wh_event_streams (stream_id, version)
-  select distinct id, 0 from unnest(streams) as u(id) order by id
-  on conflict do nothing;
-  perform from wh_event_streams where stream_id = any(streams) order by stream_id for update;
+  perform wh_lock_event_streams(streams);
   with added as (
     insert into wh_event_store (event_id, stream_id, aggregate_id, aggregate_type, event_type, event_data, metadata, scope, version)
     select e.id, e.stream, e.stream, e.type, e.type,
@@ -108,13 +110,15 @@ language plpgsql
 as $$
 declare
   awoke boolean;
+  ordered integer;
 begin
   with added as (
     insert into wh_messages (message_id, service_no, lane, stream_no, seq, target, message_type, envelope_type, event_data,
                              metadata, scope, bytes, is_event, policy, ready_at)
     select i.id, service, in_lane, s.stream_no,
            s.next_seq + row_number() over (partition by s.stream_no order by i.nth) - 1,
-           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope, octet_length(i.body::text),
+           i.target, i.type, i.envelope_type, i.body, coalesce(i.about, '{}'), i.scope,
+           octet_length(i.body::text) + coalesce(octet_length(i.about::text), 0) + coalesce(octet_length(i.scope::text), 0),
            coalesce(i.event, false), coalesce(i.policy, 0), case when s.stream_no is null then now() end
     from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
       as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, nth)
@@ -131,14 +135,44 @@ begin
     from (select stream_no, count(*)::integer as count, sum(bytes) as bytes from added where stream_no is not null group by stream_no) as a
     cross join lateral (select x.ctid as place from wh_streams x where x.stream_no = a.stream_no offset 0) as at
     where s.ctid = at.place
-    returning s.pending = a.count and s.owner is null and not s.parked as awoke
+    returning a.count, s.pending = a.count and s.owner is null and not s.parked as awoke
   )
-  select coalesce((select bool_or(grown.awoke) from grown), false) or exists (select from added where stream_no is null)
-  into awoke;
+  select coalesce((select bool_or(grown.awoke) from grown), false) or exists (select from added where stream_no is null),
+         coalesce((select sum(grown.count) from grown), 0)
+  into awoke, ordered;
+  -- A message that lost its stream here would lose its order for good.
+  if ordered <> cardinality(array_remove(streams, null)) then raise exception 'the stream of a message is not there'; end if;
   return awoke;
 end $$;
 comment on function wh_insert is
   'Adds messages to their streams, whose rows are locked. True if something can be claimed that could not before.';
+
+create function wh_add(
+  service integer, lane smallint, fresh integer[], ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
+  bodies json[], abouts json[], scopes json[], events boolean[], policies smallint[]) returns void
+language plpgsql as $$
+begin
+  if cardinality(fresh) < cardinality(ids) then
+    select coalesce(array_agg(id), '{}'), array_agg(stream), array_agg(target), array_agg(type), array_agg(envelope_type),
+           array_agg(body), array_agg(about), array_agg(scope), array_agg(event), array_agg(policy)
+    into ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies
+    from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
+      as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, place)
+    where i.place = any(fresh);
+  end if;
+  if ids = '{}' then return; end if;
+  -- Only when there was nothing to do before: whoever works already asks again by itself.
+  if wh_insert(service, lane, ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) then
+    perform wh_ring(service);
+  end if;
+  if array_position(events, true) is not null then
+    perform wh_append_events(array_agg(id), array_agg(stream), array_agg(type), array_agg(body), array_agg(coalesce(about, '{}')), array_agg(scope))
+    from unnest(ids, streams, types, bodies, abouts, scopes, events) as i(id, stream, type, body, about, scope, event)
+    where event and stream is not null
+    having count(*) > 0;
+  end if;
+end $$;
+comment on function wh_add is 'Stores those messages whose places are in `fresh`, with what follows from it.';
 
 create function wh_store_all(
   instance uuid, lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
@@ -152,27 +186,18 @@ declare
   items constant integer := cardinality(ids);
   fresh integer[];
 begin
-  perform wh_check_messages(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies, partitions);
-  perform wh_lock_streams(service, lane, streams, partitions);
-  fresh := wh_fresh(service, lane, ids);
-  if cardinality(fresh) < items then
-    select coalesce(array_agg(id), '{}'), array_agg(stream), array_agg(target), array_agg(type), array_agg(envelope_type),
-           array_agg(body), array_agg(about), array_agg(scope), array_agg(event), array_agg(policy)
-    into ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies
-    from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
-      as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, place)
-    where i.place = any(fresh);
-  end if;
-  -- Only when there was nothing to do before: whoever works already asks again by itself.
-  if wh_insert(service, lane, ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) then
-    perform pg_notify('wh_work', service::text);
-  end if;
-  if array_position(events, true) is not null then
-    perform wh_append_events(array_agg(id), array_agg(stream), array_agg(type), array_agg(body), array_agg(coalesce(about, '{}')), array_agg(scope))
-    from unnest(ids, streams, types, bodies, abouts, scopes, events) as i(id, stream, type, body, about, scope, event)
-    where event and stream is not null
-    having count(*) > 0;
-  end if;
+  perform wh_check_messages(lane, ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies, partitions);
+  perform wh_lock_streams(service, array_fill(lane, array[items]), streams, partitions);
+  for tries in 1 .. 3 loop
+    begin
+      fresh := wh_fresh(service, lane, ids);
+      perform wh_add(service, lane, fresh, ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies);
+      exit;
+    exception when unique_violation then
+      -- Another call has stored one of them in the meantime: now it is found.
+      if tries = 3 then raise; end if;
+    end;
+  end loop;
   if cardinality(fresh) = items then return array_fill('ok'::text, array[items]); end if;
   return array(select case when n = any(fresh) then 'ok' else 'duplicate' end from generate_series(1, items) as n order by n);
 end $$;

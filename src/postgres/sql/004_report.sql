@@ -3,32 +3,88 @@
 -- Whoever reports must hold the message. With an epoch, that claim must be the last one; without, the instance
 -- that holds the message now may speak. Otherwise the item is refused by its verdict and changes nothing.
 
+create function wh_streams_of(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[]) returns bigint[]
+language plpgsql as $$
+declare
+  items constant integer := cardinality(ids);
+  claim constant bigint := case when items > 1 and array[epochs[1]] @> epochs then epochs[1] end;
+  streams bigint[];
+  given bigint;
+begin
+  -- Nearly always all that a claim gave is reported at once. One stream more than there are reports shows that it is not.
+  if claim is not null then
+    select array_agg(c.stream_no), sum(c.outstanding) into streams, given
+    from (select s.stream_no, s.outstanding from wh_streams s
+          where s.owner = instance and s.epoch = claim and s.lane = in_lane limit items + 1) as c;
+    if given = items then return streams; end if;
+  end if;
+  return array(
+    select distinct m.stream_no from unnest(ids) as i(id)
+    cross join lateral (select x.stream_no from wh_messages x
+                        where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m
+    cross join lateral (select from wh_streams x where x.stream_no = m.stream_no and x.owner = instance offset 0) as s);
+end $$;
+comment on function wh_streams_of is 'The streams of these messages, as far as the instance holds them.';
+
 create function wh_hold_still(instance uuid, service integer, in_lane smallint, ids uuid[], epochs bigint[]) returns bigint[]
 language plpgsql as $$
 declare
-  claims constant bigint[] := array(select distinct e from unnest(epochs) as u(e) where e is not null);
   touched bigint[];
 begin
+  perform wh_require(in_lane in (1, 2), 'a lane is 1, the outbox, or 2, the inbox');
   if cardinality(ids) > 10000 then perform wh_refuse('WH004', 'a list has at most 10000 items'); end if;
   perform wh_require(cardinality(ids) = cardinality(epochs), 'every list has one entry for each message');
-  touched := array(
-    select s.stream_no from wh_streams s where s.owner = instance and s.epoch = any(claims) and s.lane = in_lane
-    union
-    select m.stream_no from unnest(ids, epochs) as i(id, epoch)
-    cross join lateral (select x.stream_no from wh_messages x
-                        where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as m
-    where i.epoch is null and m.stream_no is not null);
-  perform from wh_streams s where s.stream_no = any(touched) order by s.stream_no for update;
-  perform from wh_messages m where m.owner = instance and m.epoch = any(claims) and m.lane = in_lane order by m.message_id for update;
-  if array_position(epochs, null) is not null then
+  touched := wh_streams_of(instance, service, in_lane, ids, epochs);
+  perform from wh_streams s where s.stream_no = any(touched) order by s.stream_id for update;
+  if exists (select from wh_messages m where m.owner = instance) then
     perform from wh_messages m
-    where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) and m.stream_no is null
+    where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) and m.owner = instance
     order by m.message_id for update;
   end if;
   return touched;
 end $$;
 comment on function wh_hold_still is
   'Locks what these reports may change, and returns the streams among it. Nothing moves any more before the caller has acted.';
+
+create function wh_lock_batch(
+  instance uuid, gone uuid[], outbox_ids uuid[], outbox_epochs bigint[], inbox_ids uuid[], inbox_epochs bigint[],
+  outbox_streams uuid[], inbox_streams uuid[], event_streams uuid[], partitions integer) returns void
+language plpgsql set search_path from current
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  service constant integer := wh_service_of(instance);
+  touched constant bigint[] := wh_streams_of(instance, service, 1::smallint, outbox_ids, outbox_epochs) ||
+                               wh_streams_of(instance, service, 2::smallint, inbox_ids, inbox_epochs);
+begin
+  perform wh_require(partitions >= 1, 'the number of partitions is at least 1');
+  perform wh_lock_streams(service, array_agg(i.lane), array_agg(i.id), partitions)
+  from (select s.lane, s.stream_id as id from wh_streams s where s.stream_no = any(touched)
+        union all select s.lane, s.stream_id from wh_streams s where s.owner = any(gone)
+        union all select 1::smallint, u.id from unnest(outbox_streams) as u(id)
+        union all select 2::smallint, u.id from unnest(inbox_streams) as u(id)) as i;
+  perform wh_lock_event_streams(event_streams);
+end $$;
+comment on function wh_lock_batch is
+  'Locks what a transaction of several parts needs, before the first of them: the streams reported on, those stored into, those of events, and those of instances that are gone.';
+
+create function wh_begin_batch(
+  instance uuid, service text, host text, process integer, about jsonb, stale_seconds integer,
+  outbox_ids uuid[], outbox_epochs bigint[], inbox_ids uuid[], inbox_epochs bigint[],
+  outbox_streams uuid[], inbox_streams uuid[], event_streams uuid[], partitions integer, out rank integer, out active integer)
+language plpgsql set search_path from current
+  set plan_cache_mode = force_generic_plan set jit = off
+  set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
+declare
+  number constant integer := wh_register(instance, service, host, process, about, stale_seconds);
+  gone constant uuid[] := wh_remove_stale(number, stale_seconds);
+begin
+  perform wh_lock_batch(instance, gone, outbox_ids, outbox_epochs, inbox_ids, inbox_epochs, outbox_streams, inbox_streams, event_streams,
+                        partitions);
+  if gone <> '{}' then perform wh_give_back(number, gone, lost => true); end if;
+  select s.rank, s.active into rank, active from wh_standing(instance, number, stale_seconds) s;
+end $$;
+comment on function wh_begin_batch is 'A heartbeat, and the locks that all of the batch will need.';
 
 -- Nearly always what was handed out is what is reported on, so it is fetched stream by stream, and only the others are
 -- looked for by id. A full join is the one kind that is never done row by row.
@@ -209,6 +265,7 @@ declare
   service constant integer := wh_service_of(instance);
   in_lane constant smallint := lane;
   failures_max constant integer := wh_setting('max_failures');
+  began constant timestamptz := wh_moment();
   touched bigint[];
   places integer[];
   verdicts text[];
@@ -229,9 +286,9 @@ begin
     update wh_messages m
     set status = m.status | j.added | 32768, error = j.said, failure_reason = coalesce(j.reason, 99),
         failures = m.failures + 1, deliveries = m.deliveries + 1, policy = coalesce(j.wanted, m.policy),
-        settled_epoch = j.epoch, scheduled_for = now() + wh_retry_delay(m.failures + 1),
+        settled_epoch = j.epoch, scheduled_for = began + wh_retry_delay(m.failures + 1),
         owner = null, lease_until = null,
-        ready_at = case when m.stream_no is null then now() + wh_retry_delay(m.failures + 1) end
+        ready_at = case when m.stream_no is null then began + wh_retry_delay(m.failures + 1) end
     from judged j
     where j.verdict = 'ok' and m.ctid = j.place
     returning m.message_id, m.stream_no, m.bytes, m.policy, m.policy > 0 or (failures_max > 0 and m.failures >= failures_max) as dies
@@ -259,7 +316,7 @@ as $$
 declare
   service constant integer := wh_service_of(instance);
   in_lane constant smallint := lane;
-  until constant timestamptz := now() + make_interval(secs => lease_seconds);
+  until constant timestamptz := wh_moment() + make_interval(secs => lease_seconds);
   touched bigint[];
   places integer[];
   verdicts text[];
@@ -270,13 +327,15 @@ begin
   with judged as materialized (
     select * from wh_judge(instance, service, in_lane, ids, epochs, touched)
   ), loose as (
-    update wh_messages m set lease_until = until, ready_at = until
+    update wh_messages m set lease_until = greatest(m.lease_until, until), ready_at = greatest(m.lease_until, until)
     from judged j
     where j.verdict = 'ok' and j.stream_no is null and m.ctid = j.place
   )
   select array_agg(j.nth), array_agg(j.verdict), array_agg(j.stream_no) filter (where j.verdict = 'ok')
   into places, verdicts, streams from judged j;
-  update wh_streams s set lease_until = until, ready_at = case when not s.parked then greatest(until, wh_head_due(s.stream_no)) end
+  update wh_streams s
+  set lease_until = greatest(s.lease_until, until),
+      ready_at = case when not s.parked then greatest(s.lease_until, until, wh_head_due(s.stream_no)) end
   where s.stream_no = any(streams);
   return query select * from unnest(places, verdicts);
 end $$;

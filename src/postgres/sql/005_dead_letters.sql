@@ -52,18 +52,22 @@ begin
   end if;
   update wh_streams set pending = pending + 1, bytes = bytes + dead.bytes where stream_no = dead.stream_no;
   perform wh_wake(array[dead.stream_no]);
-  perform pg_notify('wh_work', dead.service_no::text);
+  perform wh_ring(dead.service_no);
   return true;
 end $$;
 comment on function wh_replay_dead_letter is
   'Puts a dead letter back into its old place, as if it had never been handed out. False if there is no such letter, or it was replayed before.';
 
 create function wh_replay_dead_letters() returns integer
-language sql set search_path from current as $$
-  select count(*) filter (where wh_replay_dead_letter(d.dead_letter_id))::integer
-  from (select distinct on (service_no, lane, message_id) * from wh_dead_letters order by service_no, lane, message_id, dead_letter_id) as d
-  where not exists (select from wh_messages m where m.service_no = d.service_no and m.lane = d.lane and m.message_id = d.message_id)
-$$;
+language plpgsql set search_path from current as $$
+begin
+  perform from wh_streams s where s.stream_no in (select d.stream_no from wh_dead_letters d)
+  order by s.service_no, s.lane, s.stream_id for update;
+  return (
+    select count(*) filter (where wh_replay_dead_letter(d.dead_letter_id))
+    from (select distinct on (service_no, lane, message_id) * from wh_dead_letters order by service_no, lane, message_id, dead_letter_id) as d
+    where not exists (select from wh_messages m where m.service_no = d.service_no and m.lane = d.lane and m.message_id = d.message_id));
+end $$;
 comment on function wh_replay_dead_letters is 'The same for all, but those whose message waits already, for it was stored once more. How many it put back.';
 
 create function wh_purge_dead_letters(older_than interval default '0', letters bigint[] default null) returns integer
@@ -74,10 +78,11 @@ declare
 begin
   select array_agg(distinct d.stream_no), count(*) into streams, purged
   from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
-  perform from wh_streams where stream_no = any(streams) order by stream_no for update;
+  perform from wh_streams where stream_no = any(streams) order by service_no, lane, stream_id for update;
   delete from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
   get diagnostics purged = row_count;
   perform wh_wake(streams);
+  perform wh_ring(s.service_no) from (select distinct service_no from wh_streams where stream_no = any(streams)) as s;
   return purged;
 end $$;
 comment on function wh_purge_dead_letters is 'Forgets dead letters, all or some, for good. Streams that were parked behind them go on.';

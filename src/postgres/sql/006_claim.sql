@@ -16,17 +16,17 @@ comment on function wh_held_partitions is 'The partitions of which an instance h
 
 create function wh_pick_streams(
   instance uuid, service integer, in_lane smallint, stale_seconds integer, at_most wh_limits, partitions_max integer, wanted uuid[],
-  out picked bigint[], out messages integer, out whole boolean)
+  out picked bigint[], out messages integer, out bytes bigint, out whole boolean)
 language plpgsql
 as $$
 declare
-  standing constant record := wh_standing(instance, stale_seconds);
+  standing constant record := wh_standing(instance, service, stale_seconds);
   offered_until constant timestamptz := now() - make_interval(secs => wh_setting('steal_after_seconds'));
   partitions integer[] := case when partitions_max is not null then wh_held_partitions(instance) end;
-  bytes bigint := 0;
   stream record;
 begin
   picked := '{}';
+  bytes := 0;
   if partitions_max is null and cardinality(wanted) > 0 then
     picked := array(select (select s.stream_no from wh_streams s where s.service_no = service and s.lane = in_lane and s.stream_id = w.id)
                     from unnest(wanted) as w(id));
@@ -107,17 +107,16 @@ begin
 end $$;
 comment on function wh_lease_whole is 'Leases streams that are locked to an instance, with all they have.';
 
-create function wh_lease_streams(instance uuid, claim bigint, until timestamptz, streams bigint[], at_most wh_limits)
-returns integer
+create function wh_lease_streams(instance uuid, claim bigint, until timestamptz, streams bigint[], at_most wh_limits,
+                                 out given integer, out bytes bigint)
 language plpgsql
 as $$
 declare
   suspect_after constant integer := wh_setting('suspect_after_lost_deliveries');
-  given integer;
 begin
   perform wh_bury_poison(instance, streams);
   with waiting as materialized (
-    select m.seq, s.place as stream_place, row_number() over call as nth, sum(m.bytes) over call as bytes_so_far,
+    select m.seq, m.bytes, s.place as stream_place, row_number() over call as nth, sum(m.bytes) over call as bytes_so_far,
            -- A retry that is not due holds up what is behind it.
            count(*) filter (where m.scheduled_for > now()) over behind as held_up,
            -- One that was lost several times is handed out alone, so that it shows which one it is.
@@ -132,7 +131,7 @@ begin
     ) as m
     window call as (order by p.nth, m.seq), behind as (partition by p.nth order by m.seq)
   ), taken as materialized (
-    select stream_place, max(seq) as last, count(*)::integer as count from waiting w
+    select stream_place, max(seq) as last, count(*)::integer as count, sum(w.bytes) as bytes from waiting w
     where w.held_up = 0 and (w.place = 1 or w.suspects = 0) and (w.nth = 1 or (w.nth <= at_most.messages and w.bytes_so_far <= at_most.bytes))
     group by stream_place
   ), abandoned as (
@@ -148,13 +147,12 @@ begin
         lost_seq = case when s.owner is not null then s.given_seq else 0 end, retried = s.retried or s.owner is not null
     from taken t
     where s.ctid = t.stream_place
-    returning t.count
+    returning t.count, t.bytes
   )
-  select coalesce(sum(count), 0) into given from leased;
-  return given;
+  select coalesce(sum(l.count), 0), coalesce(sum(l.bytes), 0) into given, bytes from leased l;
 end $$;
 comment on function wh_lease_streams is
-  'The same, message by message, up to what a call can carry or may not be tried yet. How many messages that gives it.';
+  'The same, message by message, up to what a call can carry or may not be tried yet. How many messages that gives it, and bytes.';
 
 create function wh_lease_loose(instance uuid, claim bigint, until timestamptz, service integer, in_lane smallint, at_most wh_limits)
 returns integer
@@ -199,36 +197,38 @@ language plpgsql set search_path from current
   set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   service constant integer := wh_service_of(instance);
-  until constant timestamptz := now() + make_interval(secs => lease_seconds);
+  until constant timestamptz := wh_moment() + make_interval(secs => lease_seconds);
   at_most wh_limits := (max_streams, max_messages, max_per_stream, max_bytes);
   claim bigint;
   streams record;
   in_lane smallint;
-  given integer;
+  given record;
 begin
   perform wh_require(lease_seconds between 1 and 604800, 'lease_seconds is between 1 and 604800');
   perform wh_require(stale_seconds between 1 and 604800, 'stale_seconds is between 1 and 604800');
   perform wh_require(max_streams between 1 and 10000 and max_messages between 1 and 10000 and max_per_stream between 1 and 10000
                      and max_bytes between 1 and 268435456,
                      'a claim takes between 1 and 10000 streams, messages and messages per stream, and up to 256 MiB');
+  perform wh_require(lanes <@ array[1, 2]::smallint[], 'a lane is 1, the outbox, or 2, the inbox');
   perform wh_require(coalesce(partitions_max >= 1, true), 'the most partitions an instance holds are at least 1; null means any number');
   foreach in_lane in array lanes loop
     streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
                                case when in_lane = 1 then wanted else '{}' end);
-    given := streams.messages;
-    if given > 0 then
+    select streams.messages as messages, streams.bytes as bytes into given;
+    if given.messages > 0 then
       claim := coalesce(claim, nextval('wh_epochs'));
       if streams.whole then
         perform wh_lease_whole(instance, claim, until, streams.picked);
       else
-        given := wh_lease_streams(instance, claim, until, streams.picked, at_most);
+        select l.given as messages, l.bytes into given from wh_lease_streams(instance, claim, until, streams.picked, at_most) as l;
       end if;
     end if;
-    if given < max_messages and exists (
+    if given.messages < max_messages and given.bytes < max_bytes and exists (
         select from wh_messages m
         where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()) then
       claim := coalesce(claim, nextval('wh_epochs'));
-      perform wh_lease_loose(instance, claim, until, service, in_lane, (max_streams, max_messages - given, max_per_stream, max_bytes));
+      perform wh_lease_loose(instance, claim, until, service, in_lane,
+                             (max_streams, max_messages - given.messages, max_per_stream, max_bytes - given.bytes));
     end if;
   end loop;
   perform set_config('wh.claim', coalesce(claim::text, ''), true);
@@ -278,10 +278,13 @@ comment on function wh_claim is
   'Claims work for an instance and returns it. The limits hold for each lane. Streams in `wanted` (of the outbox) are taken whatever the rank.';
 
 create function wh_resume(instance uuid) returns setof wh_work
-language plpgsql stable set search_path from current as $$
+language plpgsql set search_path from current as $$
 declare
-  service constant integer := wh_service_of(instance);
+  service integer;
 begin
+  -- A call whose answer was lost may still be under way.
+  perform pg_advisory_xact_lock(hashtext('wh_instance'), uuid_hash(instance));
+  service := wh_service_of(instance);
   return query
   select w.* from (
     select s.epoch from wh_streams s where s.owner = instance and s.service_no = service

@@ -1,11 +1,27 @@
 -- What receptors and perspectives have done with events. No lease guards these: each report says enough by
 -- itself that repeating it changes nothing.
 
+create function wh_check_fields(items jsonb, needed text[], others text[]) returns void
+language plpgsql as $$
+declare
+  wrong text;
+begin
+  perform wh_require(jsonb_typeof(items) = 'array', 'a list is a JSON array');
+  if jsonb_array_length(items) > 10000 then perform wh_refuse('WH004', 'a list has at most 10000 items'); end if;
+  select k.field into wrong from jsonb_array_elements(items) as e(item) cross join jsonb_object_keys(e.item) as k(field)
+  where k.field <> all(needed || others) limit 1;
+  perform wh_require(wrong is null, 'there is no field ' || wrong || ': an item has ' || array_to_string(needed || others, ', '));
+  perform wh_require(not exists (select from jsonb_array_elements(items) as e(item) where not e.item ?& needed),
+                     'an item needs ' || array_to_string(needed, ', '));
+end $$;
+comment on function wh_check_fields is 'A field that is misspelt would otherwise be one that is left out, such as a stream.';
+
 create function wh_record_receptors(instance uuid, events uuid[], receptors text[], statuses smallint[], errors text[], attempt_numbers integer[])
 returns table (nth integer, verdict text)
 language plpgsql set search_path from current as $$
 begin
   perform wh_service_of(instance);
+  if cardinality(events) > 10000 then perform wh_refuse('WH004', 'a list has at most 10000 items'); end if;
   perform wh_require(cardinality(events) = all(array[cardinality(receptors), cardinality(statuses), cardinality(errors), cardinality(attempt_numbers)]),
                      'every list has one entry for each receptor');
   perform wh_require(coalesce(statuses <@ array[0, 1, 2, 4]::smallint[], true), 'a receptor''s status is 0, 1, 2 or 4');
@@ -30,23 +46,21 @@ begin
 end $$;
 comment on function wh_record_receptors is 'Takes note of what became of an event in a receptor, by attempt.';
 
-create function wh_advance(stream uuid, perspective text) returns void
+create function wh_advance(stream uuid, perspective text, reached integer) returns void
 language plpgsql as $$
-declare
-  reached integer;
 begin
-  select c.version into reached from wh_perspective_checkpoints c where c.stream_id = stream and c.perspective_name = perspective;
-  while exists (select from wh_perspective_events e
-                where e.stream_id = stream and e.perspective_name = perspective and e.version = reached + 1) loop
-    reached := reached + 1;
-  end loop;
+  -- Versions that follow each other are as far from the first as their place among those that are there.
+  select coalesce(max(e.version), reached) into reached
+  from (select x.version, row_number() over (order by x.version) as place from wh_perspective_events x
+        where x.stream_id = stream and x.perspective_name = perspective and x.version > reached) as e
+  where e.version = reached + e.place;
   delete from wh_perspective_events e where e.stream_id = stream and e.perspective_name = perspective and e.version <= reached;
   update wh_perspective_checkpoints c
   set version = reached,
       last_event_id = (select e.event_id from wh_event_store e where e.stream_id = stream and e.version = reached)
   where c.stream_id = stream and c.perspective_name = perspective and c.version < reached;
 end $$;
-comment on function wh_advance is 'Moves a checkpoint to the last event before which none is missing.';
+comment on function wh_advance is 'Moves a checkpoint to a version, and on to the last event before which none is missing.';
 
 create function wh_record_perspective(stream uuid, perspective text, last_event uuid, processed uuid[], new_status smallint, said text)
 returns text
@@ -68,10 +82,9 @@ begin
     select stream, perspective, e.version from wh_event_store e
     where e.event_id = any(processed) and e.stream_id = stream and e.version > known.version
     on conflict do nothing;
-  else
-    insert into wh_perspective_events select stream, perspective, v from generate_series(known.version + 1, goal) as v on conflict do nothing;
+    goal := known.version;
   end if;
-  perform wh_advance(stream, perspective);
+  perform wh_advance(stream, perspective, goal);
   return 'ok';
 end $$;
 comment on function wh_record_perspective is
@@ -81,6 +94,7 @@ create function wh_record_perspectives(instance uuid, items jsonb, failed boolea
 language plpgsql set search_path from current as $$
 begin
   perform wh_service_of(instance);
+  perform wh_check_fields(items, array['StreamId', 'PerspectiveName', 'LastEventId'], array['ProcessedEventIds', 'Status', 'Error']);
   return query
   select i.nth::integer, wh_record_perspective(
     (i.item ->> 'StreamId')::uuid, i.item ->> 'PerspectiveName', (i.item ->> 'LastEventId')::uuid,

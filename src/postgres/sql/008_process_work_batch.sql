@@ -19,8 +19,9 @@ $$;
 
 create function wh_complete_json(instance uuid, in_lane smallint, items jsonb, keep boolean) returns table (nth integer, verdict text)
 language sql set search_path from current as $$
+  select wh_check_fields(items, array['MessageId', 'Status'], array['Epoch']);
   select r.* from (
-    select array_agg("MessageId" order by n) as ids, array_agg(coalesce("Status", 0) order by n) as statuses, array_agg("Epoch" order by n) as epochs
+    select array_agg("MessageId" order by n) as ids, array_agg("Status" order by n) as statuses, array_agg("Epoch" order by n) as epochs
     from rows from (jsonb_to_recordset(items) as ("MessageId" uuid, "Status" integer, "Epoch" bigint)) with ordinality as i("MessageId", "Status", "Epoch", n)
     having count(*) > 0) as a, wh_complete(instance, in_lane, a.ids, a.statuses, a.epochs, keep) as r
 $$;
@@ -28,6 +29,7 @@ comment on function wh_complete_json is 'Completions as JSON: MessageId, Status 
 
 create function wh_fail_json(instance uuid, in_lane smallint, items jsonb) returns table (nth integer, verdict text)
 language sql set search_path from current as $$
+  select wh_check_fields(items, array['MessageId', 'Error'], array['Reason', 'CompletedStatus', 'Epoch', 'Policy']);
   select r.* from (
     select array_agg("MessageId" order by n) as ids, array_agg(coalesce("CompletedStatus", 0) order by n) as statuses, array_agg("Epoch" order by n) as epochs,
            array_agg("Error" order by n) as errors, array_agg("Reason" order by n) as reasons, array_agg("Policy" order by n) as policies
@@ -39,6 +41,8 @@ comment on function wh_fail_json is 'Failures as JSON: MessageId, Error, Reason,
 
 create function wh_store_json(instance uuid, in_lane smallint, items jsonb, partitions integer) returns table (nth integer, verdict text)
 language sql set search_path from current as $$
+  select wh_check_fields(items, array['MessageId', 'MessageType', 'Envelope'],
+    array['StreamId', 'Destination', 'HandlerName', 'EnvelopeType', 'Metadata', 'Scope', 'IsEvent', 'Policy']);
   select r.* from (
     select array_agg("MessageId" order by n) as ids, array_agg("StreamId" order by n) as streams,
            array_agg(coalesce("Destination", "HandlerName") order by n) as targets, array_agg("MessageType" order by n) as types,
@@ -56,6 +60,7 @@ comment on function wh_store_json is
 
 create function wh_receptors_json(instance uuid, items jsonb, failed boolean) returns table (nth integer, verdict text)
 language sql set search_path from current as $$
+  select wh_check_fields(items, array['EventId', 'ReceptorName'], array['Status', 'Error', 'Attempt']);
   select r.* from (
     select array_agg("EventId" order by n) as events, array_agg("ReceptorName" order by n) as receptors,
            array_agg(case when failed then 4 else coalesce("Status", 2) end::smallint order by n) as statuses,
@@ -65,6 +70,13 @@ language sql set search_path from current as $$
     having count(*) > 0) as a, wh_record_receptors(instance, a.events, a.receptors, a.statuses, a.errors, a.attempts) as r
 $$;
 comment on function wh_receptors_json is 'Results of receptors as JSON: EventId, ReceptorName, and perhaps Status, Error and Attempt.';
+
+create function wh_ids_in(lists jsonb[], field text) returns uuid[]
+language sql immutable as $$
+  select array(select (e.item ->> field)::uuid from unnest(lists) as l(items) cross join jsonb_array_elements(l.items) as e(item)
+               where e.item ->> field is not null)
+$$;
+comment on function wh_ids_in is 'What these lists have in one field.';
 
 create function process_work_batch(
   p_instance_id uuid, p_service_name text, p_host_name text default '', p_process_id integer default 0, p_metadata jsonb default null,
@@ -84,11 +96,20 @@ language plpgsql set search_path from current
   set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   keep constant boolean := p_flags & 4 <> 0;
-  lanes constant smallint[] := case when p_flags & 64 <> 0 then '{1}' else '{1,2}' end;
+  lanes constant smallint[] := case p_flags & 192 when 192 then '{}' when 64 then '{1}' when 128 then '{2}' else '{1,2}' end;
+  outbox uuid[];
+  inbox uuid[];
   standing record;
 begin
-  perform wh_require(p_flags & ~68 = 0, 'flags are 4 (debug mode) and 64 (no inbox claims); the others are reserved');
-  standing := wh_heartbeat(p_instance_id, p_service_name, p_host_name, p_process_id, p_metadata, p_stale_threshold_seconds);
+  perform wh_require(p_flags & ~196 = 0, 'flags are 4 (debug mode), 64 (no inbox claims) and 128 (no outbox claims); the others are reserved');
+  outbox := wh_ids_in(array[p_outbox_completions, p_outbox_failures], 'MessageId') || p_renew_outbox_lease_ids;
+  inbox := wh_ids_in(array[p_inbox_completions, p_inbox_failures], 'MessageId') || p_renew_inbox_lease_ids;
+  standing := wh_begin_batch(
+    p_instance_id, p_service_name, p_host_name, p_process_id, p_metadata, p_stale_threshold_seconds,
+    outbox, array_fill(null::bigint, array[cardinality(outbox)]), inbox, array_fill(null::bigint, array[cardinality(inbox)]),
+    wh_ids_in(array[p_new_outbox_messages], 'StreamId'), wh_ids_in(array[p_new_inbox_messages], 'StreamId'),
+    wh_ids_in(array[jsonb_path_query_array(p_new_outbox_messages || p_new_inbox_messages, '$[*] ? (@.IsEvent == true)')], 'StreamId'),
+    p_partition_count);
   return next row('standing', null, null, null, standing.rank, standing.active, null, null, null, null, null, null, null, null, null, null,
                   null, null, null, null, null, null, null, null)::wh_batch_row;
   return query
@@ -127,7 +148,7 @@ begin
          w.scope, w.status, w.flags, w.deliveries, w.failures, w.failure_reason, w.error, w.lease_expiry
   from wh_claim(p_instance_id, lanes, p_lease_seconds, p_stale_threshold_seconds, p_max_streams, p_max_messages, p_max_messages_per_stream,
                 p_max_bytes, p_max_partitions_per_instance,
-                array(select distinct (m ->> 'StreamId')::uuid from jsonb_array_elements(p_new_outbox_messages) as m where m ->> 'StreamId' is not null)) as w;
+                wh_ids_in(array[p_new_outbox_messages], 'StreamId')) as w;
 end $$;
 comment on function process_work_batch is
   'The whole turn of an instance in one atomic call: it is alive, this is done, this failed, this is new, what is next? In this order: heartbeat and eviction, completions, failures, receptors, perspectives, renewals, new messages, claim.';

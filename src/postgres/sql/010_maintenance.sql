@@ -35,4 +35,4 @@ begin
   return next;
 end $$;
 comment on function wh_maintain is
-  'Forgets what is past its time: ids seen by the inbox, messages kept by debug mode, rows of idle streams, tombstones. Call it every few minutes.';
+  'Forgets what is past its time: ids seen by the inbox, messages kept by debug mode, rows of idle streams, tombstones. Call it again while one of them comes to as much as it may.';

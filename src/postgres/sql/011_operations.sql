@@ -149,13 +149,14 @@ begin
   from wh_kept_messages k where k.message_id = message
   union all
   select 'where is it?', 'the inbox of ' || v.service_name || ' has seen it ' || wh_ago(d.first_seen_at) || ', and it is done'
-  from wh_message_deduplication d join wh_services v using (service_no)
-  where d.message_id = message and not exists (select from wh_messages m where m.message_id = message and m.service_no = d.service_no)
+  from wh_services v join wh_message_deduplication d on d.service_no = v.service_no and d.message_id = message
+  where not exists (select from wh_messages m where m.service_no = v.service_no and m.lane in (1, 2) and m.message_id = message)
     and not exists (select from wh_dead_letters l where l.message_id = message and l.service_no = d.service_no);
   if not found then
     return query
     select 'where is it?', 'nowhere: it was never stored here, or it is done and forgotten. Look at the sender, and at the service name.'
-    where not exists (select from wh_messages m where m.message_id = message);
+    where not exists (select from wh_services v join wh_messages m
+                      on m.service_no = v.service_no and m.lane in (1, 2) and m.message_id = message);
   end if;
 end $$;
 

@@ -1,0 +1,35 @@
+// Publishes the outbox into inboxes of a coordinator: each message becomes one of another service, with its
+// id and in its stream.
+//
+//   StreamSink sink({.addresses = {"127.0.0.1:7077"}});
+//
+// The destination is "service", or "namespace/service". A message that is published again is known there by
+// its id, and those of a stream are stored in the order in which they come, so order goes on from service to
+// service.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "client/work_coordinator.h"
+#include "stream/handler.h"
+
+namespace baton::publish {
+
+class StreamSink final : public stream::Sink {
+ public:
+  explicit StreamSink(client::ClientOptions options) : options_(std::move(options)) {}
+
+  Status publish(const stream::Work& work, std::stop_token lost) override;
+
+ private:
+  stream::WorkCoordinator& coordinator_of(const std::string& ns);
+
+  const client::ClientOptions options_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<client::WorkCoordinator>> coordinators_;  // by namespace
+};
+
+}  // namespace baton::publish

@@ -1,0 +1,287 @@
+#include "stream/shift.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "stream/fresh_uuid.h"
+
+namespace baton::stream {
+namespace {
+
+constexpr Duration kWatch = seconds(1);  // a wait stands still while the machine is suspended, leases do not
+
+Instant now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return {time.tv_sec * 1000 + time.tv_nsec / 1'000'000};
+}
+
+std::chrono::milliseconds until(Instant at) {
+  return std::chrono::milliseconds(std::max<std::int64_t>((at - now()).ms, 0));
+}
+
+Duration grown(Duration backoff, const ProcessorOptions& options) {
+  return std::clamp(Duration{backoff.ms * 2}, options.backoff_min, options.backoff_max);
+}
+
+}  // namespace
+
+Processor::Shift::Shift(WorkCoordinator& coordinator, ProcessorOptions options)
+    : coordinator_(coordinator), options_(std::move(options)), in_hand_(options_.lease), me_{fresh_uuid()} {
+  for (std::size_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { handle_messages(); });
+  watch_ = std::jthread([this] { watch(); });
+  news_ = std::jthread([this](std::stop_token stop) { listen(stop); });
+  loop_ = std::jthread([this] { take_turns(); });
+}
+
+void Processor::Shift::drain() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!draining_) drain_until_ = now() + options_.drain_max;
+    draining_ = true;
+    changed_.notify_all();
+  }
+  news_.request_stop();
+  const std::scoped_lock once(joining_);
+  for (std::jthread* thread : {&loop_, &news_, &watch_}) {
+    if (thread->joinable()) thread->join();
+  }
+  for (std::jthread& thread : threads_) {
+    if (thread.joinable()) thread.join();
+  }
+}
+
+ProcessorCounts Processor::Shift::counts() const {
+  const std::scoped_lock lock(mutex_);
+  const InHandCounts& counts = in_hand_.counts();
+  return {counts.handled, counts.failed, counts.lost, counts.given_back};
+}
+
+InstanceId Processor::Shift::instance() const {
+  const std::scoped_lock lock(mutex_);
+  return me_;
+}
+
+WorkBatchRequest Processor::Shift::next_request() {
+  WorkBatchRequest request;
+  request.instance = {.id = me_,
+                      .service = options_.service,
+                      .host = options_.host,
+                      .process = static_cast<std::int32_t>(::getpid()),
+                      .metadata = options_.metadata};
+  const bool wants = !draining_ && room() > 0;
+  if (!wants || options_.handlers.empty()) request.flags = request.flags | WorkFlags::skip_inbox_claiming;
+  if (!wants || !options_.sink || sink_rests())
+    request.flags = request.flags | WorkFlags::skip_outbox_claiming;
+  request.lease = options_.lease;
+  request.stale = options_.stale;
+  request.limits.messages = request.limits.streams = std::max(room(), 1);
+  // A few deep streams must not fill the hands while threads are idle.
+  const auto share = options_.in_hand_max / static_cast<std::int32_t>(options_.threads);
+  request.limits.messages_per_stream =
+      std::max(std::min({request.limits.messages, options_.messages_per_stream, share}), 1);
+  in_hand_.speak(request, now());
+  return request;
+}
+
+// False: all is said and done.
+bool Processor::Shift::take_turn() {
+  Lock lock(mutex_);
+  wait_for_turn(lock);
+  if (draining_) in_hand_.give_back_waiting();
+  if (draining_ && now() >= drain_until_) in_hand_.stop_handling();
+  if (draining_ && in_hand_.handling() == 0 && !in_hand_.has_results()) return false;
+  if (lost_claim_ && !draining_) {
+    take_up_again(lock);
+    return true;
+  }
+  in_hand_.let_go_expired(now());
+  const WorkBatchRequest request = next_request();
+  const bool claimed = claim_of(request).has_value();
+  if (claimed) there_may_be_work_ = false;
+  const Instant asked = now();
+  lock.unlock();
+  auto batch = coordinator_.process_work_batch(request);
+  lock.lock();
+  next_poll_ = now() + options_.poll;
+  if (batch) {
+    heard(std::move(*batch), claimed, asked);
+  } else {
+    if (claimed && !lost_claim_) lost_claim_ = asked;
+    failed_to_ask(batch.error(), lock);
+  }
+  return true;
+}
+
+void Processor::Shift::heard(WorkBatch batch, bool claimed, Instant asked) {
+  backoff_ = {};
+  in_hand_.hear(batch);
+  if (claimed) ++claims_;
+  if (!batch.work.empty()) there_may_be_work_ = true;
+  in_hand_.take(std::move(batch.work), asked);
+  changed_.notify_all();
+  leases_changed_.notify_all();
+}
+
+// What a claim gave whose answer was lost is held in our name, and nobody else will work on it.
+void Processor::Shift::take_up_again(Lock& lock) {
+  const InstanceId me = me_;
+  lock.unlock();
+  auto held = coordinator_.resume(me);
+  lock.lock();
+  if (!held && held.error().code != Errc::not_found) return failed_to_ask(held.error(), lock);
+  backoff_ = {};
+  if (held) in_hand_.take_unknown(std::move(*held), *lost_claim_);
+  lost_claim_.reset();
+  changed_.notify_all();
+  leases_changed_.notify_all();
+}
+
+void Processor::Shift::failed_to_ask(const Error& error, Lock& lock) {
+  backoff_ = grown(backoff_, options_);
+  there_may_be_work_ = true;
+  if (error.code == Errc::lease_lost) {  // evicted
+    in_hand_.let_go_all();
+    lost_claim_.reset();
+    me_ = {fresh_uuid()};
+  }
+  lock.unlock();
+  complain(error);
+}
+
+void Processor::Shift::wait_for_turn(Lock& lock) {
+  if (backoff_.ms > 0) {
+    changed_.wait_for(lock, std::chrono::milliseconds(backoff_.ms),
+                      [&] { return draining_ && now() >= drain_until_; });
+    return;
+  }
+  Instant wake = next_poll_;
+  if (const auto renewal = in_hand_.renewal(); renewal && *renewal < wake) wake = *renewal;
+  if (sink_rests() && sink_rests_until_ < wake) wake = sink_rests_until_;
+  if (draining_ && drain_until_ < wake && now() < drain_until_) wake = drain_until_;
+  changed_.wait_for(lock, until(wake), [&] {
+    return in_hand_.has_results() || (draining_ && in_hand_.handling() == 0) ||
+           (there_may_be_work_ && room() > 0 && !draining_);
+  });
+}
+
+void Processor::Shift::take_turns() {
+  while (take_turn()) {
+    const std::scoped_lock lock(mutex_);
+    // A database that stays away must not keep us: leases end by themselves.
+    if (draining_ && backoff_.ms > 0 && now() >= drain_until_ && in_hand_.handling() == 0) break;
+  }
+  end();
+}
+
+void Processor::Shift::end() {
+  if (auto left = coordinator_.leave(instance()); !left) complain(left.error());
+  const std::scoped_lock lock(mutex_);
+  over_ = true;
+  changed_.notify_all();
+  leases_changed_.notify_all();
+}
+
+void Processor::Shift::listen(std::stop_token stop) {
+  Duration backoff = options_.backoff_min;
+  while (!stop.stop_requested()) {
+    const auto woken = coordinator_.wait_for_work(options_.poll, stop);
+    Lock lock(mutex_);
+    if (woken && *woken) {
+      there_may_be_work_ = true;
+      changed_.notify_all();
+      // What there is stays news until it was asked for, which may take long while all hands are full.
+      changed_.wait(lock, [&, before = claims_] { return draining_ || claims_ != before; });
+    }
+    if (woken) {
+      backoff = options_.backoff_min;
+      continue;
+    }
+    // The loop asks again after a while in any case, and is the one to complain.
+    changed_.wait_for(lock, std::chrono::milliseconds(backoff.ms), [&] { return draining_; });
+    backoff = std::min(Duration{backoff.ms * 2}, options_.backoff_max);
+  }
+}
+
+// Leases also end while a call is under way.
+void Processor::Shift::watch() {
+  Lock lock(mutex_);
+  while (!over_) {
+    in_hand_.let_go_expired(now());
+    const auto end = in_hand_.lease_end();
+    if (!end) {
+      leases_changed_.wait(lock, [&] { return over_ || in_hand_.lease_end(); });
+    } else {
+      leases_changed_.wait_for(lock, std::min(until(*end), std::chrono::milliseconds(kWatch.ms)));
+    }
+  }
+}
+
+bool Processor::Shift::sink_rests() const { return sink_backoff_.ms > 0 && now() < sink_rests_until_; }
+
+// A broker that is away is not the message's fault: it goes back, and the outbox rests for a while.
+Outcome Processor::Shift::publish(const InHand::Begun& begun) {
+  if (begun.work.target.empty()) return done();  // it was for the event store only
+  {
+    const std::scoped_lock lock(mutex_);
+    if (sink_rests()) return given_back();
+  }
+  const Status published = options_.sink->publish(begun.work, begun.lost);
+  Lock lock(mutex_);
+  if (published) {
+    sink_backoff_ = {};
+    return done();
+  }
+  const Error& error = published.error();
+  switch (error.code) {
+    case Errc::unavailable:
+    case Errc::deadline_exceeded:
+    case Errc::outcome_unknown:
+    case Errc::exhausted:
+      sink_backoff_ = grown(sink_backoff_, options_);
+      sink_rests_until_ = now() + std::max(sink_backoff_, error.retry_after);
+      lock.unlock();
+      complain(error);
+      return given_back();
+    default:
+      return failed(error.message, error.code == Errc::invalid_request ? FailureReason::validation_error
+                                                                       : FailureReason::transport_exception);
+  }
+}
+
+Outcome Processor::Shift::handle(const InHand::Begun& begun, InstanceId me) {
+  const Work& work = begun.work;
+  try {
+    if (work.lane == Lane::outbox) return publish(begun);
+    const auto found = options_.handlers.find(work.type);
+    if (found == options_.handlers.end())
+      return failed("there is no handler for messages of type " + work.type);
+    return found->second({.work = work, .instance = me, .lost = begun.lost});
+  } catch (const std::exception& thrown) {
+    return failed(thrown.what());
+  } catch (...) {
+    return failed("it threw something");
+  }
+}
+
+void Processor::Shift::handle_messages() {
+  Lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return over_ || in_hand_.has_next(); });
+    if (over_) return;
+    const auto begun = in_hand_.next(now());
+    if (!begun) continue;
+    const InstanceId me = me_;
+    lock.unlock();
+    const Outcome outcome = handle(*begun, me);
+    lock.lock();
+    in_hand_.finish(begun->work, outcome);
+    changed_.notify_all();
+  }
+}
+
+}  // namespace baton::stream

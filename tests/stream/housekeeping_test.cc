@@ -1,0 +1,111 @@
+// What is past its time, and what nobody tries any more.
+#include <gtest/gtest.h>
+
+#include "postgres/maintenance.h"
+#include "postgres/work_coordinator.h"
+#include "tests/stream/people.h"
+#include "tests/stream/postgres_backend.h"
+
+namespace baton::stream {
+namespace {
+
+using postgres::DatabaseOptions;
+
+// S13, S19
+TEST(Maintenance, ForgetsWhatIsPastItsTime) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1)};
+  const WorkBatch batch = granted(coordinator.process_work_batch(request));
+  granted(coordinator.complete(instance(1), Lane::inbox,
+                               {{.held = batch.work.at(0).held(), .status = MessageStatus::event_stored}},
+                               WorkFlags::debug_mode));
+  const std::string tidy =
+      "select string_agg(concat(task, ' ', affected), ', ' order by task) from wh_maintain()";
+  EXPECT_EQ(ask(url, tidy), "deduplication 0, idle streams 0, kept messages 0, tombstones 0");
+  age(url, days(31));
+  EXPECT_EQ(ask(url, tidy), "deduplication 1, idle streams 1, kept messages 1, tombstones 0");
+}
+
+// S19: a bounded amount at a time, and all of it in the end; also by itself, while a service waits for work.
+TEST(Maintenance, GoesOnUntilNothingIsLeft) {
+  const std::string url = migrated_database();
+  const auto fill = [&] {
+    tell(url,
+         "insert into wh_message_deduplication select 1, gen_random_uuid(), now() - interval '31 days' from "
+         "generate_series(1, 10005)");
+  };
+  const std::string left = "select count(*)::text from wh_message_deduplication";
+  fill();
+  EXPECT_EQ(ask(url, "select affected::text from wh_maintain(2) where task = 'deduplication'"), "2");
+  EXPECT_EQ(granted(postgres::maintain(url)), 10003u);
+  EXPECT_EQ(ask(url, left), "0");
+  fill();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .maintain_every = milliseconds(1)});
+  while (ask(url, left) != "0") granted(coordinator.wait_for_work(milliseconds(10)));
+}
+
+// S13: the window is a setting, and 0 means for ever.
+TEST(Maintenance, KeepsToTheWindowThatIsSet) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  const auto stored_after = [&](const std::string& window, Duration age_of_it, unsigned number) {
+    tell(url, "update wh_settings set setting_value = '" + window +
+                  "' where setting_key = 'dedup_retention_days'; delete from wh_messages");
+    granted(coordinator.heartbeat(named(number)));
+    granted(coordinator.store(instance(number), Lane::inbox, {loose(number)}));
+    tell(url, "delete from wh_messages");  // as if it were done
+    age(url, age_of_it);
+    granted(postgres::maintain(url));
+    granted(coordinator.heartbeat(named(number + 10)));
+    return granted(coordinator.store(instance(number + 10), Lane::inbox, {loose(number)})).at(0);
+  };
+  EXPECT_EQ(stored_after("2", hours(47), 1), Verdict::duplicate);
+  EXPECT_EQ(stored_after("2", hours(49), 2), Verdict::ok);
+  EXPECT_EQ(stored_after("0", days(4000), 3), Verdict::duplicate);
+}
+
+// S15
+TEST(DeadLetters, CanBeListedReplayedAndPurged) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1)};
+  const WorkBatch batch = granted(coordinator.process_work_batch(request));
+  granted(coordinator.fail(
+      instance(1), Lane::inbox,
+      {{.held = batch.work.at(0).held(), .error = "no", .policy = FailurePolicy::park_stream}}));
+  EXPECT_EQ(
+      ask(url,
+          "select concat_ws(',', error, seq, failures, parks_stream, message_type) from wh_dead_letters"),
+      "no,1,1,t,Thing");
+  EXPECT_EQ(ask(url, "select wh_purge_dead_letters('1 day')::text"), "0");
+  EXPECT_EQ(ask(url, "select wh_purge_dead_letters()::text"), "1");
+  granted(coordinator.release(instance(1), Lane::inbox, {batch.work.at(1).held()}));
+  EXPECT_EQ(ids(granted(coordinator.claim(instance(1)))), messages({2})) << "the stream goes on";
+  EXPECT_EQ(ask(url, "select wh_replay_dead_letter(1)::text"), "false");
+}
+
+// S15: a letter of a message that was stored once more stays where it is.
+TEST(DeadLetters, AreNotReplayedOntoAMessageThatWaits) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_outbox_messages = {in_stream(1, 1)};
+  for (int letter = 1; letter <= 2; ++letter) {
+    const WorkBatch batch = granted(coordinator.process_work_batch(request));
+    granted(
+        coordinator.fail(instance(1), Lane::outbox,
+                         {{.held = batch.work.at(0).held(), .error = "no", .policy = FailurePolicy::park}}));
+  }
+  EXPECT_EQ(ask(url, "select wh_replay_dead_letters()::text"), "1") << "the older of the two";
+  EXPECT_EQ(ask(url, "select wh_replay_dead_letters()::text"), "0");
+  const std::string refused =
+      ask(url, "select wh_replay_dead_letter(dead_letter_id)::text from wh_dead_letters");
+  EXPECT_TRUE(refused.starts_with("WH006") && refused.find("waits already") != std::string::npos) << refused;
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_dead_letters"), "1");
+}
+
+}  // namespace
+}  // namespace baton::stream

@@ -1,0 +1,236 @@
+// Sessions of PostgreSQL that meet at the same streams and instances.
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <mutex>
+#include <thread>
+
+#include "postgres/work_coordinator.h"
+#include "tests/stream/people.h"
+#include "tests/stream/postgres_backend.h"
+
+namespace baton::stream {
+namespace {
+
+using postgres::Connection;
+using postgres::DatabaseOptions;
+
+constexpr const char* kOne = "'03000000-0000-0000-0000-000000000001'";
+
+void until_somebody_waits(const std::string& url, int sessions = 1) {
+  while (std::stoi(ask(url, "select count(distinct pid)::text from pg_locks where not granted")) < sessions)
+    std::this_thread::yield();
+}
+
+// A session in the middle of a transaction.
+std::unique_ptr<Connection> session(const std::string& url, const std::string& begun) {
+  auto opened = Connection::open(url, seconds(5));
+  const bool is_open = opened && (*opened)->execute("begin; " + begun);
+  EXPECT_TRUE(is_open) << begun;
+  return is_open ? std::move(*opened) : nullptr;
+}
+
+// S10: A has claimed and not committed; M2 arrives; B claims. A design that looks for earlier messages
+// without locking their stream hands M2 to B.
+TEST(TwoSessions, NeverHoldOneStream) {
+  const std::string url = migrated_database();
+  Instance one = named(1), two = named(2);
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(one));
+  ASSERT_TRUE(coordinator.heartbeat(two));
+  ASSERT_TRUE(coordinator.store(one.id, Lane::inbox, {in_stream(1, 1)}));
+  age(url, minutes(1));
+  auto a = Connection::open(url, seconds(5));
+  ASSERT_TRUE(a && (*a)->execute(std::string("begin; select wh_claim(") + kOne + ")"));
+  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty()) << "while A's claim is not committed";
+  std::jthread stores([&] {
+    postgres::WorkCoordinator other(DatabaseOptions{.url = url});
+    EXPECT_TRUE(other.store(two.id, Lane::inbox, {in_stream(2, 1)}));
+  });
+  until_somebody_waits(url);
+  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty());
+  ASSERT_TRUE((*a)->execute("commit"));
+  stores.join();
+  age(url, minutes(1));
+  EXPECT_TRUE(granted(coordinator.claim(two.id)).empty()) << "A holds the stream, M2 included";
+  EXPECT_EQ(ask(url, "select string_agg(distinct instance_id::text, ',') from wh_inbox"),
+            to_text(one.id.value));
+}
+
+// S9, S10, S20: no order of arrival makes them wait for each other, so none is tried twice, or leaves a gap.
+TEST(TwoSessions, StoringAndClaimingTheSameStreamsLoseNothing) {
+  const std::string url = migrated_database();
+  constexpr unsigned kWorkers = 3, kCalls = 10, kStreams = 6;
+  tell(url, "update wh_settings set setting_value = 0 where setting_key = 'steal_after_seconds'");
+  std::latch start(kWorkers);
+  std::mutex mutex;
+  std::map<StreamId, std::vector<std::int64_t>> handled;
+  {
+    std::vector<std::jthread> workers;
+    for (unsigned worker = 0; worker < kWorkers; ++worker) {
+      workers.emplace_back([&, worker] {
+        postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .tries = 1});
+        WorkBatchRequest request{.instance = named(worker + 1)};
+        start.arrive_and_wait();
+        for (unsigned call = 0, idle = 0; call < kCalls || idle < 3; ++call) {
+          request.new_inbox_messages.clear();
+          for (unsigned i = 0; call < kCalls && i < 8; ++i) {
+            const unsigned number = (worker * kCalls + call) * 8 + i + 1;
+            request.new_inbox_messages.push_back(in_stream(number, (number * 7 + worker) % kStreams + 1));
+          }
+          auto batch = coordinator.process_work_batch(request);
+          ASSERT_TRUE(batch) << batch.error().message;
+          for (Verdict verdict : batch->inbox_completions) EXPECT_EQ(verdict, Verdict::ok);
+          request.inbox_completions.clear();
+          const std::scoped_lock lock(mutex);
+          for (const Work& work : batch->work) {
+            handled[*work.stream].push_back(work.sequence);
+            request.inbox_completions.push_back({.held = work.held(), .status = MessageStatus::event_stored});
+          }
+          idle = batch->work.empty() ? idle + 1 : 0;
+        }
+      });
+    }
+  }
+  std::size_t count = 0;
+  for (const auto& [stream, sequence] : handled) {
+    count += sequence.size();
+    for (std::size_t i = 0; i < sequence.size(); ++i)
+      ASSERT_EQ(sequence[i], static_cast<std::int64_t>(i) + 1);
+  }
+  EXPECT_EQ(count, kWorkers * kCalls * 8);
+}
+
+// S20: each has done what the other stores into, and is held up between the two. All that a call needs is
+// locked before its first part, so one waits for the other, and not both.
+TEST(TwoSessions, ReportingAndStoringCrosswiseDoNotWaitForEachOther) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest turns[2];
+  for (unsigned i : {0u, 1u}) {
+    turns[i].instance = named(i + 1);
+    granted(coordinator.heartbeat(named(i + 1)));
+    granted(coordinator.store(instance(i + 1), Lane::inbox, {in_stream(i + 1, i + 1)}));
+    age(url, minutes(1));
+    for (const Work& work : granted(coordinator.claim(instance(i + 1))))
+      turns[i].inbox_completions.push_back({.held = work.held(), .status = MessageStatus::event_stored});
+    ASSERT_EQ(turns[i].inbox_completions.size(), 1u);
+    turns[i].receptor_completions = {{message(i + 1), "mail"}};
+    turns[i].new_inbox_messages = {in_stream(i + 3, 2 - i)};
+  }
+  const auto blocker = session(url, "lock wh_receptor_processing");
+  std::vector<std::jthread> both;
+  for (const WorkBatchRequest& turn : turns) {
+    both.emplace_back([&] {
+      postgres::WorkCoordinator mine(DatabaseOptions{.url = url, .tries = 1});
+      EXPECT_EQ(granted(mine.process_work_batch(turn)).new_inbox_messages, all_ok(1));
+    });
+  }
+  until_somebody_waits(url, 2);
+  ASSERT_TRUE(blocker->execute("commit"));
+}
+
+// S9: the row of a stream that was idle for long goes at the very moment when the next message comes.
+TEST(TwoSessions, OneOfWhichForgetsAnIdleStreamLoseNoOrder) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+  age(url, minutes(1));
+  for (const Work& work : granted(coordinator.claim(instance(1))))
+    granted(coordinator.complete(instance(1), Lane::inbox,
+                                 {{.held = work.held(), .status = MessageStatus::event_stored}}));
+  age(url, hours(25));
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  const auto maintains = session(url, "select wh_maintain()");
+  std::jthread stores([&] {
+    EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 1), in_stream(3, 1)})),
+              all_ok(2));
+  });
+  until_somebody_waits(url);
+  ASSERT_TRUE(maintains->execute("commit"));
+  stores.join();
+  EXPECT_EQ(ask(url, "select string_agg(concat_ws(' ', stream_id, seq), ',' order by seq) from wh_inbox"),
+            to_text(stream(1).value) + " 1," + to_text(stream(1).value) + " 2");
+}
+
+// S21: handlers of one instance work on several streams of one claim, and commit each for itself.
+TEST(TwoSessions, CommitStreamsOfOneClaimAtTheSameTime) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), in_stream(2, 2)}));
+  age(url, minutes(1));
+  const auto work = granted(coordinator.claim(instance(1)));
+  ASSERT_EQ(work.size(), 2u);
+  const auto first = session(url, std::string("select wh_complete(") + kOne + ", 2::smallint, array['" +
+                                      to_text(work[0].message.value) + "'::uuid], array[2], array[" +
+                                      std::to_string(work[0].epoch.value) + "::bigint])");
+  tell(url, "alter database " + ask(url, "select current_database()::text") + " set lock_timeout = '1s'");
+  postgres::WorkCoordinator other(DatabaseOptions{.url = url, .tries = 1});
+  EXPECT_EQ(granted(other.complete(instance(1), Lane::inbox,
+                                   {{.held = work[1].held(), .status = MessageStatus::event_stored}})),
+            all_ok(1));
+  ASSERT_TRUE(first->execute("commit"));
+}
+
+// S16: an instance that is just claiming is not taken for gone, and holds nothing after it was evicted.
+TEST(TwoSessions, OneOfWhichEvictsTheOtherLeaveNothingWithTheDead) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  ASSERT_TRUE(coordinator.heartbeat(named(2)));
+  ASSERT_TRUE(coordinator.store(instance(2), Lane::inbox, {in_stream(1, 1)}));
+  age(url, hours(1));
+  tell(url,
+       "update wh_service_instances set last_heartbeat_at = now() where instance_id <> " + std::string(kOne));
+  const auto stale = session(url, std::string("select wh_claim(") + kOne + ")");
+  EXPECT_EQ(granted(coordinator.heartbeat(named(2))).active, 1);
+  ASSERT_TRUE(stale->execute("commit"));
+  EXPECT_EQ(ask(url, "select owner::text from wh_streams"), to_text(instance(1).value));
+  EXPECT_EQ(granted(coordinator.heartbeat(named(2))).active, 1);
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_service_instances"), "1") << "now it is evicted";
+  EXPECT_EQ(ids(granted(coordinator.claim(instance(2)))), messages({1})) << "and its stream is free";
+  EXPECT_EQ(coordinator.claim(instance(1)).error().code, Errc::lease_lost);
+}
+
+// S18: the same call twice at once, as after a connection was cut while the first still runs.
+TEST(TwoSessions, StoringTheSameMessagesWithoutAStreamStoreThemOnce) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  const auto first =
+      session(url, std::string("select wh_store_json(") + kOne + ", 1::smallint, '[{\"MessageId\": \"" +
+                       to_text(message(2).value) + "\", \"MessageType\": \"Thing\", \"Envelope\": 1}]', 10)");
+  std::vector<Verdict> verdicts;
+  std::jthread second([&] {
+    verdicts = granted(coordinator.store(instance(1), Lane::outbox, {loose(1), loose(2), in_stream(3, 1)}));
+  });
+  until_somebody_waits(url);
+  ASSERT_TRUE(first->execute("commit"));
+  second.join();
+  EXPECT_EQ(verdicts, (std::vector{Verdict::ok, Verdict::duplicate, Verdict::ok}));
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_outbox"), "3");
+}
+
+// S4: a lease is counted from when it is renewed, and never becomes shorter.
+TEST(ALongTransaction, RenewsALeaseFromNowOn) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+  age(url, minutes(1));
+  granted(coordinator.claim(instance(1), {.lease = seconds(1)}));
+  const std::string renewal = std::string("select wh_renew(") + kOne + ", 2::smallint, array['" +
+                              to_text(message(1).value) + "'::uuid], array[null::bigint], ";
+  const auto open = session(url, "select pg_sleep(1.1)");
+  ASSERT_TRUE(open->execute(renewal + "1); commit"));
+  EXPECT_EQ(ask(url, "select (lease_until > clock_timestamp())::text from wh_streams"), "true");
+  tell(url, renewal + "300)");
+  const std::string until = ask(url, "select lease_until::text from wh_streams");
+  tell(url, renewal + "2)");
+  EXPECT_EQ(ask(url, "select lease_until::text from wh_streams"), until);
+}
+
+}  // namespace
+}  // namespace baton::stream
