@@ -66,11 +66,13 @@ struct Model {
   }
   ShardData shard() const {
     ShardData data;
+    data.tensors.reserve(infos.size());
     for (std::size_t i = 0; i < infos.size(); ++i) data.tensors.push_back({infos[i], views[i]});
     return data;
   }
   std::vector<TensorTarget> targets() const {
     std::vector<TensorTarget> all;
+    all.reserve(infos.size());
     for (std::size_t i = 0; i < infos.size(); ++i) all.push_back({infos[i], views[i]});
     return all;
   }
@@ -190,8 +192,10 @@ void measure_resharding(Storage& storage) {
   const auto as_ranks = [](Rank ranks, const std::function<void(Collective&)>& what) {
     InProcessGroup group(ranks);
     std::vector<std::unique_ptr<Collective>> places;
+    places.reserve(ranks);
     for (Rank rank = 0; rank < ranks; ++rank) places.push_back(*group.join(rank));
     std::vector<std::jthread> threads;
+    threads.reserve(ranks);
     for (Rank rank = 0; rank < ranks; ++rank) threads.emplace_back([&, rank] { what(*places[rank]); });
   };
   std::uint64_t step = 1'000'000;

@@ -183,6 +183,7 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
 Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardData& mine,
                                                 const SaveOptions& options, SaveResult& result) {
   std::vector<TensorSource> slices;
+  slices.reserve(ready.to_write.size());
   for (const std::size_t index : ready.to_write) slices.push_back(mine.tensors[index]);
   RankReport report{.shards = {}, .objects = mine.objects};
   if (!ready.base.prefix.empty()) {

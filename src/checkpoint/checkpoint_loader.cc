@@ -174,8 +174,11 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
   Status listed;
   if (collective_.rank() == 0) {
     auto attempts = find_attempts(storage_, prefix.empty() ? "latest" : prefix);
-    if (attempts) search.attempts = *std::move(attempts);
-    if (!attempts) listed = std::unexpected(attempts.error());
+    if (attempts) {
+      search.attempts = *std::move(attempts);
+    } else {
+      listed = std::unexpected(attempts.error());
+    }
   }
   if (auto begun = collective_.vote(call("begin"), listed); !begun) return std::unexpected(begun.error());
   for (;;) {

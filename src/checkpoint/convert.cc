@@ -183,9 +183,11 @@ Result<Converted> reshard(Storage& storage, const CheckpointMetadata& metadata, 
   };
   InProcessGroup group(ranks);
   std::vector<std::unique_ptr<Collective>> places;
+  places.reserve(ranks);
   for (Rank rank = 0; rank < ranks; ++rank) places.push_back(*group.join(rank));
   {
     std::vector<std::jthread> threads;
+    threads.reserve(places.size());
     for (const auto& place : places) threads.emplace_back([&] { as_rank(*place); });
   }
   if (!status) return std::unexpected(status.error());

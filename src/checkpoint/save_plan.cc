@@ -61,6 +61,7 @@ Result<std::map<std::string, Held>> held_tensors(const std::vector<std::vector<T
 
 Status check_covered(const std::string& name, const Held& held) {
   std::vector<Rectangle> slices;
+  slices.reserve(held.slices.size());
   for (const auto& [slice, holders] : held.slices) slices.push_back(slice);
   if (const auto wrong = what_is_wrong_with(held.first->global_shape, slices))
     return failure(Errc::invalid_request,

@@ -184,6 +184,7 @@ void scatter(std::uint64_t offset, ByteView piece, const std::vector<Copy>& copi
 Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
                                   const std::vector<TensorSource>& slices, const WriteOptions& options) {
   std::vector<TensorInfo> infos;
+  infos.reserve(slices.size());
   for (const TensorSource& slice : slices) infos.push_back(slice.info);
   auto plan = plan_safetensors(infos);
   if (!plan) return std::unexpected(plan.error());

@@ -28,6 +28,7 @@ const std::vector<CollectiveSubject>& collective_subjects();
 // Runs one thread for each rank, and joins it to the group there.
 inline void on_every_rank(TestGroup& group, Rank world_size, const std::function<void(Collective&)>& what) {
   std::vector<std::jthread> threads;
+  threads.reserve(world_size);
   for (Rank rank = 0; rank < world_size; ++rank) {
     threads.emplace_back([&, rank] {
       const auto collective = group.join(rank);

@@ -49,11 +49,13 @@ class State {
 
   ShardData shard() const {
     ShardData data;
+    data.tensors.reserve(infos_.size());
     for (std::size_t i = 0; i < infos_.size(); ++i) data.tensors.push_back({infos_[i], bytes_[i]});
     return data;
   }
   std::vector<TensorTarget> targets() {
     std::vector<TensorTarget> all;
+    all.reserve(infos_.size());
     for (std::size_t i = 0; i < infos_.size(); ++i) all.push_back({infos_[i], bytes_[i]});
     return all;
   }
@@ -108,8 +110,10 @@ std::string said(const Result<T>& result) {
 inline void as_ranks(Rank world_size, const std::function<void(Collective&)>& what) {
   InProcessGroup group(world_size);
   std::vector<std::unique_ptr<Collective>> places;
+  places.reserve(world_size);
   for (Rank rank = 0; rank < world_size; ++rank) places.push_back(*group.join(rank));
   std::vector<std::jthread> threads;
+  threads.reserve(world_size);
   for (Rank rank = 0; rank < world_size; ++rank) threads.emplace_back([&, rank] { what(*places[rank]); });
 }
 

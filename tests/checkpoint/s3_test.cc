@@ -1,0 +1,172 @@
+// Checkpoints at an S3-compatible service: a small one of ours, which computes signatures by itself, refuses,
+// drops requests before they are done, and drops answers after.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "checkpoint/s3_storage.h"
+#include "tests/checkpoint/world.h"
+#include "tests/crash/child.h"
+
+namespace baton::checkpoint {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::Field;
+using ::testing::HasSubstr;
+
+class Service {
+ public:
+  explicit Service(std::vector<std::string> arguments = {}) {
+    arguments.insert(arguments.begin(), {"/usr/bin/python3", BATON_S3_STUB});
+    child_ = std::make_unique<crash::Child>(crash::ChildOptions{.command = arguments, .environment = {}});
+    child_->listen(crash::after_ms(60'000), [&](const std::string& line) {
+      if (!line.starts_with("port ")) return true;
+      port_ = line.substr(5);
+      return false;
+    });
+  }
+
+  S3Options options(const std::string& prefix = "runs/7") const {
+    return {.endpoint = "http://127.0.0.1:" + port_,
+            .bucket = "bucket",
+            .prefix = prefix,
+            .credentials = {.access_key = "key", .secret_key = "secret", .session_token = {}},
+            .tries = 12,
+            .first_pause = milliseconds(1),
+            .longest_pause = milliseconds(20)};
+  }
+
+ private:
+  std::unique_ptr<crash::Child> child_;
+  std::string port_;
+};
+
+std::unique_ptr<S3Storage> open(const S3Options& options) {
+  auto storage = S3Storage::open_bucket(options);
+  EXPECT_TRUE(storage) << storage.error().message;
+  return storage ? std::move(*storage) : nullptr;
+}
+
+Bytes numbered(std::size_t bytes) {
+  Bytes all(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) all[i] = static_cast<std::byte>((i * 2'654'435'761U) >> 24);
+  return all;
+}
+
+void expect_files_to_come_back(Storage& storage) {
+  const Bytes content = numbered((std::size_t{36} << 20) + 12'345);  // three parts
+  auto writer = storage.create("step-1/a/r0.safetensors", content.size());
+  ASSERT_TRUE(writer) << writer.error().message;
+  for (ByteView left = content; !left.empty();) {
+    const std::size_t count = std::min<std::size_t>(left.size(), 5'000'000);
+    ASSERT_TRUE((*writer)->append(left.first(count)));
+    left = left.subspan(count);
+  }
+  EXPECT_EQ(storage.open("step-1/a/r0.safetensors").error().code, Errc::not_found)
+      << "not before it is finished";
+  const Status finished = (*writer)->finish();
+  ASSERT_TRUE(finished) << finished.error().message;
+  EXPECT_EQ(storage.create("step-1/a/r0.safetensors", 1).error().code, Errc::conflict);
+
+  const auto reader = storage.open("step-1/a/r0.safetensors");
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_EQ((*reader)->size(), content.size());
+  const std::vector<ByteRange> ranges{
+      {0, 10}, {1'000'000, 3'000'000}, {20'000'000, content.size() - 20'000'000}};
+  Bytes got;
+  const Status read = (*reader)->read(ranges, [&](std::uint64_t offset, ByteView piece) -> Status {
+    EXPECT_LE(offset % kBlockBytes + piece.size(), kBlockBytes);
+    EXPECT_TRUE(std::ranges::equal(piece, ByteView(content).subspan(offset, piece.size())));
+    got.insert(got.end(), piece.begin(), piece.end());
+    return {};
+  });
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(got.size(), 10 + 3'000'000 + content.size() - 20'000'000);
+}
+
+// C11
+TEST(S3, KeepsFilesInPartsAndGivesBackRanges) {
+  const Service service;
+  expect_files_to_come_back(*open(service.options()));
+}
+
+// C10, C11: also where it stumbles
+TEST(S3, TriesAgainWhatMayBePassing) {
+  const Service service({"--faults", "25"});
+  const auto storage = open(service.options());
+  expect_files_to_come_back(*storage);
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = "decision-" + std::to_string(i);
+    const auto first = storage->put_if_absent(name, bytes_of("mine"));
+    ASSERT_TRUE(first && *first) << name;  // also if the answer to the first try was lost
+    const auto second = storage->put_if_absent(name, bytes_of("another's"));
+    ASSERT_TRUE(second && !*second) << name;
+  }
+}
+
+// C6: one of those who try wins
+TEST(S3, GivesANameToOneOnly) {
+  const Service service;
+  const auto storage = open(service.options());
+  std::atomic<int> winners = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&, i] {
+        const auto won = storage->put_if_absent("manifest", bytes_of(std::to_string(i)));
+        if (won && *won) ++winners;
+      });
+    }
+  }
+  EXPECT_EQ(winners, 1);
+}
+
+TEST(S3, ListsAndRemovesAsDirectories) {
+  const Service service;
+  const auto storage = open(service.options());
+  for (const char* name : {"a/1", "a/2", "a/b/3", "a/b/4", "a/<&>", "c", "d", "e"})
+    ASSERT_TRUE(storage->put_if_absent(name, bytes_of("x")));
+  const auto name = [](const std::string& is) { return Field(&StorageEntry::name, is); };
+  const auto root = storage->list("");
+  ASSERT_TRUE(root) << root.error().message;
+  EXPECT_THAT(*root, ElementsAre(name("a"), name("c"), name("d"), name("e")));
+  EXPECT_TRUE(root->front().is_directory);
+  EXPECT_THAT(*storage->list("a"), ElementsAre(name("1"), name("2"), name("<&>"), name("b")));
+  EXPECT_EQ(storage->list("nothing").error().code, Errc::not_found);
+  EXPECT_TRUE(storage->remove_directory("a"));
+  EXPECT_THAT(*storage->list(""), ElementsAre(name("c"), name("d"), name("e")));
+  EXPECT_TRUE(storage->remove("c"));
+  EXPECT_TRUE(storage->remove("c"));
+}
+
+TEST(S3, IsRefusedClearly) {
+  const Service service;
+  S3Options options = service.options();
+  options.credentials.secret_key = "wrong";
+  EXPECT_EQ(S3Storage::open_bucket(options).error().code, Errc::permission_denied);
+  options = service.options();
+  options.bucket = "another";
+  EXPECT_THAT(S3Storage::open_bucket(options).error().message, HasSubstr("bucket 'another'"));
+  options.endpoint = "http://127.0.0.1:1";
+  options.tries = 2;
+  EXPECT_EQ(S3Storage::open_bucket(options).error().code, Errc::unavailable);
+  // C6: one that lets two writers win
+  const Service careless({"--unconditional"});
+  EXPECT_THAT(S3Storage::open_bucket(careless.options()).error().message, HasSubstr("If-None-Match"));
+}
+
+// C4, C7, C11
+TEST(S3, HoldsCheckpointsForAnyNumberOfRanks) {
+  const Service service({"--faults", "5"});
+  const auto storage = open(service.options());
+  ASSERT_THAT(save(*storage, 2, 7, 1), Each("fine"));
+  ASSERT_THAT(save(*storage, 2, 8, 2), Each("fine"));
+  EXPECT_THAT(load(*storage, 3, "", 2), Each("fine"));
+  EXPECT_THAT(load(*storage, 1, "step-7", 1), Each("fine"));
+}
+
+}  // namespace
+}  // namespace baton::checkpoint
