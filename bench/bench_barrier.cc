@@ -2,7 +2,9 @@
 // Redis, one after the other in each round.
 //
 //   bench_barrier [ROUNDS] [BARRIERS] [PROCESSES]
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
