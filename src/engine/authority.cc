@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/check.h"
+#include "base/mutant.h"
 #include "engine/await.h"
 #include "engine/recovery.h"
 
@@ -209,6 +210,7 @@ bool Authority::ask_here(core::Request& request, const Done& done) {
 
 bool Authority::end_turn() {
   may_ask_here_ = false;
+  if (mutant(Mutant::m1_reply_before_flush)) deliver();
   flush();
   deliver();
   if (auto failed = log_->failure(); !failed) {

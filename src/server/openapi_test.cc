@@ -114,6 +114,22 @@ class Document : public testing::Test {
     call("stream_leave", "{" + who + "}");
     call("stream_claim", "{" + who + "}");  // refused
   }
+  // A group of one, which meets whenever it comes.
+  void describe_groups() {
+    const std::string rank = R"("group":"g","rank":0,"incarnation":"a")";
+    const auto joined = call("group_join", "{" + rank + R"(,"world_size":1,"where":"here"})");
+    const std::string seat = rank + fmt::format(R"(,"generation":{})", joined.at("generation").as_int64());
+    call("group_meet", "{" + seat + R"(,"number":0,"kind":"all_gather","name":"n","contribution":"mine"})");
+    call("group_meet",
+         "{" + seat + R"(,"number":1,"kind":"barrier","name":"n","error_code":"NO_SPACE","error":"full"})");
+    call("group_watch", "{" + seat + R"(,"doing":"this"})");
+    call("group_stop", "{" + seat + R"(,"number":2})");
+    call("group_resume", "{" + seat + R"(,"world_size":1,"number":1,"kind":"barrier","name":"n"})");
+    call("group_members", R"({"group":"g"})");
+    call("groups", "{}");
+    call("group_leave", "{" + seat + "}");
+    call("group_watch", "{" + seat + "}");  // refused
+  }
   static std::string text(const json::value& value) { return std::string(value.as_string()); }
 
   Backstage stage_;
@@ -160,6 +176,7 @@ TEST_F(Document, DescribesWhatEveryVerbReplies) {
   call("resume", R"({"queue":"q"})");
   call("purge", R"({"queue":"q"})");
   describe_streams();
+  describe_groups();
   called_.insert("events");        // what it streams is shown with the stream
   called_.insert("blobs/{hash}");  // bytes, and no JSON
   for (const auto& [path, described] : document_.at("paths").as_object())
