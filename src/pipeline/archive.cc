@@ -59,7 +59,7 @@ class Header {
 
  private:
   void text(std::size_t at, std::size_t width, std::string_view value) {
-    std::memcpy(block_.data() + at, value.data(), std::min(value.size(), width));
+    std::ranges::copy(value.substr(0, width), block_.begin() + static_cast<std::ptrdiff_t>(at));
   }
   std::string text(std::size_t at, std::size_t width) const {
     return {block_.data() + at, ::strnlen(block_.data() + at, width)};
