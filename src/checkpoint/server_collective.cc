@@ -1,7 +1,6 @@
 #include "checkpoint/server_collective.h"
 
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 #include <mutex>
 #include <thread>
 
-#include "base/check.h"
+#include "checkpoint/chance.h"
 #include "group/meeting.h"
 #include "wire/resp_value.h"
 
@@ -24,12 +23,6 @@ using wire::RespValue;
 constexpr Duration kReachedWithin = seconds(30);  // the coordinator, beyond what a call waits on purpose
 constexpr Duration kGoodbye = seconds(2);
 
-std::string random_name() {
-  std::uint64_t dice[2];
-  BATON_CHECK(getrandom(dice, sizeof dice, 0) == sizeof dice);
-  return fmt::format("{:016x}{:016x}", dice[0], dice[1]);
-}
-
 std::string where_we_are() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -40,7 +33,7 @@ std::string where_we_are() {
 class Session {
  public:
   explicit Session(const ServerCollectiveOptions& options)
-      : options_(options), client_(options.client), incarnation_(random_name()), where_(where_we_are()) {}
+      : options_(options), client_(options.client), incarnation_(random_digits()), where_(where_we_are()) {}
 
   ~Session() {
     watcher_.request_stop();
