@@ -13,7 +13,7 @@ import numpy
 
 import baton
 
-ROWS, COLUMNS = 40, 1000
+ROWS, COLUMNS = 40, 100
 LEARNING_RATE, MOMENTUM = 0.05, 0.9
 
 
