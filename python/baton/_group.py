@@ -80,6 +80,10 @@ class Group:
             first = reduce(first, each)
         return first
 
+    def tell_doing(self, doing: str) -> None:
+        """Told to others who wait for this rank in vain: "epoch 3, evaluation". From any thread."""
+        self._joined().tell_doing(doing)
+
     def close(self) -> None:
         """Waits for saves in the background, then leaves. Whoever waits for this rank hears it."""
         _open.forget(self)
