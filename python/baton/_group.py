@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _baton, _open, _plain
 from ._connection import connection
 from ._errors import Error
 
 DEADLINE = 600.0
+
+if TYPE_CHECKING:  # it saves with groups, and so knows them
+    from ._checkpoints import Checkpoints as _Place
 
 
 class Group:
@@ -28,7 +31,7 @@ class Group:
         """Joins. `address`, or BATON_CONNECT, is that of the coordinator; the options are those of Client."""
         self._seat: _baton.Seat | None = _baton.join(
             connection(address, **options), name, rank, world_size, time_to_live, join_deadline)  # fmt: skip
-        self._places: dict[str, Any] = {}  # where it saves: baton.save, baton.save_async
+        self._places: dict[str, _Place] = {}  # where it saves: baton.save, baton.save_async
         _open.until_exit(self)
 
     @classmethod
