@@ -207,7 +207,9 @@ ResultType result_type() {
   ResultType type;
   if constexpr (Encodable<T>) {
     type.schema = Codec<T>::schema();
-    type.encode = [](const void* value) { return to_json(Codec<T>::encode(*static_cast<const T*>(value))); };
+    type.encode = [](const void* value) {
+      return to_exact_json(Codec<T>::encode(*static_cast<const T*>(value)));
+    };
     type.decode = [](std::string_view encoded) -> Result<std::shared_ptr<const void>> {
       auto value = from_json(encoded);
       if (!value) return std::unexpected(value.error());

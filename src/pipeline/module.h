@@ -90,13 +90,14 @@ struct CacheInputs {
   std::vector<std::string> files;        // globs
   std::vector<std::string> environment;  // names of variables
   std::vector<std::string> parts;        // anything else, as a version of the body
+  std::vector<std::string> existence;    // paths: whether something is there
   bool empty() const { return files.empty() && environment.empty() && parts.empty(); }
 };
 
 // How a result leaves the process. Empty functions: it stays on the master.
 struct ResultType {
   std::string schema;
-  std::function<std::string(const void* value)> encode;
+  std::function<std::string(const void* value)> encode;  // throws if it cannot be written
   std::function<Result<std::shared_ptr<const void>>(std::string_view encoded)> decode;
   bool travels() const { return static_cast<bool>(encode); }
 };
