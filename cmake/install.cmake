@@ -50,7 +50,7 @@ install(FILES src/postgres/arguments.h src/postgres/connection.h src/postgres/mi
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/postgres COMPONENT development)
 # What a pipeline is written with, what a coordinator of one's own is made from, and the checks it has to pass.
 set(baton_pipeline_headers blob_store builder cache carried codec context contract coordinator directory_coordinator drawing
-    folder_blobs graph html_report memory_coordinator module pipeline pipeline_file problem program records redis_coordinator
+    folder_blobs graph html_report memory_coordinator module needs pipeline pipeline_file problem program records redis_coordinator
     report run schedule scratch secrets server_blobs server_coordinator site status stop_on_signal value worker)
 list(TRANSFORM baton_pipeline_headers REPLACE "(.+)" "src/pipeline/\\1.h")
 install(FILES ${baton_pipeline_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/pipeline COMPONENT development)

@@ -27,11 +27,13 @@ __all__ = [
 _alone: dict[str, Checkpoints] = {}
 
 
-def _at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
-    places = _alone if group is None else group._places
+def _place(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
-    if not name.startswith("s3://"):
-        name = os.path.abspath(name)
+    return name if name.startswith("s3://") else os.path.abspath(name)
+
+
+def _at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
+    places, name = _alone if group is None else group._places, _place(path)
     if name not in places:
         places[name] = Checkpoints(name, group)
     return places[name]
@@ -39,8 +41,7 @@ def _at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
 
 def _looked_at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
     """Without making the directory, unless other ranks may be about to."""
-    is_open = os.path.abspath(os.fspath(path)) in _alone
-    return _at(path, group) if group or is_open else Checkpoints(path, create=False)
+    return _at(path, group) if group or _place(path) in _alone else Checkpoints(path, create=False)
 
 
 def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,

@@ -9,11 +9,11 @@
 #include <set>
 #include <thread>
 
+#include "base/pause.h"
 #include "cli/command_line.h"
 #include "cli/meeting_point.h"
 #include "cli/pipeline_source.h"
 #include "pipeline/folder_blobs.h"
-#include "pipeline/pause.h"
 #include "pipeline/run.h"
 #include "pipeline/stop_on_signal.h"
 #include "pipeline/wire_text.h"
@@ -75,7 +75,7 @@ class PipelineWorker {
       const int ended = next && !next->empty() ? take_part(*next, stop) : kLost;
       // One that was left because somebody was not heard of may go on.
       if (ended == kLost)
-        pipeline::pause(kLookAgain, stop);
+        pause(kLookAgain, stop);
       else
         done.insert(*next);
     }

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/pause.h"
 #include "pipeline/graph.h"
-#include "pipeline/pause.h"
 #include "pipeline/wire_text.h"
 
 namespace baton::pipeline {

@@ -55,6 +55,14 @@ struct Target {
   std::map<std::string, std::string> axes;
 };
 
+// One way in which the instances of a matrix differ.
+struct Axis {
+  std::string name;
+  std::vector<std::string> values;
+};
+std::vector<Target> combinations(const std::vector<Axis>& axes,
+                                 const std::vector<std::string>& as_capabilities);
+
 enum class Priority : std::uint8_t { low, normal, high, critical };
 enum class Hint : std::uint8_t { none, cpu, io };  // what it mostly waits for: so many at a time on a machine
 

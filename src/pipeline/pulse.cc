@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "pipeline/pause.h"
+#include "base/pause.h"
 
 namespace baton::pipeline {
 namespace {

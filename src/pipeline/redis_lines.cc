@@ -7,7 +7,7 @@
 #include <chrono>
 #include <utility>
 
-#include "pipeline/pause.h"
+#include "base/pause.h"
 #include "process/quiet_pipe.h"
 
 namespace baton::pipeline {

@@ -236,6 +236,19 @@ TEST(Hooks, AreCalledAroundTheBody) {  // P13
   EXPECT_EQ(module(report, "left").reason, "why not");
 }
 
+TEST(AModule, RunsIfOneOfItsConditionsHolds) {  // P13
+  Pipeline pipeline("conditions");
+  const auto yes = [](Context&) { return true; };
+  const auto no = [](Context&) { return false; };
+  pipeline.add("one").run_if_any({no, yes}, "neither").run(do_nothing);
+  pipeline.add("none").run_if_any({no, no}, "neither").run(do_nothing);
+  pipeline.add("unless").skip_unless(no, "it is not so").run(do_nothing);
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(module(report, "one").status, ModuleStatus::succeeded);
+  EXPECT_EQ(module(report, "none").reason, "neither");
+  EXPECT_EQ(module(report, "unless").reason, "it is not so");
+}
+
 TEST(ABeforeHook, MaySkipTheModule) {  // P13
   Pipeline pipeline("hooks");
   bool ran = false;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "pipeline/verdict.h"
 
 namespace baton::pipeline {
 namespace {
@@ -15,42 +16,6 @@ bool has_begun(ModuleStatus status) {
 }
 bool is_ready(ModuleStatus status) {
   return status == ModuleStatus::ready || status == ModuleStatus::waiting_for_capability;
-}
-
-// What the needs of a module that are all over mean for it.
-struct Verdict {
-  enum Kind : std::uint8_t { run, skip, cancel, fail } kind = run;
-  std::string reason;
-};
-
-Verdict judge_required(const Graph& graph, const GraphNeed& need,
-                       const std::function<ModuleStatus(NodeIndex)>& status) {
-  bool any_ran = false;
-  std::string skipped;
-  for (const NodeIndex other : need.on) {
-    const ModuleStatus ended = status(other);
-    if (ended == ModuleStatus::cancelled) return {Verdict::cancel, graph[other].id + " was cancelled"};
-    if (spoils_run(ended)) return {Verdict::fail, graph[other].id + " " + std::string(word(ended))};
-    if (ended == ModuleStatus::skipped) {
-      skipped = graph[other].id + " was skipped";
-    } else if (need.takes_value && !has_value(ended)) {
-      return {Verdict::skip, graph[other].id + " failed, which it may, and so has no result"};
-    } else {
-      any_ran = true;
-    }
-  }
-  if (!any_ran && !skipped.empty()) return {Verdict::skip, skipped};
-  return {};
-}
-
-Verdict judge_failed(const GraphNeed& need, const std::function<ModuleStatus(NodeIndex)>& status) {
-  for (const NodeIndex other : need.on) {
-    const ModuleStatus ended = status(other);
-    if (ended == ModuleStatus::failed || ended == ModuleStatus::timed_out ||
-        ended == ModuleStatus::ignored_failure)
-      return {};
-  }
-  return {Verdict::skip, "nothing failed that it is there for"};
 }
 
 }  // namespace
@@ -247,21 +212,7 @@ void Schedule::settle() {
 }
 
 void Schedule::resolve(NodeIndex node) {
-  const auto status_of = [this](NodeIndex other) { return status(other); };
-  Verdict verdict;
-  for (const GraphNeed& need : graph_[node].needs) {
-    if (need.kind == NeedKind::required) verdict = judge_required(graph_, need, status_of);
-    if (need.kind == NeedKind::failed) verdict = judge_failed(need, status_of);
-    // One that always runs does so whatever became of the others, unless it cannot be called without their
-    // result.
-    if (spec(node).always_run && verdict.kind != Verdict::run) {
-      const bool lacks_value = need.takes_value && !std::ranges::all_of(need.on, [&](NodeIndex on) {
-                                 return has_value(status(on));
-                               });
-      verdict = lacks_value ? Verdict{Verdict::skip, verdict.reason} : Verdict{};
-    }
-    if (verdict.kind != Verdict::run) break;
-  }
+  const Verdict verdict = verdict_on(graph_, node, [this](NodeIndex other) { return status(other); });
   switch (verdict.kind) {
     case Verdict::skip: return end(node, ModuleStatus::skipped, verdict.reason);
     case Verdict::cancel:

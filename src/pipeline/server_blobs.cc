@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "pipeline/pause.h"
+#include "base/pause.h"
 #include "pipeline/value.h"
 #include "wire/resp_value.h"
 

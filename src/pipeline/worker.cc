@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/pause.h"
+#include "base/random_name.h"
 #include "pipeline/log_book.h"
 #include "pipeline/packing.h"
-#include "pipeline/pause.h"
 #include "pipeline/pulse.h"
-#include "pipeline/random_name.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/watch.h"
 
