@@ -44,14 +44,14 @@ class Checkpoints:
         _open.until_exit(self)
 
     def save(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
-             custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Saved:  # fmt: skip
+             custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Saved:
         """Saves the state as that of a step; it is durable when this returns."""
         store = self._opened()
         slices, objects = self._taken_apart(state, lambda why: store.refuse(step, why, deadline))
         return store.save(step, slices, objects, dict(custom or {}), incremental, deadline)
 
     def save_async(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
-                   custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:  # fmt: skip
+                   custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:
         """Copies the state and returns; the copy is written and committed behind your back.
 
         Waits for the save before, whose error, if nobody heard of it, is raised here.
@@ -61,7 +61,7 @@ class Checkpoints:
         return store.save_async(step, slices, objects, dict(custom or {}), incremental, deadline)
 
     def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
-             deadline: float = DEADLINE) -> Loaded:  # fmt: skip
+             deadline: float = DEADLINE) -> Loaded:
         """Loads the newest checkpoint, or the one that is named ("step-0000001000", or its step).
 
         Without `into` it is the state as it was saved, whole. `into` is a state whose tensors and arrays are filled in
@@ -76,7 +76,7 @@ class Checkpoints:
                 raise wishes.trouble from None
             raise
         return Loaded(wishes.finish(), result.checkpoint, result.missing + wishes.missing, result.unexpected,
-                      result.mismatched, result.passed_over, result.bytes_read)  # fmt: skip
+                      result.mismatched, result.passed_over, result.bytes_read)
 
     def committed(self) -> list[_baton.Checkpoint]:
         """What was committed, the oldest first."""
@@ -101,7 +101,7 @@ class Checkpoints:
         return self._store
 
     def _taken_apart(self, state: Mapping[str, Any],
-                     refuse: Callable[[str], None]) -> tuple[list[_baton.Slice], dict[str, str]]:  # fmt: skip
+                     refuse: Callable[[str], None]) -> tuple[list[_baton.Slice], dict[str, str]]:
         try:
             flat = flatten(state)
             return [_tensors.source(value, name) for name, value in flat.tensors.items()], flat.objects()
