@@ -1,9 +1,11 @@
 """Saving and loading states."""
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, ContextManager, Mapping
 
 import numpy
 
@@ -40,6 +42,10 @@ class Checkpoints:
 
     def __init__(self, path: str | os.PathLike[str], group: Group | None = None, *, create: bool = True) -> None:
         self.path = os.fspath(path)
+        # Ranks have an order to keep; a process alone does not, and its threads may take turns.
+        self._turn: ContextManager[object] = contextlib.nullcontext()
+        if group is None:
+            self._turn = threading.Lock()
         self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create)
         _open.until_exit(self)
 
@@ -48,7 +54,8 @@ class Checkpoints:
         """Saves the state as that of a step; it is durable when this returns."""
         store = self._opened()
         slices, objects = self._taken_apart(state, lambda why: store.refuse(step, why, deadline))
-        return store.save(step, slices, objects, dict(custom or {}), incremental, deadline)
+        with self._turn:
+            return store.save(step, slices, objects, dict(custom or {}), incremental, deadline)
 
     def save_async(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
                    custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:
@@ -58,7 +65,8 @@ class Checkpoints:
         """
         store = self._opened()
         slices, objects = self._taken_apart(state, lambda why: store.refuse_async(step, why, deadline))
-        return store.save_async(step, slices, objects, dict(custom or {}), incremental, deadline)
+        with self._turn:
+            return store.save_async(step, slices, objects, dict(custom or {}), incremental, deadline)
 
     def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
              deadline: float = DEADLINE) -> Loaded:
@@ -70,7 +78,8 @@ class Checkpoints:
         """
         wishes = _Whole() if into is None else _Into(into, strict)
         try:
-            result = self._opened().load(str(name), wishes, strict, fall_back, deadline)
+            with self._turn:
+                result = self._opened().load(str(name), wishes, strict, fall_back, deadline)
         except Error:
             if wishes.trouble is not None:
                 raise wishes.trouble from None
@@ -87,7 +96,8 @@ class Checkpoints:
         store, self._store = self._store, None
         if store is not None:
             _open.forget(self)
-            store.close()
+            with self._turn:
+                store.close()
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -107,7 +117,8 @@ class Checkpoints:
             return [_tensors.source(value, name) for name, value in flat.tensors.items()], flat.objects()
         except (TypeError, Error) as trouble:
             try:  # the other ranks would wait for this one
-                refuse(str(trouble))
+                with self._turn:
+                    refuse(str(trouble))
             except Error:
                 pass  # they heard it, or did something wrong themselves; what is wrong here comes first
             raise trouble from None

@@ -69,6 +69,19 @@ class Threads(Folder):
             self.assertRegex(str(outcomes[0]), 'rank 1: "bad" is of type set')
         self.assertEqual(baton.checkpoints(self.folder), [])
 
+    def test_hear_of_one_whose_storage_cannot_be_opened(self):
+        places = [f"{self.folder}/store", f"{self.folder}/file"]
+        open(places[1], "w").close()
+        outcomes = on_all(baton.threads(2), lambda group: baton.save(places[group.rank], {"x": 1}, group=group))
+        for outcome in outcomes:
+            self.assertIsInstance(outcome, baton.Error)
+            self.assertIn(places[1], str(outcome))
+
+    def test_that_are_no_ranks_take_turns(self):
+        state = {"w": numpy.ones(100_000)}
+        outcomes = on_all([1, 2, 3, 4], lambda step: baton.save(self.folder, state, step=step).name.split("/")[0])
+        self.assertEqual(outcomes, [f"step-{step:010}" for step in (1, 2, 3, 4)])
+
     def test_hear_by_name_what_they_do_not_agree_on(self):
         outcomes = on_all(baton.threads(2), lambda group: baton.save(self.folder, {"lr": group.rank}, group=group))
         for outcome in outcomes:
