@@ -19,7 +19,7 @@ install(FILES ${baton_documents}/baton DESTINATION ${CMAKE_INSTALL_DATADIR}/bash
 install(FILES ${baton_documents}/_baton DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT program)
 install(FILES ${baton_documents}/baton.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
 
-# Four sets, so that a client's program needs neither Boost nor fmt nor libpq nor what pipelines need.
+# Sets, so that a client's program needs neither Boost nor fmt nor libpq.
 set(baton_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/baton)
 # From where a file for pkg-config lies to the prefix, whatever that is: `cmake --install --prefix` may choose another.
 file(RELATIVE_PATH baton_pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
@@ -27,7 +27,8 @@ set(baton_client_libraries base wire stream client)
 set(baton_engine_libraries core log engine)
 set(baton_streams_libraries postgres publish)
 set(baton_pipeline_libraries process pipeline)
-foreach(set client engine streams pipeline)
+set(baton_checkpoint_libraries group checkpoint)
+foreach(set client engine streams pipeline checkpoint)
   foreach(name ${baton_${set}_libraries})
     set_target_properties(baton_${name} PROPERTIES EXPORT_NAME ${name})
     install(TARGETS baton_${name} EXPORT baton_${set} ARCHIVE COMPONENT development)
@@ -48,14 +49,7 @@ install(FILES src/publish/task_sink.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/ba
 install(FILES src/postgres/arguments.h src/postgres/connection.h src/postgres/migrations.h src/postgres/transaction.h
               src/postgres/work_coordinator.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/postgres COMPONENT development)
-# What a pipeline is written with, what a coordinator of one's own is made from, and the checks it has to pass.
-set(baton_pipeline_headers blob_store builder cache carried codec context contract coordinator directory_coordinator drawing
-    folder_blobs graph html_report memory_coordinator module needs pipeline pipeline_file problem program records redis_coordinator
-    report run schedule scratch secrets server_blobs server_coordinator site status stop_on_signal value worker)
-list(TRANSFORM baton_pipeline_headers REPLACE "(.+)" "src/pipeline/\\1.h")
-install(FILES ${baton_pipeline_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/pipeline COMPONENT development)
-install(FILES src/process/child_process.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/process COMPONENT development)
-foreach(folder base stream core log engine)
+foreach(folder base stream core log engine process group pipeline checkpoint)
   install(DIRECTORY src/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "testing.h" EXCLUDE)
 endforeach()

@@ -21,7 +21,7 @@ from ._tensors import Shard
 __all__ = [
     "Checkpoint", "Checkpoints", "Client", "Error", "Group", "Leased", "Loaded", "Saved", "Shard", "Submitted", "Task",
     "Ticket", "Verdict", "checkpoints", "load", "save", "save_async", "threads",
-]  # fmt: skip
+]
 
 # A save in the background goes on after its call, so a place that was saved to stays open: for as long as its group.
 _alone: dict[str, Checkpoints] = {}
@@ -45,7 +45,7 @@ def _looked_at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints
 
 
 def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
-         incremental: bool = False, custom: Mapping[str, str] | None = None, deadline: float = 600.0) -> Saved:  # fmt: skip
+         incremental: bool = False, custom: Mapping[str, str] | None = None, deadline: float = 600.0) -> Saved:
     """Saves a nested state of tensors, arrays and plain values; it is durable when this returns.
 
     With a group all its ranks call this and make one checkpoint, or all raise the same error. What several ranks have
@@ -57,7 +57,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 
 
 def save_async(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
                incremental: bool = False, custom: Mapping[str, str] | None = None,
-               deadline: float = 600.0) -> Ticket:  # fmt: skip
+               deadline: float = 600.0) -> Ticket:
     """Copies the state and returns; the copy is written and committed behind your back.
 
     The ticket tells what it came to. An error that nobody heard is raised by the next save, or told at exit.
@@ -66,7 +66,7 @@ def save_async(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: 
 
 
 def load(path: str | os.PathLike[str], name: str | int = "latest", *, into: Any = None, group: Group | None = None,
-         strict: bool = True, fall_back: bool = False, deadline: float = 600.0) -> Any:  # fmt: skip
+         strict: bool = True, fall_back: bool = False, deadline: float = 600.0) -> Any:
     """Loads the newest checkpoint, or the one of that name or step: the state as it was saved, whole.
 
     `into` is a state that is filled in place, and returned; its Shards take their parts of what any number of ranks

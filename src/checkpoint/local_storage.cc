@@ -60,6 +60,13 @@ int take_name(const std::string& from, const std::string& to) {
   return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
+Status check_directory(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return std::unexpected(system_error(errno, "open", path));
+  if (!S_ISDIR(status.st_mode)) return std::unexpected(system_error(ENOTDIR, "open", path));
+  return {};
+}
+
 }  // namespace
 
 LocalStorage::LocalStorage(std::string root, IoMode mode)
@@ -68,13 +75,12 @@ LocalStorage::LocalStorage(std::string root, IoMode mode)
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_directory(const std::string& root,
                                                                    std::optional<IoMode> mode) {
   if (auto made = make_directories(root); !made) return std::unexpected(made.error());
+  if (auto fits = check_directory(root); !fits) return std::unexpected(fits.error());
   return std::unique_ptr<LocalStorage>(new LocalStorage(root, mode ? *mode : best_mode(root)));
 }
 
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_existing(const std::string& root) {
-  struct stat status{};
-  if (::stat(root.c_str(), &status) != 0) return std::unexpected(system_error(errno, "open", root));
-  if (!S_ISDIR(status.st_mode)) return std::unexpected(system_error(ENOTDIR, "open", root));
+  if (auto fits = check_directory(root); !fits) return std::unexpected(fits.error());
   return std::unique_ptr<LocalStorage>(new LocalStorage(root, best_mode(root)));
 }
 

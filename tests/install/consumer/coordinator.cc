@@ -1,11 +1,9 @@
-// Somebody else's pipeline, and somebody else's coordinator, which is held to its contract.
+// Somebody else's coordinator of pipelines, which is held to the contract.
+#include <atomic>
 #include <iostream>
 
-#include "pipeline/context.h"
 #include "pipeline/contract.h"
 #include "pipeline/memory_coordinator.h"
-#include "pipeline/pipeline.h"
-#include "pipeline/pipeline_file.h"
 
 namespace {
 
@@ -33,7 +31,7 @@ class Subject : public contract::Subject {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main() {
   for (const contract::Check& check : contract::checks()) {
     Subject subject;
     if (const Status kept = check.run(subject); !kept) {
@@ -41,11 +39,4 @@ int main(int argc, char** argv) {
       return 1;
     }
   }
-  if (!PipelineFile::parse("version: 1\nmodules: { a: { run: ls } }", "ci.yaml")) return 1;
-  Pipeline pipeline("greeting");
-  auto word = pipeline.add("word").run([](Context&) { return std::string("hello"); });
-  pipeline.add("say", word).run([](Context& context, const std::string& text) {
-    context.exec({"echo", text});
-  });
-  return pipeline.main(argc, argv);
 }
