@@ -15,7 +15,7 @@ namespace baton::pipeline {
 
 class Inbox {
  public:
-  static constexpr std::size_t kChatterMax = 10'000;
+  static constexpr std::size_t kChatterMax = 1'000;
 
   void post(std::function<void()> what);
   // For what may come without end, as the lines of a log: waits while that much has not been taken in.

@@ -6,7 +6,9 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "pipeline/inbox.h"
 #include "pipeline/testing.h"
@@ -162,11 +164,16 @@ TEST(ACommand, IsKilledWithAllItStartedWhenTimeIsUp) {  // P13
 }
 
 TEST(ACommand, ThatNeverFallsSilentIsStoppedWhenTimeIsUp) {  // P13
+  class Slow : public RunObserver {
+   public:
+    // Slower than the command, so that there is always something more to read.
+    void said(const LogLine&) override { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+  } slow;
   Pipeline pipeline("timeouts");
-  pipeline.add("loud").timeout(milliseconds(50)).stop_grace(milliseconds(50)).run([](Context& context) {
-    context.shell("trap '' TERM; yes 'and another thing'");
+  pipeline.add("loud").timeout(milliseconds(50)).run([](Context& context) {
+    context.exec({"yes", "and another thing"});
   });
-  const RunReport report = run(pipeline);
+  const RunReport report = run(pipeline, {.observer = &slow});
   EXPECT_EQ(module(report, "loud").failure.message, "it took longer than 50 ms and was stopped");
 }
 

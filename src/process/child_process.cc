@@ -31,7 +31,7 @@ namespace {
 constexpr std::size_t kErrorsKept = 2048;
 constexpr Duration kKillAgain = seconds(1);
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-constexpr int kReadsPerTurn = 4;    // one that never falls silent must not keep us from looking up
+constexpr int kReadsPerTurn = 1;    // whoever never falls silent must not keep us from looking up
 constexpr int kReadsAtTheEnd = 16;  // as much as a pipe can hold
 
 std::int64_t now_ms() {
