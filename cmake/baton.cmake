@@ -31,7 +31,8 @@ if(BATON_SANITIZE)
   add_link_options(-fsanitize=${BATON_SANITIZE})
 endif()
 
-# baton_library(name [LINKS ...]): src/<name>/**/*.cc without the tests, as libbaton_<name>.a
+# baton_library(name [LINKS ...]): src/<name>/**/*.cc without the tests, as libbaton_<name>.a and baton::<name>, the
+# name it has for those who find_package(baton).
 function(baton_library name)
   cmake_parse_arguments(arg "" "" "LINKS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
@@ -45,6 +46,7 @@ function(baton_library name)
                                                   $<INSTALL_INTERFACE:include/baton>)
   target_compile_features(baton_${name} PUBLIC cxx_std_23)
   target_link_libraries(baton_${name} PUBLIC ${arg_LINKS})
+  add_library(baton::${name} ALIAS baton_${name})
 endfunction()
 
 # baton_test(name [ONE_THREAD filter]): src/<name>/**/*_test.cc as one program, <name>_test. What the filter names

@@ -1,9 +1,9 @@
 // A shop: an order is paid, what is paid is shipped, and of what is shipped a letter tells. Any number of
 // instances share the work; each may be killed at any moment, and the books are right all the same.
 //
-//   example_orders open  DATABASE-URL CUSTOMERS ORDERS   makes the tables, and so many orders for each
-//   customer example_orders work  DATABASE-URL                    works until it is interrupted
-//   example_orders books DATABASE-URL                    what there is
+//   example_orders open URL CUSTOMERS ORDERS
+//   example_orders work URL
+//   example_orders books URL
 //
 // A customer is a stream, so the orders of each are handled one after the other. Each step is a transaction:
 // what it changes, that its message is done, and the message for the next step.
@@ -28,6 +28,16 @@ using postgres::Arguments;
 using postgres::Statement;
 using postgres::Transaction;
 
+constexpr const char* kUsage = R"(usage:
+  example_orders open URL CUSTOMERS ORDERS   migrates the database, makes the shop's tables, and places so many
+                                             orders for each of so many customers
+  example_orders work URL                    works until it is interrupted; start several
+  example_orders books URL                   says what was paid, shipped and written about
+
+URL is a PostgreSQL database of its own: postgresql:///shop, or as libpq takes it.
+)";
+constexpr int kExitUsage = 64;
+
 constexpr const char* kTables = R"sql(
   create table customers (customer integer primary key, balance integer not null, paid integer not null, shipped integer not null);
   create table letters (message_id uuid primary key, customer integer not null)
@@ -51,6 +61,13 @@ constexpr Statement kWrite{"write", R"sql(
 
 template <class T>
 T expect(Result<T> result) {
+  if (!result) std::fprintf(stderr, "%s\n", result.error().message.c_str()), std::exit(1);
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+// The same for what the database itself says.
+template <class T>
+T reached(std::expected<T, postgres::Trouble> result) {
   if (!result) std::fprintf(stderr, "%s\n", result.error().message.c_str()), std::exit(1);
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
@@ -98,12 +115,10 @@ class Post final : public Sink {
 
 void open(const std::string& url, int customers, int orders) {
   expect(postgres::migrate(url));
-  auto connection = postgres::Connection::open(url, seconds(5));
-  if (!connection || !(*connection)->execute(kTables) ||
-      !(*connection)
-           ->execute("insert into customers select c, 0, 0, 0 from generate_series(1, " +
-                     std::to_string(customers) + ") as c"))
-    std::exit(1);
+  auto connection = reached(postgres::Connection::open(url, seconds(5)));
+  reached(connection->execute(kTables));
+  reached(connection->execute("insert into customers select c, 0, 0, 0 from generate_series(1, " +
+                              std::to_string(customers) + ") as c"));
   postgres::WorkCoordinator coordinator({.url = url});
   const Instance clerk{.id = {fresh_uuid()}, .service = "shop"};
   expect(coordinator.heartbeat(clerk));
@@ -151,30 +166,29 @@ void work(const std::string& url) {
 }
 
 void books(const std::string& url) {
-  auto connection = postgres::Connection::open(url, seconds(5));
-  if (!connection) std::fprintf(stderr, "%s\n", connection.error().message.c_str()), std::exit(1);
+  auto connection = reached(postgres::Connection::open(url, seconds(5)));
   const std::vector<postgres::Call> calls{{{"books",
                                             "select concat('paid ', sum(paid), ', shipped ', sum(shipped), "
                                             "', earned ', -sum(balance), ', letters ', "
                                             "(select count(*) from letters)) from customers"},
                                            {}}};
-  const auto rows = (*connection)->run(calls, {});
-  if (!rows) std::fprintf(stderr, "%s\n", rows.error().message.c_str()), std::exit(1);
-  std::printf("%s\n", std::string(rows->front().text(0, 0)).c_str());
+  const auto rows = reached(connection->run(calls, {}));
+  std::printf("%s\n", std::string(rows.front().text(0, 0)).c_str());
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string_view what = argc > 2 ? argv[1] : "";
+  const std::string_view what = argc > 1 ? argv[1] : "";
   if (what == "open" && argc == 5) {
     open(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
-  } else if (what == "work") {
+  } else if (what == "work" && argc == 3) {
     work(argv[2]);
-  } else if (what == "books") {
+  } else if (what == "books" && argc == 3) {
     books(argv[2]);
   } else {
-    std::fputs("usage: orders open URL CUSTOMERS ORDERS | orders work URL | orders books URL\n", stderr);
-    return 2;
+    const bool asked = what == "--help" || what == "-h";
+    std::fputs(kUsage, asked ? stdout : stderr);
+    return asked ? 0 : kExitUsage;
   }
 }

@@ -32,12 +32,22 @@ if len(blocks) != 1 or "/path/to/baton" not in blocks[0]:
     fail("README.md should have one block of CMake, with /path/to/baton in it")
 (program / "CMakeLists.txt").write_text(blocks[0].replace("/path/to/baton", str(source)))
 shutil.copy(source / "examples" / "embedded.cc", program / "main.cc")
+# Another one, for streams on PostgreSQL, in a folder of its own.
+shop = program / "shop"
+shop.mkdir()
+(shop / "CMakeLists.txt").write_text("add_executable(shop orders.cc)\ntarget_link_libraries(shop PRIVATE baton::postgres)\n")
+shutil.copy(source / "examples" / "orders" / "orders.cc", shop)
+with (program / "CMakeLists.txt").open("a") as file:
+    file.write("add_subdirectory(shop)\n")
 
 run("cmake", "-S", program, "-B", build, *sys.argv[3:])
 run("cmake", "--build", build)
 said = run(build / "mine_app", folder / "data")
 if "working on: hello alice" not in said:
     fail(f"the program said: {said}")
+
+if "example_orders open URL" not in run(build / "shop" / "shop", "--help"):
+    fail("the shop does not say how it is used")
 
 # It is somebody else's build: nothing of ours lies at its top, and it needs nothing that only our tests need.
 strewn = [path.name for path in build.iterdir() if re.match(r"libbaton|baton$", path.name) and path.is_file()]
