@@ -28,6 +28,11 @@ bool Ticket::is_done() const {
   return state_->result.has_value();
 }
 
+bool Ticket::is_committed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->result && *state_->result;
+}
+
 Result<SaveResult> Ticket::wait(Duration at_most) const {
   std::unique_lock lock(state_->mutex);
   if (!state_->done.wait_for(lock, std::chrono::milliseconds(at_most.ms),
@@ -53,14 +58,13 @@ class AsyncSaver::Worker {
   Worker& operator=(const Worker&) = delete;
 
   Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options) {
-    if (auto finished = finish_last(); !finished)
-      return failure(finished.error().code, "the save before this one failed: " + finished.error().message);
-    Result<ShardData> staged = stage(mine);
-    last_ = std::make_shared<Ticket::State>();
-    thread_ = std::jthread([this, prefix, options, staged = std::move(staged), state = last_]() mutable {
-      run(prefix, std::move(staged), options, *state);
-    });
-    return Ticket(last_);
+    if (auto ready = make_ready(); !ready) return std::unexpected(ready.error());
+    return begin(prefix, stage(mine), options);
+  }
+
+  Result<Ticket> refuse(const std::string& prefix, const Error& why, const SaveOptions& options) {
+    if (auto ready = make_ready(); !ready) return std::unexpected(ready.error());
+    return begin(prefix, std::unexpected(why), options);
   }
 
   Status finish_last() {
@@ -73,6 +77,20 @@ class AsyncSaver::Worker {
   }
 
  private:
+  Status make_ready() {
+    auto finished = finish_last();
+    if (finished) return {};
+    return failure(finished.error().code, "the save before this one failed: " + finished.error().message);
+  }
+
+  Ticket begin(const std::string& prefix, Result<ShardData> staged, const SaveOptions& options) {
+    last_ = std::make_shared<Ticket::State>();
+    thread_ = std::jthread([this, prefix, options, staged = std::move(staged), state = last_]() mutable {
+      run(prefix, std::move(staged), options, *state);
+    });
+    return Ticket(last_);
+  }
+
   // A rank that cannot stage tells the others, who would wait for it.
   Result<ShardData> stage(const ShardData& mine) {
     std::uint64_t bytes = 0;
@@ -129,6 +147,10 @@ AsyncSaver::~AsyncSaver() = default;
 Result<Ticket> AsyncSaver::save(const std::string& prefix, const ShardData& mine,
                                 const SaveOptions& options) {
   return worker_->save(prefix, mine, options);
+}
+
+Result<Ticket> AsyncSaver::refuse(const std::string& prefix, const Error& why, const SaveOptions& options) {
+  return worker_->refuse(prefix, why, options);
 }
 
 Status AsyncSaver::close() { return worker_->finish_last(); }

@@ -27,6 +27,7 @@ class Ticket {
   explicit Ticket(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   bool is_done() const;
+  bool is_committed() const;  // done, and there is a checkpoint
   // DEADLINE_EXCEEDED: it is still under way.
   Result<SaveResult> wait(Duration at_most) const;
   // The save ends soon, with CLOSED on all ranks, unless it is committed already.
@@ -53,6 +54,8 @@ class AsyncSaver {
   // Called by every rank. Everything is captured before this returns. The error of an earlier save that
   // nobody has heard of is returned in place of a new one.
   Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options);
+  // In place of save, by a rank that has nothing to save: that is the error of its ticket, and of all ranks'.
+  Result<Ticket> refuse(const std::string& prefix, const Error& why, const SaveOptions& options);
   // Waits; the error of the last save if nobody has heard of it.
   Status close();
 

@@ -81,17 +81,25 @@ Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix, 
 Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix,
                                                      std::span<const TensorTarget> wanted,
                                                      const LoadOptions& options) {
+  return coordinate_load(
+      prefix, [&](const CheckpointMetadata&) { return std::vector(wanted.begin(), wanted.end()); }, options);
+}
+
+Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix, const Wishes& wishes,
+                                                     const LoadOptions& options) {
   const ReadOptions reading{.verify = options.verify, .stop = options.stop};
   LoadPlan plan;
   const auto fits = [&](LoadResult& result) -> Status {
-    for (const TensorTarget& target : wanted) {
+    const auto wanted = wishes(result.metadata);
+    if (!wanted) return std::unexpected(wanted.error());
+    for (const TensorTarget& target : *wanted) {
       if (auto good = check(target.info); !good) return good;
       if (target.data.size() != slice_bytes(target.info))
         return failure(Errc::invalid_request,
                        fmt::format("tensor \"{}\" comes with room for {} bytes, and its slice has {}",
                                    target.info.name, target.data.size(), slice_bytes(target.info)));
     }
-    plan = plan_load(result.metadata, wanted);
+    plan = plan_load(result.metadata, *wanted);
     result.report = plan.report;
     return options.strict ? strictly(result.report) : Status{};
   };

@@ -35,6 +35,10 @@ struct LoadResult {
   LoadReport report;
 };
 
+// What a rank wants of a checkpoint, once it is known what is in it. Asked again for each one that is tried;
+// an error is told to all ranks.
+using Wishes = std::function<Result<std::vector<TensorTarget>>(const CheckpointMetadata&)>;
+
 class CheckpointLoader {
  public:
   // Both outlive it.
@@ -46,6 +50,8 @@ class CheckpointLoader {
                                      const LoadOptions& options);
   // Just what this rank wants, from whatever ranks wrote it. After an error the memory holds anything.
   Result<LoadResult> coordinate_load(const std::string& prefix, std::span<const TensorTarget> wanted,
+                                     const LoadOptions& options);
+  Result<LoadResult> coordinate_load(const std::string& prefix, const Wishes& wishes,
                                      const LoadOptions& options);
 
  private:

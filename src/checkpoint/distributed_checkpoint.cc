@@ -12,19 +12,45 @@ Result<SaveResult> DistributedCheckpoint::save(std::uint64_t step, ShardData min
 
 Result<Ticket> DistributedCheckpoint::save_async(std::uint64_t step, const ShardData& mine,
                                                  SaveOptions options) {
-  if (!saver_) {
-    auto saver = AsyncSaver::create(collective_, storage_);
-    if (!saver) return std::unexpected(saver.error());
-    saver_ = *std::move(saver);
-  }
+  auto behind = saver();
+  if (!behind) return std::unexpected(behind.error());
   options.training.step = step;
-  return saver_->save(step_prefix(step), mine, options);
+  return (*behind)->save(step_prefix(step), mine, options);
+}
+
+Result<SaveResult> DistributedCheckpoint::refuse(std::uint64_t step, const Error& why,
+                                                 const SaveOptions& options) {
+  return CheckpointCoordinator(collective_, storage_)
+      .coordinate_save(
+          step_prefix(step), [&]() -> Result<ShardData> { return std::unexpected(why); }, options);
+}
+
+Result<Ticket> DistributedCheckpoint::refuse_async(std::uint64_t step, const Error& why,
+                                                   const SaveOptions& options) {
+  auto behind = saver();
+  if (!behind) return std::unexpected(behind.error());
+  return (*behind)->refuse(step_prefix(step), why, options);
+}
+
+// Made when it is first needed: it takes a stream of the collective.
+Result<AsyncSaver*> DistributedCheckpoint::saver() {
+  if (!saver_) {
+    auto made = AsyncSaver::create(collective_, storage_);
+    if (!made) return std::unexpected(made.error());
+    saver_ = *std::move(made);
+  }
+  return saver_.get();
 }
 
 Result<LoadResult> DistributedCheckpoint::load(const std::string& prefix,
                                                std::span<const TensorTarget> wanted,
                                                const LoadOptions& options) {
   return CheckpointLoader(collective_, storage_).coordinate_load(prefix, wanted, options);
+}
+
+Result<LoadResult> DistributedCheckpoint::load(const std::string& prefix, const Wishes& wishes,
+                                               const LoadOptions& options) {
+  return CheckpointLoader(collective_, storage_).coordinate_load(prefix, wishes, options);
 }
 
 Status DistributedCheckpoint::close() { return saver_ ? saver_->close() : Status{}; }

@@ -28,12 +28,18 @@ class DistributedCheckpoint {
   // Under "step-…", with the step in its metadata.
   Result<SaveResult> save(std::uint64_t step, ShardData mine, SaveOptions options);
   Result<Ticket> save_async(std::uint64_t step, const ShardData& mine, SaveOptions options);
+  // In place of the other two, by a rank that cannot: all ranks hear why.
+  Result<SaveResult> refuse(std::uint64_t step, const Error& why, const SaveOptions& options);
+  Result<Ticket> refuse_async(std::uint64_t step, const Error& why, const SaveOptions& options);
   Result<LoadResult> load(const std::string& prefix, std::span<const TensorTarget> wanted,
                           const LoadOptions& options);
+  Result<LoadResult> load(const std::string& prefix, const Wishes& wishes, const LoadOptions& options);
   // Waits for what is under way; the error of a save in the background that nobody has heard of.
   Status close();
 
  private:
+  Result<AsyncSaver*> saver();
+
   Collective& collective_;
   Storage& storage_;
   std::unique_ptr<AsyncSaver> saver_;

@@ -2,30 +2,18 @@
 
 #include <memory>
 
-#include "checkpoint/local_storage.h"
-#include "checkpoint/s3_storage.h"
+#include "checkpoint/open_storage.h"
 #include "cli/checkpoint_actions.h"
 #include "cli/command_line.h"
 
 namespace baton::cli {
 namespace {
 
-using checkpoint::LocalStorage;
+using checkpoint::Opening;
 using Action = int (*)(checkpoint::Storage& storage, const CheckpointOptions& options);
 
-enum class Opening : bool { existing, made };
-
-Result<std::unique_ptr<checkpoint::Storage>> open_storage(const std::string& place, Opening opening) {
-  if (place.starts_with("s3://")) {
-    auto options = checkpoint::S3Options::from_url(place);
-    if (!options) return std::unexpected(options.error());
-    return checkpoint::S3Storage::open_bucket(std::move(*options));
-  }
-  return opening == Opening::made ? LocalStorage::open_directory(place) : LocalStorage::open_existing(place);
-}
-
 int with_storage(const CheckpointOptions& options, Opening opening, Action action) {
-  const auto storage = open_storage(options.directory, opening);
+  const auto storage = checkpoint::open_storage(options.directory, opening);
   if (!storage) return complain(storage.error(), options.format());
   return action(**storage, options);
 }
@@ -40,7 +28,8 @@ Added add(CommandLine& line, const std::string& name, const char* description, A
   // The closure that runs the command shares the options with the parser that fills them.
   auto options = std::make_shared<CheckpointOptions>();
   Command command = line.command("checkpoint " + name, description);
-  command.argument("directory", options->directory, "Where the checkpoints are: a directory, or s3://BUCKET/PREFIX");
+  command.argument("directory", options->directory,
+                   "Where the checkpoints are: a directory, or s3://BUCKET/PREFIX");
   command.flag("--json", options->json, "Output for programs");
   command.run([options, opening, action] { return with_storage(*options, opening, action); });
   return {command, *options};

@@ -1,0 +1,79 @@
+"""baton: checkpoints of training jobs, and tasks for unreliable workers.
+
+    import baton
+    baton.save("checkpoints", {"model": model.state_dict(), "step": 1000}, step=1000)
+    state = baton.load("checkpoints")
+
+Without a group a process saves alone; with one, its ranks save together, each its part. docs/python.md has it all.
+"""
+from __future__ import annotations
+
+import os
+from typing import Any, Mapping
+
+from ._baton import Checkpoint, Leased, Saved, Submitted, Task, Ticket, Verdict
+from ._checkpoints import Checkpoints, Loaded
+from ._client import Client
+from ._errors import Error
+from ._group import Group, threads
+from ._tensors import Shard
+
+__all__ = [
+    "Checkpoint", "Checkpoints", "Client", "Error", "Group", "Leased", "Loaded", "Saved", "Shard", "Submitted", "Task",
+    "Ticket", "Verdict", "checkpoints", "load", "save", "save_async", "threads",
+]  # fmt: skip
+
+# A save in the background goes on after its call, so a place that was saved to stays open: for as long as its group.
+_alone: dict[str, Checkpoints] = {}
+
+
+def _at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
+    places = _alone if group is None else group._places
+    name = os.fspath(path)
+    if not name.startswith("s3://"):
+        name = os.path.abspath(name)
+    if name not in places:
+        places[name] = Checkpoints(name, group)
+    return places[name]
+
+
+def _looked_at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
+    """Without making the directory, unless other ranks may be about to."""
+    is_open = os.path.abspath(os.fspath(path)) in _alone
+    return _at(path, group) if group or is_open else Checkpoints(path, create=False)
+
+
+def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
+         incremental: bool = False, custom: Mapping[str, str] | None = None, deadline: float = 600.0) -> Saved:  # fmt: skip
+    """Saves a nested state of tensors, arrays and plain values; it is durable when this returns.
+
+    With a group all its ranks call this and make one checkpoint, or all raise the same error. What several ranks have
+    is written by one of them; a part of a tensor is a Shard. What would need pickle is a TypeError that names it.
+    With `incremental`, what the newest checkpoint has too is referred to there.
+    """
+    return _at(path, group).save(state, step=step, incremental=incremental, custom=custom, deadline=deadline)
+
+
+def save_async(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
+               incremental: bool = False, custom: Mapping[str, str] | None = None,
+               deadline: float = 600.0) -> Ticket:  # fmt: skip
+    """Copies the state and returns; the copy is written and committed behind your back.
+
+    The ticket tells what it came to. An error that nobody heard is raised by the next save, or told at exit.
+    """
+    return _at(path, group).save_async(state, step=step, incremental=incremental, custom=custom, deadline=deadline)
+
+
+def load(path: str | os.PathLike[str], name: str | int = "latest", *, into: Any = None, group: Group | None = None,
+         strict: bool = True, fall_back: bool = False, deadline: float = 600.0) -> Any:  # fmt: skip
+    """Loads the newest checkpoint, or the one of that name or step: the state as it was saved, whole.
+
+    `into` is a state that is filled in place, and returned; its Shards take their parts of what any number of ranks
+    wrote. With a group all ranks load the same checkpoint. Checkpoints.load tells more about how it went.
+    """
+    return _looked_at(path, group).load(name, into=into, strict=strict, fall_back=fall_back, deadline=deadline).state
+
+
+def checkpoints(path: str | os.PathLike[str]) -> list[Checkpoint]:
+    """What was committed there, the oldest first."""
+    return _looked_at(path, None).list()

@@ -1,0 +1,190 @@
+"""Saving and loading states."""
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Any, Callable, Mapping
+
+import numpy
+
+from . import _baton, _open, _plain, _tensors
+from ._errors import Error
+from ._group import Group, alone
+from ._state import Flat, Saved, flatten, put_into
+
+DEADLINE = 600.0  # seconds for each step that waits for other ranks
+
+
+@dataclass
+class Loaded:
+    """A state, where it came from, and how it fits what was wanted."""
+
+    state: Any
+    checkpoint: _baton.Checkpoint
+    missing: list[str] = field(default_factory=list)  # wanted, and not there
+    unexpected: list[str] = field(default_factory=list)  # there, and not wanted
+    mismatched: list[str] = field(default_factory=list)  # there with another dtype or shape; in words
+    passed_over: list[str] = field(default_factory=list)  # checkpoints that could not be loaded, and why
+    bytes_read: int = 0
+
+    @property
+    def step(self) -> int:
+        return self.checkpoint.step
+
+
+class Checkpoints:
+    """The checkpoints in one place: a directory, or s3://BUCKET/PREFIX.
+
+    With a group every rank has one, and makes the same calls in the same order.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], group: Group | None = None, *, create: bool = True) -> None:
+        self.path = os.fspath(path)
+        self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create)
+        _open.until_exit(self)
+
+    def save(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
+             custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Saved:  # fmt: skip
+        """Saves the state as that of a step; it is durable when this returns."""
+        store = self._opened()
+        slices, objects = self._taken_apart(state, lambda why: store.refuse(step, why, deadline))
+        return store.save(step, slices, objects, dict(custom or {}), incremental, deadline)
+
+    def save_async(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
+                   custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:  # fmt: skip
+        """Copies the state and returns; the copy is written and committed behind your back.
+
+        Waits for the save before, whose error, if nobody heard of it, is raised here.
+        """
+        store = self._opened()
+        slices, objects = self._taken_apart(state, lambda why: store.refuse_async(step, why, deadline))
+        return store.save_async(step, slices, objects, dict(custom or {}), incremental, deadline)
+
+    def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
+             deadline: float = DEADLINE) -> Loaded:  # fmt: skip
+        """Loads the newest checkpoint, or the one that is named ("step-0000001000", or its step).
+
+        Without `into` it is the state as it was saved, whole. `into` is a state whose tensors and arrays are filled in
+        place, each Shard with its part, and whose plain values are replaced; what does not fit is an error, or, unless
+        `strict`, in what is returned. With `fall_back`, a checkpoint that is damaged is passed over for an older one.
+        """
+        wishes = _Whole() if into is None else _Into(into, strict)
+        try:
+            result = self._opened().load(str(name), wishes, strict, fall_back, deadline)
+        except Error:
+            if wishes.trouble is not None:
+                raise wishes.trouble from None
+            raise
+        return Loaded(wishes.finish(), result.checkpoint, result.missing + wishes.missing, result.unexpected,
+                      result.mismatched, result.passed_over, result.bytes_read)  # fmt: skip
+
+    def list(self) -> list[_baton.Checkpoint]:
+        """What was committed, the oldest first."""
+        return self._opened().committed()
+
+    def close(self) -> None:
+        """Waits for the save in the background; raises its error if nobody has heard of it."""
+        store, self._store = self._store, None
+        if store is not None:
+            _open.forget(self)
+            store.close()
+
+    def __enter__(self) -> Checkpoints:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _opened(self) -> _baton.Store:
+        if self._store is None:
+            raise Error("CLOSED", f"the checkpoints in {self.path} were closed")
+        return self._store
+
+    def _taken_apart(self, state: Mapping[str, Any],
+                     refuse: Callable[[str], None]) -> tuple[list[_baton.Slice], dict[str, str]]:  # fmt: skip
+        try:
+            flat = flatten(state)
+            return [_tensors.source(value, name) for name, value in flat.tensors.items()], flat.objects()
+        except (TypeError, Error) as trouble:
+            try:  # the other ranks would wait for this one
+                refuse(str(trouble))
+            except Error:
+                pass  # they heard it, or did something wrong themselves; what is wrong here comes first
+            raise trouble from None
+
+
+class _Wishes:
+    """What is wanted of a checkpoint, said when it is known what is in it. Keeps all it was loaded into."""
+
+    def __init__(self) -> None:
+        self.trouble: Exception | None = None
+        self.missing: list[str] = []
+        self.slices: list[_baton.Slice] = []
+
+    def __call__(self, tensors: list[tuple[str, str, list[int]]], objects: dict[str, str]) -> list[_baton.Slice]:
+        self.trouble, self.missing, self.slices = None, [], []
+        try:
+            self.choose(tensors, Saved.of(objects))
+        except Exception as trouble:
+            self.trouble = trouble
+            raise
+        return self.slices
+
+    def choose(self, tensors: list[tuple[str, str, list[int]]], saved: Saved) -> None:
+        raise NotImplementedError
+
+    def finish(self) -> Any:
+        raise NotImplementedError
+
+
+class _Whole(_Wishes):
+    """All there is, as it was."""
+
+    def choose(self, tensors: list[tuple[str, str, list[int]]], saved: Saved) -> None:
+        kinds = {node.get("name", name): node["tensor"] for name, node in saved.leaves() if "tensor" in node}
+        self.saved, self.made = saved, {}
+        for name, word, shape in tensors:
+            made = _tensors.empty(kinds.get(name, "numpy"), word, tuple(shape), name)
+            self.made[name] = made
+            self.slices.append(_tensors.target(made, name)[0])
+
+    def finish(self) -> Any:
+        return self.saved.build(self.made)
+
+
+class _Into(_Wishes):
+    """What a state has room for."""
+
+    def __init__(self, state: Any, strict: bool) -> None:
+        super().__init__()
+        self.state = state
+        self.strict = strict
+
+    def choose(self, tensors: list[tuple[str, str, list[int]]], saved: Saved) -> None:
+        flat = flatten(self.state, tie=False)
+        tied = {name: node["name"] for name, node in saved.leaves() if "name" in node}
+        self.put_back: list[Callable[[], None]] = []
+        self.replaced: dict[str, Any] = {}
+        for name, value in flat.tensors.items():
+            if isinstance(value, numpy.generic):
+                value = self.replaced[name] = numpy.empty((), value.dtype)
+            piece, put_back = _tensors.target(value, tied.get(name, name))
+            self.slices.append(piece)
+            self.put_back.append(put_back)
+        self._choose_plain(flat, saved)
+
+    def _choose_plain(self, flat: Flat, saved: Saved) -> None:
+        there = {name for name, node in saved.leaves() if "plain" in node} or set(saved.plain)
+        self.missing = sorted(set(flat.plain) - there)
+        unexpected = sorted(there - set(flat.plain)) if saved.structure else []
+        if self.strict and (self.missing or unexpected):
+            parts = [("missing", self.missing), ("not wanted", unexpected)]
+            raise Error("CONFLICT", "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in parts if names))
+        for name in set(flat.plain) & there:
+            self.replaced[name] = _plain.from_json(saved.plain[name])
+
+    def finish(self) -> Any:
+        for put_back in self.put_back:
+            put_back()
+        scalars = {name: value[()] for name, value in self.replaced.items() if isinstance(value, numpy.ndarray)}
+        return put_into(self.state, {**self.replaced, **scalars})

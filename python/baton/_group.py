@@ -1,0 +1,125 @@
+"""Ranks that meet."""
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Sequence
+
+from . import _baton, _open, _plain
+from ._connection import connection
+from ._errors import Error
+
+DEADLINE = 600.0
+
+
+class Group:
+    """This process as a rank of a job, whose ranks meet at a coordinator.
+
+    Every rank makes the same calls in the same order, each with a name; if names differ, all hear who is where. Every
+    wait ends, and its error names the ranks that are missing. One thread at a time uses a group.
+
+    Values are what JSON can hold, tuples, or bytes; 3 MiB at most.
+    """
+
+    closes_at = 1
+
+    def __init__(self, name: str, rank: int, world_size: int, address: str | Sequence[str] | None = None, *,
+                 time_to_live: float = 10.0, join_deadline: float = 30.0, **options: Any) -> None:  # fmt: skip
+        """Joins. `address`, or BATON_CONNECT, is that of the coordinator; the options are those of Client."""
+        self._seat: _baton.Seat | None = _baton.join(
+            connection(address, **options), name, rank, world_size, time_to_live, join_deadline)  # fmt: skip
+        self._places: dict[str, Any] = {}  # where it saves: baton.save, baton.save_async
+        _open.until_exit(self)
+
+    @classmethod
+    def from_environment(cls, name: str | None = None, **options: Any) -> Group:
+        """As RANK, WORLD_SIZE and BATON_GROUP say, as launchers of training jobs set them."""
+        return cls(name or os.environ["BATON_GROUP"], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), **options)
+
+    @classmethod
+    def _of(cls, seat: _baton.Seat) -> Group:
+        group = cls.__new__(cls)
+        group._seat, group._places = seat, {}
+        _open.until_exit(group)
+        return group
+
+    @property
+    def rank(self) -> int:
+        return self._joined().rank
+
+    @property
+    def world_size(self) -> int:
+        return self._joined().world_size
+
+    @property
+    def generation(self) -> int:
+        """Grows whenever the ranks are put together anew; ranks of an older one take part in nothing."""
+        return self._joined().generation
+
+    def barrier(self, name: str, deadline: float = DEADLINE) -> None:
+        """Comes back when all ranks have come."""
+        self._joined().barrier(name, deadline)
+
+    def broadcast(self, name: str, value: Any = None, root: int = 0, deadline: float = DEADLINE) -> Any:
+        """The root's value, on every rank."""
+        mine = value if self.rank == root else None
+        return _value(self._joined().broadcast(name, _bytes(mine, name), root, deadline))
+
+    def gather(self, name: str, value: Any, root: int = 0, deadline: float = DEADLINE) -> list[Any]:
+        """All values, by rank, at the root; elsewhere none."""
+        return [_value(each) for each in self._joined().gather(name, _bytes(value, name), root, deadline)]
+
+    def all_gather(self, name: str, value: Any, deadline: float = DEADLINE) -> list[Any]:
+        """All values, by rank, on every rank."""
+        return [_value(each) for each in self._joined().all_gather(name, _bytes(value, name), deadline)]
+
+    def all_reduce(self, name: str, value: Any, reduce: Callable[[Any, Any], Any], deadline: float = DEADLINE) -> Any:
+        """All values folded in the order of ranks, by each rank itself: the same everywhere, floats too."""
+        first, *others = self.all_gather(name, value, deadline)
+        for each in others:
+            first = reduce(first, each)
+        return first
+
+    def close(self) -> None:
+        """Waits for saves in the background, then leaves. Whoever waits for this rank hears it."""
+        _open.forget(self)
+        places, self._places = self._places, {}
+        try:
+            for place in places.values():
+                place.close()
+        finally:
+            self._seat = None
+
+    def __enter__(self) -> Group:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _joined(self) -> _baton.Seat:
+        if self._seat is None:
+            raise Error("CLOSED", "this group was left")
+        return self._seat
+
+
+def threads(world_size: int) -> list[Group]:
+    """Ranks that are threads of this process: one group for each, in their order."""
+    return [Group._of(seat) for seat in _baton.join_threads(world_size)]
+
+
+def alone() -> Group:
+    return threads(1)[0]
+
+
+# What a rank cannot bring is told to the others as a str in place of bytes.
+def _bytes(value: Any, name: str) -> bytes | str:
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return b"b" + bytes(value)
+    try:
+        return b"j" + _plain.to_json(value, name).encode()
+    except TypeError as trouble:
+        return str(trouble)
+
+
+def _value(brought: bytes) -> Any:
+    return brought[1:] if brought[:1] == b"b" else _plain.decoded(json.loads(brought[1:]))

@@ -1,0 +1,233 @@
+"""States of numpy arrays and plain values: what goes in comes out, and what cannot is refused by name."""
+# C13
+import collections
+import json
+import os
+import struct
+import unittest
+from pathlib import Path
+
+import numpy
+from support import Folder
+
+import baton
+
+
+class States(Folder):
+    def back(self, state):
+        baton.save(self.folder, state)
+        return baton.load(self.folder)
+
+    def test_come_back_with_their_nesting_and_types(self):
+        state = {
+            "model": collections.OrderedDict([("b", numpy.arange(3.0)), ("a", numpy.ones((2, 2), numpy.float16))]),
+            "optimizer": {"state": {0: {"step": numpy.array(7)}, 1: {}}, "groups": [{"lr": 0.1, "betas": (0.9, 0.999)}]},
+            "mixed": [1, (numpy.zeros(2), "x", None), {"y": True}],
+            "empty": {}, "none": None, "text": "naïve\n\0", "yes": True,
+        }  # fmt: skip
+        self.assertSame(state, self.back(state))
+
+    def test_numbers_come_back_exactly(self):
+        values = [0.1, -0.0, 1e-320, 1.7976931348623157e308, 2.0**-1074, float("inf"), float("-inf"), float("nan"),
+                  0, -1, 2**53, 2**53 + 1, -(2**200), True, False]  # fmt: skip
+        self.assertSame({"values": values}, self.back({"values": values}))
+
+    def test_every_dtype_comes_back(self):
+        types = "bool uint8 int8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64".split()
+        state = {name: numpy.arange(5).astype(name) for name in types}
+        self.assertSame(state, self.back(state))
+
+    def test_arrays_of_every_layout_come_back(self):
+        base = numpy.arange(24.0).reshape(2, 3, 4)
+        state = {
+            "transposed": base.T, "strided": base[:, ::2, 1::2], "backwards": base[::-1], "broadcast": numpy.broadcast_to(1, (3, 2)),
+            "fortran": numpy.asfortranarray(base), "big_endian": numpy.arange(4, dtype=">i4"),
+            "scalar": numpy.float64(0.1), "zero_dimensions": numpy.array(3, numpy.int8), "no_elements": numpy.empty((3, 0, 2)),
+            "nan": numpy.array([0x7FC00001, 0xFF800001], numpy.uint32).view(numpy.float32),
+        }  # fmt: skip
+        self.assertSame(state, self.back(state))
+
+    def test_arrays_that_are_one_stay_one(self):
+        array = numpy.arange(3.0)
+        back = self.back({"embedding": array, "head": {"tied": array}})
+        self.assertIs(back["embedding"], back["head"]["tied"])
+        names = [name for name, _, _ in baton.checkpoints(self.folder)[0].tensors]
+        self.assertEqual(names, ["embedding"])
+
+    def test_keys_that_look_like_paths_do_not_mix(self):
+        state = {"a/b": numpy.zeros(1), "a": {"b": numpy.ones(1)}, "a~1b": numpy.full(1, 2.0)}
+        self.assertSame(state, self.back(state))
+
+    def test_what_would_need_pickle_is_refused_by_name_and_type(self):
+        class Tuple(tuple):
+            pass
+
+        for value, kind in [(print, "builtin_function"), ({1, 2}, "set"), (b"x", "bytes"), (Tuple(), "Tuple"),
+                            (numpy.array([None]), "object"), (numpy.zeros(1, complex), "complex"),
+                            (numpy.ma.masked_array([1]), "MaskedArray"), ({(1, 2): 0}, "tuple"), ("\ud800", "surrogate")]:  # fmt: skip
+            with self.assertRaises(TypeError) as refused:
+                baton.save(self.folder, {"fine": numpy.zeros(1), "outer": {"inner": [value]}})
+            self.assertIn("outer/inner/0", str(refused.exception))
+            self.assertIn(kind, str(refused.exception))
+        with self.assertRaises(TypeError):
+            baton.save(self.folder, numpy.zeros(1))
+        with self.assertRaisesRegex(TypeError, "the same name"):
+            baton.save(self.folder, {0: numpy.zeros(1), "0": numpy.ones(1)})
+        self.assertEqual(baton.checkpoints(self.folder), [])
+
+    def test_any_reader_of_the_format_opens_the_files(self):
+        baton.save(self.folder, {"weights": numpy.arange(6, dtype=numpy.int16).reshape(2, 3)})
+        (shard,) = Path(self.folder).rglob("*.safetensors")
+        content = shard.read_bytes()
+        (length,) = struct.unpack("<Q", content[:8])
+        entry = json.loads(content[8 : 8 + length])["weights"]
+        begin, end = entry["data_offsets"]
+        self.assertEqual((entry["dtype"], entry["shape"]), ("I16", [2, 3]))
+        self.assertEqual(content[8 + length + begin : 8 + length + end], numpy.arange(6, dtype=numpy.int16).tobytes())
+
+
+class Into(Folder):
+    def test_arrays_are_filled_where_they_are(self):
+        baton.save(self.folder, {"w": numpy.arange(6.0).reshape(2, 3), "deep": [numpy.ones(2), 1], "pair": (2, numpy.int64(3)), "lr": 0.1})
+        wide = numpy.zeros((2, 6))
+        state = {"w": wide[:, ::2], "deep": [numpy.zeros(2), 0], "pair": (0, numpy.int64(0)), "lr": 0.0}
+        deep = state["deep"][0]
+        self.assertIs(baton.load(self.folder, into=state), state)
+        self.assertEqual(wide.tolist(), [[0, 0, 1, 0, 2, 0], [3, 0, 4, 0, 5, 0]])
+        self.assertIs(state["deep"][0], deep)
+        self.assertEqual(deep.tolist(), [1, 1])
+        self.assertEqual((state["deep"][1], state["pair"], state["lr"]), (1, (2, 3), 0.1))
+        self.assertIs(type(state["pair"][1]), numpy.int64)
+
+    def test_what_does_not_fit_is_an_error_and_names_it(self):
+        baton.save(self.folder, {"w": numpy.zeros(3), "lr": 0.1})
+        for state, said in [({"w": numpy.zeros(4), "lr": 0.0}, r"w.*\[3\].*\[4\]"),
+                            ({"w": numpy.zeros(3, numpy.float32), "lr": 0.0}, "F64"),
+                            ({"w": numpy.zeros(3), "lr": 0.0, "v": numpy.zeros(1)}, "missing: v"),
+                            ({"lr": 0.0}, "not wanted: w"),
+                            ({"w": numpy.zeros(3)}, "not wanted: lr"),
+                            ({"w": numpy.zeros(3), "lr": 0.0, "b": 1}, "missing: b")]:  # fmt: skip
+            with self.assertRaisesRegex(baton.Error, said) as refused:
+                baton.load(self.folder, into=state)
+            self.assertEqual(refused.exception.code, "CONFLICT")
+        fixed = numpy.zeros(3)
+        fixed.flags.writeable = False
+        with self.assertRaisesRegex(TypeError, '"w".*read-only'):
+            baton.load(self.folder, into={"w": fixed, "lr": 0.0})
+
+    def test_what_does_not_fit_can_be_a_report_instead(self):
+        baton.save(self.folder, {"w": numpy.ones(3), "old": numpy.zeros(1)})
+        state = {"w": numpy.zeros(3), "new": numpy.zeros(1), "lr": 0.5}
+        loaded = baton.Checkpoints(self.folder).load(into=state, strict=False)
+        self.assertEqual(state["w"].tolist(), [1, 1, 1])
+        self.assertEqual((loaded.missing, loaded.unexpected, state["lr"]), (["new", "lr"], ["old"], 0.5))
+
+    def test_tied_arrays_are_both_filled(self):
+        array = numpy.arange(3.0)
+        baton.save(self.folder, {"a": array, "b": array})
+        state = baton.load(self.folder, into={"a": numpy.zeros(3), "b": numpy.zeros(3)})
+        self.assertEqual(state["b"].tolist(), [0, 1, 2])
+
+
+class Checkpoints(Folder):
+    def test_are_found_by_step_and_newest_first(self):
+        for step in (10, 2, 30):
+            baton.save(self.folder, {"step": step}, step=step, custom={"why": "test"})
+        self.assertEqual(baton.load(self.folder)["step"], 30)
+        self.assertEqual(baton.load(self.folder, 10)["step"], 10)
+        self.assertEqual(baton.load(self.folder, "step-0000000002")["step"], 2)
+        self.assertEqual([each.step for each in baton.checkpoints(self.folder)], [2, 10, 30])
+        self.assertEqual(baton.checkpoints(self.folder)[0].custom, {"why": "test"})
+
+    def test_errors_have_stable_codes(self):
+        missing = os.path.join(self.folder, "missing")
+        with self.assertRaises(baton.Error) as refused:
+            baton.load(missing)
+        self.assertEqual(refused.exception.code, "NOT_FOUND")
+        self.assertFalse(os.path.exists(missing))
+        baton.save(self.folder, {"x": 1})
+        with self.assertRaises(baton.Error) as refused:
+            baton.load(self.folder, 5)
+        self.assertEqual(refused.exception.code, "NOT_FOUND")
+
+    def test_damage_is_noticed_and_walked_around(self):
+        baton.save(self.folder, {"w": numpy.zeros(1000)}, step=1)
+        newest = baton.save(self.folder, {"w": numpy.ones(1000)}, step=2)
+        (shard,) = Path(self.folder, newest.name).glob("*.safetensors")
+        content = bytearray(shard.read_bytes())
+        content[5000] ^= 1
+        shard.write_bytes(content)
+        with self.assertRaisesRegex(baton.Error, '"w"') as refused:
+            baton.load(self.folder)
+        self.assertEqual(refused.exception.code, "CORRUPT")
+        with baton.Checkpoints(self.folder) as checkpoints:
+            loaded = checkpoints.load(fall_back=True)
+        self.assertEqual((loaded.step, loaded.state["w"].sum(), len(loaded.passed_over)), (1, 0, 1))
+
+    def test_what_did_not_change_is_not_written_again(self):
+        state = {"frozen": numpy.arange(100_000.0), "trained": numpy.zeros(10)}
+        baton.save(self.folder, state, step=1)
+        state["trained"] += 1
+        saved = baton.save(self.folder, state, step=2, incremental=True)
+        self.assertEqual(saved.bytes_reused, 800_000)
+        self.assertLess(saved.bytes_written, 10_000)
+        self.assertSame(state, baton.load(self.folder))
+
+    def test_of_other_programs_are_dicts_of_names(self):
+        from support import BATON
+        import subprocess
+
+        content = numpy.arange(4, dtype=numpy.float32)
+        header = json.dumps({"layer.weight": {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}}).encode()
+        file = Path(self.folder, "model.safetensors")
+        file.write_bytes(struct.pack("<Q", len(header)) + header + content.tobytes())
+        store = os.path.join(self.folder, "store")
+        subprocess.run([BATON, "checkpoint", "import", store, file, "--step", "1"], check=True, capture_output=True)
+        self.assertSame(baton.load(store), {"layer.weight": content.reshape(2, 2)})
+
+
+class Async(Folder):
+    def test_the_state_may_change_as_soon_as_it_is_staged(self):
+        array = numpy.zeros(1_000_000)
+        ticket = baton.save_async(self.folder, {"w": array}, step=1)
+        array += 1
+        self.assertTrue(ticket.staged)
+        self.assertRegex(ticket.wait().name, "step-0000000001/")
+        self.assertTrue(ticket.done and ticket.committed)
+        self.assertEqual(baton.load(self.folder)["w"].max(), 0)
+
+    def test_a_failure_is_told_by_the_ticket_or_by_the_next_call(self):
+        store = os.path.join(self.folder, "store")
+        with baton.Checkpoints(store) as checkpoints:
+            checkpoints.save({"w": numpy.zeros(1)}, step=1)
+            blocked = Path(store, "step-0000000002")
+            blocked.write_text("a file where a directory should be")
+            ticket = checkpoints.save_async({"w": numpy.zeros(1)}, step=2)
+            with self.assertRaises(baton.Error):
+                ticket.wait()
+            self.assertTrue(ticket.done and not ticket.committed)
+            checkpoints.save_async({"w": numpy.zeros(1)}, step=2)
+            with self.assertRaisesRegex(baton.Error, "the save before this one failed"):
+                checkpoints.save_async({"w": numpy.zeros(1)}, step=3)
+            checkpoints.save_async({"w": numpy.zeros(1)}, step=3).wait()
+
+    def test_a_wait_ends_in_time(self):
+        ticket = baton.save_async(self.folder, {"w": numpy.zeros(8_000_000)})
+        try:
+            ticket.wait(timeout=0)
+        except baton.Error as error:
+            self.assertEqual(error.code, "DEADLINE_EXCEEDED")
+        ticket.wait()
+
+    def test_one_that_is_cancelled_leaves_nothing(self):
+        ticket = baton.save_async(self.folder, {"w": numpy.zeros(30_000_000)})
+        ticket.cancel()
+        try:
+            ticket.wait()
+        except baton.Error as error:
+            self.assertEqual(error.code, "CLOSED")
+        self.assertEqual(len(baton.checkpoints(self.folder)), int(ticket.committed))
+
+
+if __name__ == "__main__":
+    unittest.main()

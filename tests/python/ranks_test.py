@@ -1,0 +1,144 @@
+"""Ranks: threads and processes that meet, save parts of one state, and load others."""
+# C13, C1, C2
+import unittest
+
+import numpy
+from support import Folder, Server, on_all, python
+
+import baton
+
+WHOLE = numpy.arange(60.0).reshape(12, 5)
+
+
+def rows(group, fill=True):
+    """This rank's rows of the whole."""
+    begin, end = 12 * group.rank // group.world_size, 12 * (group.rank + 1) // group.world_size
+    part = WHOLE[begin:end].copy() if fill else numpy.zeros((end - begin, 5))
+    return baton.Shard(part, (12, 5), (begin, 0))
+
+
+class Threads(Folder):
+    def test_meet(self):
+        groups = baton.threads(3)
+        self.assertEqual([(group.rank, group.world_size) for group in groups], [(0, 3), (1, 3), (2, 3)])
+        self.assertEqual(on_all(groups, lambda group: group.barrier("here")), [None] * 3)
+        self.assertEqual(on_all(groups, lambda group: group.broadcast("b", {"rank": group.rank}, root=1)), [{"rank": 1}] * 3)
+        self.assertEqual(on_all(groups, lambda group: group.all_gather("g", (group.rank, b"x"[:0].decode()))), [[(0, ""), (1, ""), (2, "")]] * 3)
+        self.assertEqual(on_all(groups, lambda group: group.gather("h", bytes([group.rank]))), [[b"\0", b"\1", b"\2"], [], []])
+        self.assertEqual(on_all(groups, lambda group: group.all_reduce("s", 0.1 * group.rank, lambda a, b: a + b)), [0.0 + 0.1 + 0.2] * 3)
+
+    def test_hear_who_is_missing(self):
+        groups = baton.threads(3)
+        outcomes = on_all(groups, lambda group: group.rank == 1 or group.barrier("here", deadline=0.2))
+        self.assertEqual([outcomes[0].code, outcomes[2].code], ["DEADLINE_EXCEEDED"] * 2)
+        self.assertIn("rank 1", str(outcomes[0]))
+
+    def test_hear_what_one_of_them_cannot_bring(self):
+        outcomes = on_all(baton.threads(2), lambda group: group.all_gather("g", print if group.rank else 1))
+        for outcome in outcomes:
+            self.assertRegex(str(outcome), "rank 1.*builtin_function")
+
+    def test_save_parts_and_load_others(self):
+        for count, other in [(1, 3), (3, 2), (4, 5)]:
+            store = f"{self.folder}/{count}"
+            state = lambda group: {"w": rows(group), "replicated": numpy.ones(3), "step": 7}
+            saved = on_all(baton.threads(count), lambda group: baton.save(store, state(group), group=group))
+            self.assertEqual(len({each.name for each in saved}), 1, saved)
+            wanted = lambda group: {"w": rows(group, fill=False), "replicated": numpy.zeros(3), "step": 0}
+            loaded = on_all(baton.threads(other), lambda group: baton.load(store, into=wanted(group), group=group))
+            parts = [each["w"].array for each in loaded]
+            self.assertTrue(numpy.array_equal(numpy.concatenate(parts), WHOLE))
+            self.assertEqual({each["step"] for each in loaded}, {7})
+            self.assertTrue(numpy.array_equal(baton.load(store)["w"], WHOLE))
+
+    def test_may_have_different_layers(self):
+        state = lambda group: {"step": 1, "layers": {str(group.rank): {"w": numpy.full(2, group.rank)}}}
+        on_all(baton.threads(2), lambda group: baton.save(self.folder, state(group), group=group))
+        back = baton.load(self.folder)
+        self.assertEqual((back["step"], sorted(back["layers"])), (1, ["0", "1"]))
+        self.assertSame(back["layers"]["1"], {"w": numpy.full(2, 1)})
+
+    def test_hear_of_one_whose_state_cannot_be_saved(self):
+        state = lambda group: {"w": numpy.zeros(1), "bad": {1} if group.rank == 1 else None}
+        for save in (baton.save, lambda *a, **b: baton.save_async(*a, **b).wait()):
+            outcomes = on_all(baton.threads(2), lambda group: save(self.folder, state(group), group=group))
+            self.assertIsInstance(outcomes[1], TypeError)
+            self.assertRegex(str(outcomes[0]), 'rank 1: "bad" is of type set')
+        self.assertEqual(baton.checkpoints(self.folder), [])
+
+    def test_hear_by_name_what_they_do_not_agree_on(self):
+        outcomes = on_all(baton.threads(2), lambda group: baton.save(self.folder, {"lr": group.rank}, group=group))
+        for outcome in outcomes:
+            self.assertEqual(outcome.code, "CONFLICT")
+            self.assertIn('"lr"', str(outcome))
+
+    def test_use_a_group_one_at_a_time(self):
+        (group, _) = baton.threads(2)
+        outcomes = on_all([group] * 2, lambda group: group.barrier("here", deadline=0.5))
+        self.assertEqual({outcome.code for outcome in outcomes}, {"WRONG_STATE", "DEADLINE_EXCEEDED"})
+
+    def test_save_in_the_background_beside_their_own_barriers(self):
+        groups = baton.threads(2)
+
+        def train(group):
+            tickets = []
+            for step in range(3):
+                tickets.append(baton.save_async(self.folder, {"w": rows(group), "step": step}, step=step, group=group))
+                group.barrier(f"step {step}")
+            return [ticket.wait().name for ticket in tickets]
+
+        first, second = on_all(groups, train)
+        self.assertEqual(first, second)
+        self.assertEqual(baton.load(self.folder)["step"], 2)
+
+
+RANK = """
+import sys, time, baton, numpy
+address, rank, ttl = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+group = baton.Group("job", rank, 2, address, time_to_live=ttl)
+group.barrier("all here", deadline=30)
+print("ready", flush=True)
+try:
+    group.barrier("next", deadline=30) if rank == 0 else time.sleep(60)
+except baton.Error as error:
+    print(error, flush=True)
+"""
+
+
+class Processes(Folder):
+    def test_hear_of_one_that_is_killed(self):
+        with Server() as server:
+            ranks = [python(RANK, server.address, rank, 2) for rank in range(2)]
+            for rank in ranks:
+                self.assertEqual(rank.stdout.readline(), "ready\n", rank)
+            ranks[1].kill()
+            said, _ = ranks[0].communicate(timeout=30)
+            ranks[1].communicate()
+        self.assertRegex(said, f"UNAVAILABLE: .*rank 1.*pid {ranks[1].pid}")
+
+    def test_that_end_with_a_save_under_way_finish_it(self):
+        code = """
+import sys, baton, numpy
+baton.save_async(sys.argv[1], {"w": numpy.ones(2_000_000)}, step=4)
+"""
+        ended = python(code, self.folder)
+        _, complaints = ended.communicate(timeout=60)
+        self.assertEqual((ended.returncode, complaints), (0, ""))
+        self.assertEqual(baton.load(self.folder, 4)["w"].min(), 1)
+
+    def test_that_end_with_a_failed_save_say_so(self):
+        code = """
+import os, sys, baton, numpy
+baton.save(sys.argv[1], {"w": numpy.ones(2)}, step=1)
+open(sys.argv[1] + "/step-0000000002", "w").close()
+keep = baton.save_async(sys.argv[1], {"w": numpy.ones(2)}, step=2)
+"""
+        ended = python(code, self.folder)
+        _, complaints = ended.communicate(timeout=60)
+        self.assertEqual(ended.returncode, 0)
+        self.assertIn("baton: at exit:", complaints)
+        self.assertIn("step-0000000002", complaints)
+
+
+if __name__ == "__main__":
+    unittest.main()
