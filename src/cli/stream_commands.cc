@@ -15,6 +15,7 @@
 #include "cli/table.h"
 #include "postgres/maintenance.h"
 #include "postgres/migrations.h"
+#include "stream/uuid.h"
 
 namespace baton::cli {
 namespace {
@@ -84,6 +85,10 @@ Status partitions(StreamSource& source, const StreamOptions& options) {
 }
 
 Status why(StreamSource& source, const StreamOptions& options) {
+  if (!stream::parse_uuid(options.message))
+    return failure(
+        Errc::invalid_request,
+        "'" + options.message + "' is not the id of a message, such as 01930000-0000-7000-8000-000000000001");
   const auto answers = source.why(options.message, options.stale);
   if (!answers || options.json) return show(answers, kWhyFields, options);
   for (const Row& row : *answers)

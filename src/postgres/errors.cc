@@ -21,7 +21,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"WH005", Errc::unsupported_version, ""},
     {"WH006", Errc::conflict, ""},
     {"23514", Errc::too_large, "a message has at most 1 MiB of data, and 64 KiB each of metadata and scope"},
-    {"22", Errc::invalid_request, ""},
+    {"22", Errc::invalid_request, "an argument cannot be read"},
     {"54", Errc::too_large, ""},
     {"42883", Errc::not_found,
      "the database has no schema for streams: migrate it first (baton stream migrate)"},

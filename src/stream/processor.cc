@@ -37,8 +37,10 @@ Result<std::unique_ptr<Processor>> Processor::start(WorkCoordinator& coordinator
   if (options.in_hand_max < 1 || options.in_hand_max > static_cast<std::int32_t>(kItemsMax) ||
       options.messages_per_stream < 1)
     return failure(Errc::invalid_request, "a processor has 1 to 10000 messages in hand");
-  // A coordinator that is not there, or lets nobody in, is for whoever starts the service to hear of.
-  if (auto known = coordinator.heartbeat(me, options.stale); !known) return std::unexpected(known.error());
+  // A coordinator that is not there, or lets nobody in, is for whoever starts the service to hear of. One
+  // whose answer was lost is there.
+  const auto known = coordinator.heartbeat(me, options.stale);
+  if (!known && known.error().code != Errc::outcome_unknown) return std::unexpected(known.error());
   return std::unique_ptr<Processor>(
       new Processor(std::make_unique<Shift>(coordinator, std::move(options), me.id)));
 }

@@ -131,6 +131,9 @@ TEST_P(AnOperator, IsToldThatNobodyIsAtWork) {
   backend_->let_time_pass(minutes(20));
   EXPECT_THAT(why(1), HasSubstr("no: the last one was heard of 20 min ago"));
   EXPECT_THAT(why(9), HasSubstr("nowhere"));
+  const Said nonsense = baton({"why", "x"});
+  EXPECT_EQ(nonsense.code, 64);
+  EXPECT_THAT(nonsense.errors, HasSubstr("'x' is not the id of a message"));
 }
 
 // S23
