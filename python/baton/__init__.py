@@ -76,4 +76,4 @@ def load(path: str | os.PathLike[str], name: str | int = "latest", *, into: Any 
 
 def checkpoints(path: str | os.PathLike[str]) -> list[Checkpoint]:
     """What was committed there, the oldest first."""
-    return _looked_at(path, None).list()
+    return _looked_at(path, None).committed()

@@ -78,7 +78,7 @@ class Checkpoints:
         return Loaded(wishes.finish(), result.checkpoint, result.missing + wishes.missing, result.unexpected,
                       result.mismatched, result.passed_over, result.bytes_read)  # fmt: skip
 
-    def list(self) -> list[_baton.Checkpoint]:
+    def committed(self) -> list[_baton.Checkpoint]:
         """What was committed, the oldest first."""
         return self._opened().committed()
 

@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _baton, _open, _plain
 from ._connection import connection
 from ._errors import Error
 
 DEADLINE = 600.0
+
+if TYPE_CHECKING:  # it saves with groups, and so knows them
+    from ._checkpoints import Checkpoints as _Place
 
 
 class Group:
@@ -28,7 +31,7 @@ class Group:
         """Joins. `address`, or BATON_CONNECT, is that of the coordinator; the options are those of Client."""
         self._seat: _baton.Seat | None = _baton.join(
             connection(address, **options), name, rank, world_size, time_to_live, join_deadline)  # fmt: skip
-        self._places: dict[str, Any] = {}  # where it saves: baton.save, baton.save_async
+        self._places: dict[str, _Place] = {}  # where it saves: baton.save, baton.save_async
         _open.until_exit(self)
 
     @classmethod
@@ -79,6 +82,10 @@ class Group:
         for each in others:
             first = reduce(first, each)
         return first
+
+    def tell_doing(self, doing: str) -> None:
+        """Told to others who wait for this rank in vain: "epoch 3, evaluation". From any thread."""
+        self._joined().tell_doing(doing)
 
     def close(self) -> None:
         """Waits for saves in the background, then leaves. Whoever waits for this rank hears it."""

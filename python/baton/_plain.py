@@ -12,7 +12,7 @@ from typing import Any
 
 _EXACT = 2**53  # integers up to here are the same in every reader of JSON
 CONTAINERS = (dict, OrderedDict, list, tuple)
-MAPPINGS = {dict: "dict", OrderedDict: "ordered_dict"}
+MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered_dict"}
 _MADE_OF = {"dict": dict, "ordered_dict": OrderedDict, "tuple": tuple}
 
 

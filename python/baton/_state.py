@@ -147,10 +147,9 @@ def _joined(one: Any, other: Any) -> Any:
     ((other_kind, theirs), *_) = other.items()
     if kind != other_kind or kind not in _plain.MAPPINGS.values():
         return one
-    keys = [key for key, _ in mine]
-    both, more = dict(map(tuple, mine)), dict(map(tuple, theirs))
-    keys += [key for key, _ in theirs if key not in both]
-    return {kind: [[key, _joined(both.get(key), more[key]) if key in more else both[key]] for key in keys]}
+    here = {key: node for key, node in mine}
+    there = {key: node for key, node in theirs}
+    return {kind: [[key, _joined(here.get(key), there.get(key, here.get(key)))] for key in {**here, **there}]}
 
 
 def put_into(state: Any, plain: dict[str, Any]) -> Any:

@@ -111,6 +111,7 @@ void bind_group(py::module_& module) {
       .def_property_readonly("rank", [](const Seat& seat) { return seat.collective->rank(); })
       .def_property_readonly("world_size", [](const Seat& seat) { return seat.collective->world_size(); })
       .def_property_readonly("generation", [](const Seat& seat) { return seat.collective->generation(); })
+      .def("tell_doing", [](Seat& seat, const std::string& doing) { seat.collective->tell_doing(doing); })
       .def("barrier", &barrier)
       .def("broadcast", &broadcast)
       .def("gather", &gather)

@@ -107,14 +107,14 @@ Status Group::check(const Seat& seat, Instant now) {
     return failure(Errc::lease_lost, fmt::format("another process is rank {} now: {}", seat.rank,
                                                  place.where.empty() ? "it has joined later" : place.where));
   if (place.presence == Presence::lost) {
-    return failure(Errc::lease_lost,
-                   fmt::format("rank {} was silent for more than {} and was given up; join again, all ranks",
-                               seat.rank, in_seconds(time_to_live_)));
+    return failure(Errc::lease_lost, fmt::format("rank {} was given up: {}; join again, all ranks", seat.rank,
+                                                 why_lost(place)));
   }
   if (place.presence == Presence::left)
     return failure(Errc::lease_lost, fmt::format("rank {} has left", seat.rank));
   place.until = now + time_to_live_;
   place.seen = now;
+  place.has_hung_up = false;
   return {};
 }
 
@@ -130,6 +130,7 @@ void Group::hung_up(const Seat& seat, Instant now) {
   Place& place = places_[seat.rank];
   if (place.incarnation != seat.incarnation || place.presence != Presence::here) return;
   place.until = std::min(place.until, now + kBackAfterHangUp);
+  place.has_hung_up = true;
 }
 
 void Group::leave(const Seat& seat, Instant now) {
@@ -226,12 +227,18 @@ void Group::settle(Stream& stream) {
   tidy(stream);
 }
 
+std::string Group::why_lost(const Place& place) const {
+  if (place.has_hung_up)
+    return fmt::format("its connection broke, and it did not come back within {}",
+                       in_seconds(kBackAfterHangUp));
+  return fmt::format("nothing was heard of it for {}", in_seconds(time_to_live_));
+}
+
 // Whoever is gone will not come.
 void Group::note_the_gone(Stream& stream) {
   for (const Rank rank : gone_) {
-    const std::string why = places_[rank].presence == Presence::lost
-                                ? fmt::format("nothing was heard of it for {}", in_seconds(time_to_live_))
-                                : "it left before it came";
+    const std::string why =
+        places_[rank].presence == Presence::lost ? why_lost(places_[rank]) : "it left before it came";
     for (auto& [number, held] : stream.meetings) {
       if (held.meeting.has(rank)) continue;
       held.meeting.fail({Errc::unavailable,

@@ -108,6 +108,7 @@ class Group {
     Instant seen;
     std::string last_at;
     std::string doing;
+    bool has_hung_up = false;  // its connection broke, and it was not heard of since
     bool has_term() const { return presence == Presence::here || presence == Presence::expected; }
   };
   struct Held {
@@ -134,6 +135,7 @@ class Group {
   void note_stop(Stream& stream, Rank rank, std::uint64_t number);
   void settle(Stream& stream);  // in which something happened
   void note_the_gone(Stream& stream);
+  std::string why_lost(const Place& place) const;
   void tidy(Stream& stream);
   std::string whereabouts(Rank rank, Instant now) const;
   std::string who(Rank rank) const;

@@ -66,7 +66,9 @@ TEST_F(GroupOfTwo, GivesARankWhoseConnectionBrokeOneSecondToComeBack) {
   ASSERT_TRUE(group.beat(seat(1), std::nullopt, kStart + kBackAfterHangUp - milliseconds(1)));
   group.hung_up(seat(1), kStart + seconds(2));
   group.pass(kStart + seconds(3));
-  EXPECT_THAT(only_answer(), HasSubstr("rank 1 (gpu1, pid 7) is gone"));
+  EXPECT_THAT(
+      only_answer(),
+      HasSubstr("rank 1 (gpu1, pid 7) is gone: its connection broke, and it did not come back within 1.0 s"));
 }
 
 // C2
