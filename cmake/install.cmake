@@ -19,14 +19,16 @@ install(FILES ${baton_documents}/baton DESTINATION ${CMAKE_INSTALL_DATADIR}/bash
 install(FILES ${baton_documents}/_baton DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT program)
 install(FILES ${baton_documents}/baton.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
 
-# Three sets, so that a client's program needs neither Boost nor fmt nor libpq.
+# Sets, so that a client's program needs neither Boost nor fmt nor libpq.
 set(baton_package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/baton)
 # From where a file for pkg-config lies to the prefix, whatever that is: `cmake --install --prefix` may choose another.
 file(RELATIVE_PATH baton_pc_to_prefix /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 set(baton_client_libraries base wire stream client)
 set(baton_engine_libraries core log engine)
 set(baton_streams_libraries postgres publish)
-foreach(set client engine streams)
+set(baton_pipeline_libraries process pipeline)
+set(baton_checkpoint_libraries group checkpoint)
+foreach(set client engine streams pipeline checkpoint)
   foreach(name ${baton_${set}_libraries})
     set_target_properties(baton_${name} PROPERTIES EXPORT_NAME ${name})
     install(TARGETS baton_${name} EXPORT baton_${set} ARCHIVE COMPONENT development)
@@ -39,14 +41,15 @@ foreach(set client engine streams)
 endforeach()
 
 # A client's internals stay at home; the engine's face is made of most of what is behind it.
-install(FILES src/client/client.h src/client/types.h src/client/work_coordinator.h src/client/worker.h
+install(FILES src/client/address.h src/client/client.h src/client/http_call.h src/client/types.h
+              src/client/work_coordinator.h src/client/worker.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/client COMPONENT development)
 install(FILES src/wire/resp_value.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/wire COMPONENT development)
 install(FILES src/publish/task_sink.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/publish COMPONENT development)
 install(FILES src/postgres/arguments.h src/postgres/connection.h src/postgres/migrations.h src/postgres/transaction.h
               src/postgres/work_coordinator.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/postgres COMPONENT development)
-foreach(folder base stream core log engine)
+foreach(folder base stream core log engine process group pipeline checkpoint)
   install(DIRECTORY src/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton COMPONENT development
           FILES_MATCHING PATTERN "*.h" PATTERN "testing.h" EXCLUDE)
 endforeach()

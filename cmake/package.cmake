@@ -1,5 +1,5 @@
-# Debian packages: `baton`, the program and its service, and `libbaton-dev`, the libraries. `./dev package` makes them
-# from the preset `package`, whose prefix is /usr.
+# Debian packages: `baton`, the program and its service, `libbaton-dev`, the libraries, and `python3-baton`. `./dev package`
+# makes them from the preset `package`, whose prefix is /usr.
 
 # Debian wants pages compressed, without a time in them.
 find_program(GZIP gzip)
@@ -11,7 +11,7 @@ function(install_compressed file name folder component)
 endfunction()
 
 if(GZIP)
-  foreach(pair service:baton pages:libbaton-dev)
+  foreach(pair service:baton pages:libbaton-dev python:python3-baton)
     string(REGEX MATCH "^(.*):(.*)$" _ ${pair})
     set(component ${CMAKE_MATCH_1})
     set(folder share/doc/${CMAKE_MATCH_2})
@@ -36,6 +36,9 @@ set(CPACK_PACKAGE_CONTACT "The baton maintainers <maintainers@baton.example.org>
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 set(CPACK_COMPONENTS_ALL program service development pages)
+if(TARGET baton_python)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+endif()
 set(CPACK_COMPONENT_PROGRAM_GROUP program)
 set(CPACK_COMPONENT_SERVICE_GROUP program)
 set(CPACK_COMPONENT_DEVELOPMENT_GROUP development)
@@ -61,4 +64,14 @@ set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "coordinator for work on machines that 
 Headers and libraries for C++ programs: a client and worker of a baton
 server, the engine itself, on a data directory and without a server, and
 ordered streams of messages on PostgreSQL.")
+
+set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-baton)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.11), python3 (<< 3.12), python3-numpy")  # the extension is for one Python
+set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/debian/python/postinst
+                                              ${PROJECT_SOURCE_DIR}/packaging/debian/python/prerm)
+set(CPACK_DEBIAN_PYTHON_DESCRIPTION "coordinator for work on machines that may die at any moment - Python
+Saves and loads the states of training jobs, of numpy and torch, alone or by
+many ranks together, and hands in and works off tasks of a baton server.")
 include(CPack)

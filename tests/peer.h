@@ -15,7 +15,7 @@
 #include <thread>
 #include <utility>
 
-#include "server/descriptor.h"
+#include "base/descriptor.h"
 #include "server/server.h"
 #include "tests/backstage.h"
 #include "tests/temporary_directory.h"

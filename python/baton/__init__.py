@@ -21,17 +21,19 @@ from ._tensors import Shard
 __all__ = [
     "Checkpoint", "Checkpoints", "Client", "Error", "Group", "Leased", "Loaded", "Saved", "Shard", "Submitted", "Task",
     "Ticket", "Verdict", "checkpoints", "load", "save", "save_async", "threads",
-]  # fmt: skip
+]
 
 # A save in the background goes on after its call, so a place that was saved to stays open: for as long as its group.
 _alone: dict[str, Checkpoints] = {}
 
 
-def _at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
-    places = _alone if group is None else group._places
+def _place(path: str | os.PathLike[str]) -> str:
     name = os.fspath(path)
-    if not name.startswith("s3://"):
-        name = os.path.abspath(name)
+    return name if name.startswith("s3://") else os.path.abspath(name)
+
+
+def _at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
+    places, name = _alone if group is None else group._places, _place(path)
     if name not in places:
         places[name] = Checkpoints(name, group)
     return places[name]
@@ -39,12 +41,11 @@ def _at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
 
 def _looked_at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
     """Without making the directory, unless other ranks may be about to."""
-    is_open = os.path.abspath(os.fspath(path)) in _alone
-    return _at(path, group) if group or is_open else Checkpoints(path, create=False)
+    return _at(path, group) if group or _place(path) in _alone else Checkpoints(path, create=False)
 
 
 def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
-         incremental: bool = False, custom: Mapping[str, str] | None = None, deadline: float = 600.0) -> Saved:  # fmt: skip
+         incremental: bool = False, custom: Mapping[str, str] | None = None, deadline: float = 600.0) -> Saved:
     """Saves a nested state of tensors, arrays and plain values; it is durable when this returns.
 
     With a group all its ranks call this and make one checkpoint, or all raise the same error. What several ranks have
@@ -56,7 +57,7 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 
 
 def save_async(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
                incremental: bool = False, custom: Mapping[str, str] | None = None,
-               deadline: float = 600.0) -> Ticket:  # fmt: skip
+               deadline: float = 600.0) -> Ticket:
     """Copies the state and returns; the copy is written and committed behind your back.
 
     The ticket tells what it came to. An error that nobody heard is raised by the next save, or told at exit.
@@ -65,7 +66,7 @@ def save_async(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: 
 
 
 def load(path: str | os.PathLike[str], name: str | int = "latest", *, into: Any = None, group: Group | None = None,
-         strict: bool = True, fall_back: bool = False, deadline: float = 600.0) -> Any:  # fmt: skip
+         strict: bool = True, fall_back: bool = False, deadline: float = 600.0) -> Any:
     """Loads the newest checkpoint, or the one of that name or step: the state as it was saved, whole.
 
     `into` is a state that is filled in place, and returned; its Shards take their parts of what any number of ranks

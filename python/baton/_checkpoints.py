@@ -1,9 +1,11 @@
 """Saving and loading states."""
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
 from dataclasses import dataclass, field
-from typing import Any, Callable, Mapping
+from typing import Any, Callable, ContextManager, Mapping
 
 import numpy
 
@@ -40,28 +42,34 @@ class Checkpoints:
 
     def __init__(self, path: str | os.PathLike[str], group: Group | None = None, *, create: bool = True) -> None:
         self.path = os.fspath(path)
+        # Ranks have an order to keep; a process alone does not, and its threads may take turns.
+        self._turn: ContextManager[object] = contextlib.nullcontext()
+        if group is None:
+            self._turn = threading.Lock()
         self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create)
         _open.until_exit(self)
 
     def save(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
-             custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Saved:  # fmt: skip
+             custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Saved:
         """Saves the state as that of a step; it is durable when this returns."""
         store = self._opened()
         slices, objects = self._taken_apart(state, lambda why: store.refuse(step, why, deadline))
-        return store.save(step, slices, objects, dict(custom or {}), incremental, deadline)
+        with self._turn:
+            return store.save(step, slices, objects, dict(custom or {}), incremental, deadline)
 
     def save_async(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
-                   custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:  # fmt: skip
+                   custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:
         """Copies the state and returns; the copy is written and committed behind your back.
 
         Waits for the save before, whose error, if nobody heard of it, is raised here.
         """
         store = self._opened()
         slices, objects = self._taken_apart(state, lambda why: store.refuse_async(step, why, deadline))
-        return store.save_async(step, slices, objects, dict(custom or {}), incremental, deadline)
+        with self._turn:
+            return store.save_async(step, slices, objects, dict(custom or {}), incremental, deadline)
 
     def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
-             deadline: float = DEADLINE) -> Loaded:  # fmt: skip
+             deadline: float = DEADLINE) -> Loaded:
         """Loads the newest checkpoint, or the one that is named ("step-0000001000", or its step).
 
         Without `into` it is the state as it was saved, whole. `into` is a state whose tensors and arrays are filled in
@@ -70,13 +78,14 @@ class Checkpoints:
         """
         wishes = _Whole() if into is None else _Into(into, strict)
         try:
-            result = self._opened().load(str(name), wishes, strict, fall_back, deadline)
+            with self._turn:
+                result = self._opened().load(str(name), wishes, strict, fall_back, deadline)
         except Error:
             if wishes.trouble is not None:
                 raise wishes.trouble from None
             raise
         return Loaded(wishes.finish(), result.checkpoint, result.missing + wishes.missing, result.unexpected,
-                      result.mismatched, result.passed_over, result.bytes_read)  # fmt: skip
+                      result.mismatched, result.passed_over, result.bytes_read)
 
     def committed(self) -> list[_baton.Checkpoint]:
         """What was committed, the oldest first."""
@@ -87,7 +96,8 @@ class Checkpoints:
         store, self._store = self._store, None
         if store is not None:
             _open.forget(self)
-            store.close()
+            with self._turn:
+                store.close()
 
     def __enter__(self) -> Checkpoints:
         return self
@@ -101,13 +111,14 @@ class Checkpoints:
         return self._store
 
     def _taken_apart(self, state: Mapping[str, Any],
-                     refuse: Callable[[str], None]) -> tuple[list[_baton.Slice], dict[str, str]]:  # fmt: skip
+                     refuse: Callable[[str], None]) -> tuple[list[_baton.Slice], dict[str, str]]:
         try:
             flat = flatten(state)
             return [_tensors.source(value, name) for name, value in flat.tensors.items()], flat.objects()
         except (TypeError, Error) as trouble:
             try:  # the other ranks would wait for this one
-                refuse(str(trouble))
+                with self._turn:
+                    refuse(str(trouble))
             except Error:
                 pass  # they heard it, or did something wrong themselves; what is wrong here comes first
             raise trouble from None

@@ -26,18 +26,18 @@ class Client:
 
     def __init__(self, address: str | Sequence[str] | None = None, *, user: str | None = None,
                  token: str | None = None, namespace: str | None = None, tls: bool = False, ca: str | None = None,
-                 certificate: str | None = None, key: str | None = None, deadline: float = 30.0) -> None:  # fmt: skip
+                 certificate: str | None = None, key: str | None = None, deadline: float = 30.0) -> None:
         """`address` is HOST:PORT, several of them to be tried in turn, or what BATON_CONNECT says.
 
         `ca`, `certificate` and `key` are texts in PEM and mean TLS, as `tls` does.
         """
         self._calls: _baton.Calls | None = _baton.Calls(
             connection(address, user=user, token=token, namespace=namespace, tls=tls, ca=ca, certificate=certificate,
-                       key=key, deadline=deadline))  # fmt: skip
+                       key=key, deadline=deadline))
         _open.until_exit(self)
 
     def submit(self, queue: str, payload: Content, *, key: str = "", deadline: float = 0,
-               **options: Any) -> _baton.Submitted:  # fmt: skip
+               **options: Any) -> _baton.Submitted:
         """Hands in a task. With a key it is safe to repeat: the same key and content is the same task.
 
         Options: priority, delay, capabilities, max_failures, backoff, backoff_max, max_attempts, max_hold.
@@ -45,12 +45,12 @@ class Client:
         return self._open().submit(queue, _bytes(payload), key, _known(options), deadline)
 
     def submit_many(self, queue: str, payloads: Sequence[Content], *, keys: Sequence[str] = (), deadline: float = 0,
-                    **options: Any) -> list[_baton.Submitted | Error]:  # fmt: skip
+                    **options: Any) -> list[_baton.Submitted | Error]:
         """Up to 1024 tasks at once. One that is refused is an Error in the list and takes nothing from the others."""
         return self._open().submit_many(queue, [_bytes(each) for each in payloads], list(keys), _known(options), deadline)
 
     def lease(self, worker: str, queues: str | Sequence[str], *, count: int = 1, ttl: float = 30.0, wait: float = 0,
-              capabilities: Sequence[str] = (), deadline: float = 0) -> list[_baton.Leased]:  # fmt: skip
+              capabilities: Sequence[str] = (), deadline: float = 0) -> list[_baton.Leased]:
         """Takes up to `count` tasks for `ttl` seconds; if there is none, waits up to `wait` seconds for one."""
         named = [queues] if isinstance(queues, str) else list(queues)
         return self._open().lease(worker, named, count, ttl, wait, list(capabilities), deadline)
@@ -63,7 +63,7 @@ class Client:
         return self._open().complete(_held(leased), _bytes(result), deadline)
 
     def fail(self, leased: _baton.Leased, reason: Content, *, final: bool = False, delay: float = 0,
-             deadline: float = 0) -> _baton.Verdict:  # fmt: skip
+             deadline: float = 0) -> _baton.Verdict:
         """It is tried again as its policy says, or after `delay` seconds; not if `final`."""
         return self._open().fail(_held(leased), _bytes(reason), final, delay, deadline)
 

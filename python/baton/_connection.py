@@ -7,7 +7,7 @@ from typing import Any, Sequence
 
 def connection(address: str | Sequence[str] | None, *, user: str | None = None, token: str | None = None,
                namespace: str | None = None, tls: bool = False, ca: str | None = None, certificate: str | None = None,
-               key: str | None = None, deadline: float = 30.0) -> dict[str, Any]:  # fmt: skip
+               key: str | None = None, deadline: float = 30.0) -> dict[str, Any]:
     """What is not said is as the environment has it, under the names that the `baton` command knows."""
     said = address if address is not None else os.environ.get("BATON_CONNECT", "127.0.0.1:7077")
     options: dict[str, Any] = {

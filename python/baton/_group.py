@@ -27,10 +27,10 @@ class Group:
     closes_at = 1
 
     def __init__(self, name: str, rank: int, world_size: int, address: str | Sequence[str] | None = None, *,
-                 time_to_live: float = 10.0, join_deadline: float = 30.0, **options: Any) -> None:  # fmt: skip
+                 time_to_live: float = 10.0, join_deadline: float = 30.0, **options: Any) -> None:
         """Joins. `address`, or BATON_CONNECT, is that of the coordinator; the options are those of Client."""
         self._seat: _baton.Seat | None = _baton.join(
-            connection(address, **options), name, rank, world_size, time_to_live, join_deadline)  # fmt: skip
+            connection(address, **options), name, rank, world_size, time_to_live, join_deadline)
         self._places: dict[str, _Place] = {}  # where it saves: baton.save, baton.save_async
         _open.until_exit(self)
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -58,13 +59,12 @@ class AsyncSaver::Worker {
   Worker& operator=(const Worker&) = delete;
 
   Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options) {
-    if (auto ready = make_ready(); !ready) return std::unexpected(ready.error());
-    return begin(prefix, stage(mine), options);
+    const Status finished = finish_last();
+    return begin(prefix, finished ? stage(mine) : std::unexpected(finished.error()), options, finished);
   }
 
   Result<Ticket> refuse(const std::string& prefix, const Error& why, const SaveOptions& options) {
-    if (auto ready = make_ready(); !ready) return std::unexpected(ready.error());
-    return begin(prefix, std::unexpected(why), options);
+    return begin(prefix, std::unexpected(why), options, finish_last());
   }
 
   Status finish_last() {
@@ -77,18 +77,19 @@ class AsyncSaver::Worker {
   }
 
  private:
-  Status make_ready() {
-    auto finished = finish_last();
-    if (finished) return {};
-    return failure(finished.error().code, "the save before this one failed: " + finished.error().message);
-  }
-
-  Ticket begin(const std::string& prefix, Result<ShardData> staged, const SaveOptions& options) {
+  // An earlier failure that nobody here has heard of is returned; the others hear of it from the thread,
+  // which takes part in this save for that.
+  Result<Ticket> begin(const std::string& prefix, Result<ShardData> staged, const SaveOptions& options,
+                       const Status& earlier) {
+    if (!earlier)
+      staged = failure(earlier.error().code, "the save before this one failed: " + earlier.error().message);
     last_ = std::make_shared<Ticket::State>();
+    last_->was_heard = !earlier;
+    const Result<Ticket> told = earlier ? Result<Ticket>(Ticket(last_)) : std::unexpected(staged.error());
     thread_ = std::jthread([this, prefix, options, staged = std::move(staged), state = last_]() mutable {
       run(prefix, std::move(staged), options, *state);
     });
-    return Ticket(last_);
+    return told;
   }
 
   // A rank that cannot stage tells the others, who would wait for it.
@@ -100,7 +101,12 @@ class AsyncSaver::Worker {
                                                   options_.staging_bytes_max));
     if (bytes > capacity_) {
       memory_.reset();
-      memory_ = allocate_aligned(bytes);
+      capacity_ = 0;
+      try {
+        memory_ = allocate_aligned(bytes);
+      } catch (const std::bad_alloc&) {
+        return failure(Errc::exhausted, fmt::format("there is no memory to stage {} bytes in", bytes));
+      }
       capacity_ = bytes;
     }
     ShardData staged;

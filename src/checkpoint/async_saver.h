@@ -52,7 +52,7 @@ class AsyncSaver {
   AsyncSaver& operator=(const AsyncSaver&) = delete;
 
   // Called by every rank. Everything is captured before this returns. The error of an earlier save that
-  // nobody has heard of is returned in place of a new one.
+  // nobody here has heard of is returned in place of a new one, and told to the other ranks by this save.
   Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options);
   // In place of save, by a rank that has nothing to save: that is the error of its ticket, and of all ranks'.
   Result<Ticket> refuse(const std::string& prefix, const Error& why, const SaveOptions& options);

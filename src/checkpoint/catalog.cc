@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/check.h"
-#include "checkpoint/chance.h"
+#include "base/random_name.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -23,12 +23,26 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
   return number;
 }
 
+// a0001-0123456789abcdef, perhaps with an ending. Nothing else is ours, whatever else lies about.
 bool is_attempt(std::string_view name) {
-  return name.starts_with('a') && name.find('-') != name.npos && !name.ends_with(".tmp");
+  constexpr std::size_t kRandomDigits = 16;
+  const std::size_t dash = name.find('-');
+  if (!name.starts_with('a') || dash == name.npos || dash < 5) return false;
+  const std::string_view random = name.substr(dash + 1, kRandomDigits);
+  const std::string_view end = name.substr(std::min(name.size(), dash + 1 + kRandomDigits));
+  return number_in(name.substr(1, dash - 1)) && random.size() == kRandomDigits &&
+         random.find_first_not_of("0123456789abcdef") == random.npos && (end.empty() || end == kManifestEnd);
 }
 
 std::optional<std::uint64_t> number_of_attempt(std::string_view name) {
   return number_in(name.substr(1, name.find('-') - 1));
+}
+
+// Not one that was copied from elsewhere.
+Result<CheckpointMetadata> of_this(const CheckpointId& id, CheckpointMetadata metadata) {
+  if (metadata.id == id) return metadata;
+  return failure(Errc::corrupt,
+                 fmt::format("{} is the manifest of {}", manifest_path(id), to_text(metadata.id)));
 }
 
 void read_decision(Storage& storage, Attempt& attempt) {
@@ -40,6 +54,7 @@ void read_decision(Storage& storage, Attempt& attempt) {
     return;
   }
   auto metadata = MetadataSerializer::parse(text_of(*text), path);
+  if (metadata) metadata = of_this(attempt.id, *std::move(metadata));
   if (metadata) {
     attempt.state = AttemptState::committed;
     attempt.metadata = *std::move(metadata);
@@ -136,9 +151,8 @@ Result<CheckpointMetadata> read_metadata(Storage& storage, const CheckpointId& i
   auto text = storage.get(path);
   if (!text) return std::unexpected(text.error());
   auto metadata = MetadataSerializer::parse(text_of(*text), path);
-  if (metadata && metadata->id != id)
-    return failure(Errc::corrupt, fmt::format("{} is the manifest of {}", path, to_text(metadata->id)));
-  return metadata;
+  if (!metadata) return metadata;
+  return of_this(id, *std::move(metadata));
 }
 
 Result<std::vector<Attempt>> find_attempts(Storage& storage, const std::string& name) {
@@ -175,7 +189,7 @@ Result<CheckpointId> new_attempt(Storage& storage, const std::string& prefix) {
     for (const StorageEntry& entry : *entries)
       if (is_attempt(entry.name)) last = std::max(last, number_of_attempt(entry.name).value_or(0));
   }
-  return CheckpointId{prefix, fmt::format("a{:04}-{}", last + 1, random_digits())};
+  return CheckpointId{prefix, fmt::format("a{:04}-{}", last + 1, random_name())};
 }
 
 }  // namespace baton::checkpoint

@@ -56,6 +56,12 @@ Contribution brought(const Result<Bytes>& mine) {
   return ByteView(*mine);
 }
 
+// Whoever prunes finds this, and leaves the files of the base alone while the attempt is undecided.
+bool hold_base(Storage& storage, const CheckpointId& attempt, const CheckpointId& base) {
+  const auto put = storage.put_if_absent(base_path(attempt), bytes_of(to_text(base)));
+  return put && *put && read_metadata(storage, base);  // which may have been pruned just before
+}
+
 Result<Announcement> announce(Rank rank, Storage& storage, const std::string& prefix,
                               const Result<ShardData>& mine, bool incremental) {
   if (!mine) return std::unexpected(mine.error());
@@ -67,7 +73,8 @@ Result<Announcement> announce(Rank rank, Storage& storage, const std::string& pr
   announcement.attempt = id->attempt;
   if (incremental) {
     // Without one that can be read, everything is written.
-    if (auto newest = find_checkpoint(storage, "latest")) announcement.base = newest->id;
+    if (auto newest = find_checkpoint(storage, "latest"); newest && hold_base(storage, *id, newest->id))
+      announcement.base = newest->id;
   }
   return announcement;
 }
@@ -91,9 +98,32 @@ Status check_data(const ShardData& mine) {
   return {};
 }
 
-Result<CheckpointMetadata> joined(CheckpointMetadata metadata, const std::vector<Bytes>& reports) {
+// A report that is too large to be brought is put beside the shard, and its path is brought.
+constexpr std::size_t kBroughtMax = 1 << 20;
+constexpr std::string_view kReportEnd = ".report";
+
+Result<std::string> to_bring(Storage& storage, const Result<RankReport>& report, const std::string& path) {
+  if (!report) return std::unexpected(report.error());
+  std::string text = MetadataSerializer::serialize(*report);
+  if (text.size() <= kBroughtMax) return text;
+  const auto put = storage.put_if_absent(path, bytes_of(text));
+  if (!put) return std::unexpected(put.error());
+  return path;
+}
+
+Result<RankReport> brought_report(Storage& storage, std::string_view brought) {
+  if (!brought.ends_with(kReportEnd)) return MetadataSerializer::parse_report(brought);
+  const std::string path(brought);
+  const auto text = storage.get(path);
+  if (!text) return std::unexpected(text.error());
+  (void)storage.remove(path);  // what is left of it goes with the attempt
+  return MetadataSerializer::parse_report(text_of(*text));
+}
+
+Result<CheckpointMetadata> joined(Storage& storage, CheckpointMetadata metadata,
+                                  const std::vector<Bytes>& reports) {
   for (Rank rank = 0; rank < reports.size(); ++rank) {
-    auto report = MetadataSerializer::parse_report(text_of(reports[rank]));
+    auto report = brought_report(storage, text_of(reports[rank]));
     if (!report) return std::unexpected(report.error());
     for (ShardMetadata& shard : report->shards) metadata.shards.push_back(std::move(shard));
     for (const auto& [name, text] : report->objects) {
@@ -106,6 +136,13 @@ Result<CheckpointMetadata> joined(CheckpointMetadata metadata, const std::vector
     }
   }
   return metadata;
+}
+
+// Names and texts come from the program, and what cannot be read back must not become a checkpoint.
+Status can_be_read_back(const CheckpointMetadata& metadata) {
+  const auto parsed = MetadataSerializer::parse(MetadataSerializer::serialize(metadata), "the manifest");
+  if (parsed) return {};
+  return failure(Errc::invalid_request, parsed.error().message);
 }
 
 }  // namespace
@@ -138,17 +175,12 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
 
   SaveResult result{.id = ready->id};
   const auto report = write(*ready, *mine, options, result);
-  const auto verdict = finish(*ready, report, options);
+  const auto verdict = finish(*ready, report, options, result);
   if (!verdict) return give_up(ready->id, verdict.error(), std::move(result));
   if (*verdict == Verdict::abort)
     return give_up(ready->id,
                    {Errc::closed, fmt::format("{} was given up by somebody else", to_text(ready->id))},
                    std::move(result));
-  if (collective_.rank() == 0) {
-    auto metadata = read_metadata(storage_, ready->id);
-    if (!metadata) return std::unexpected(metadata.error());
-    result.metadata = *std::move(metadata);
-  }
   return result;
 }
 
@@ -187,9 +219,9 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
   for (const std::size_t index : ready.to_write) slices.push_back(mine.tensors[index]);
   RankReport report{.shards = {}, .objects = mine.objects};
   if (!ready.base.prefix.empty()) {
-    auto base = read_metadata(storage_, ready.base);
-    if (!base) return std::unexpected(base.error());
-    report.shards = take_unchanged(*base, slices);
+    // Without a base that can be read, everything is written.
+    if (const auto base = read_metadata(storage_, ready.base))
+      report.shards = take_unchanged(storage_, *base, slices);
   }
   for (const ShardMetadata& shard : report.shards)
     for (const TensorMetadata& tensor : shard.tensors) result.bytes_reused += tensor.bytes;
@@ -207,6 +239,7 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
     };
     const std::string path = fmt::format("{}/r{:05}.safetensors", directory_of(ready.id), collective_.rank());
     auto shard = write_shard(storage_, path, slices, {.stop = options.stop, .progress = tell});
+    collective_.tell_doing("");
     if (!shard) return std::unexpected(shard.error());
     result.bytes_written = shard->bytes;
     report.shards.push_back(*std::move(shard));
@@ -216,17 +249,19 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
 }
 
 Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<RankReport>& mine,
-                                              const SaveOptions& options) {
+                                              const SaveOptions& options, SaveResult& result) {
+  const std::string path = fmt::format("{}/r{:05}{}", directory_of(ready.id), collective_.rank(), kReportEnd);
+  const auto report = to_bring(storage_, mine, path);
   Contribution contribution;
-  const std::string text = mine ? MetadataSerializer::serialize(*mine) : "";
-  if (mine) contribution = bytes_of(text);
-  if (!mine) contribution = std::unexpected(mine.error());
+  if (report) contribution = bytes_of(*report);
+  if (!report) contribution = std::unexpected(report.error());
   auto reports = collective_.gather(call(ready.id.prefix, "written", options), contribution);
   if (!reports) return std::unexpected(reports.error());
 
   Result<Verdict> verdict = Verdict::commit;
   if (collective_.rank() == 0) {
-    auto metadata = joined({.id = ready.id,
+    auto metadata = joined(storage_,
+                           {.id = ready.id,
                             .generation = collective_.generation(),
                             .created_ms = wall_clock_ms(),
                             .world_size = collective_.world_size(),
@@ -237,8 +272,11 @@ Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<R
     Status valid;
     if (!metadata) valid = std::unexpected(metadata.error());
     if (metadata) valid = CheckpointValidator::validate_or_fail(*metadata);
+    if (valid) valid = can_be_read_back(*metadata);
     verdict = valid ? AtomicCommitProtocol(storage_).commit(*metadata)
                     : Result<Verdict>(std::unexpected(valid.error()));
+    if (verdict && !ready.base.prefix.empty()) (void)storage_.remove(base_path(ready.id));
+    if (valid) result.metadata = *std::move(metadata);
   }
   Bytes decided{verdict && *verdict == Verdict::abort ? std::byte{1} : std::byte{0}};
   Contribution outcome = decided;

@@ -46,7 +46,7 @@ struct SaveOptions {
 
 struct SaveResult {
   CheckpointId id;
-  std::optional<CheckpointMetadata> metadata;  // on rank 0, read back from storage
+  std::optional<CheckpointMetadata> metadata;  // on rank 0
   std::uint64_t bytes_written = 0;             // by this rank
   std::uint64_t bytes_reused = 0;
 };
@@ -68,7 +68,8 @@ class CheckpointCoordinator {
                           const SaveOptions& options);
   Result<RankReport> write(const Ready& ready, const ShardData& mine, const SaveOptions& options,
                            SaveResult& result);
-  Result<Verdict> finish(const Ready& ready, const Result<RankReport>& mine, const SaveOptions& options);
+  Result<Verdict> finish(const Ready& ready, const Result<RankReport>& mine, const SaveOptions& options,
+                         SaveResult& result);
   Result<SaveResult> give_up(const CheckpointId& id, const Error& why, SaveResult result);
   Call call(const std::string& prefix, std::string_view step, const SaveOptions& options) const;
 

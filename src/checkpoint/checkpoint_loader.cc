@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_validator.h"
@@ -32,6 +33,27 @@ Status strictly(const LoadReport& report) {
   return failure(Errc::conflict, said);
 }
 
+// A byte for each tensor there is: whether this rank wants it.
+Bytes wanted_among(const std::vector<std::string_view>& names, const std::vector<std::string>& unexpected) {
+  const std::set<std::string_view> unwanted(unexpected.begin(), unexpected.end());
+  Bytes wants;
+  for (const std::string_view name : names) wants.push_back(std::byte{!unwanted.contains(name)});
+  return wants;
+}
+
+// Ranks may want different tensors: one is unexpected if nobody wants it.
+void forget_wanted(const std::vector<Bytes>& by_rank, const CheckpointMetadata& metadata,
+                   std::vector<std::string>& unexpected) {
+  if (unexpected.empty()) return;
+  const auto names = LoadPlanner(metadata).names();
+  std::set<std::string_view> wanted;
+  for (const Bytes& wants : by_rank) {
+    for (std::size_t i = 0; i < std::min(names.size(), wants.size()); ++i)
+      if (wants[i] != std::byte{0}) wanted.insert(names[i]);
+  }
+  std::erase_if(unexpected, [&](const std::string& name) { return wanted.contains(name); });
+}
+
 // A whole shard in memory of its own, as it lies in the file.
 Result<ShardData> read_whole(Storage& storage, const ShardMetadata& shard, const ReadOptions& options,
                              std::uint64_t& bytes_read) {
@@ -57,8 +79,8 @@ Result<ShardData> read_whole(Storage& storage, const ShardMetadata& shard, const
 Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix, Rank target_world_size,
                                                      const LoadOptions& options) {
   const ReadOptions reading{.verify = options.verify, .stop = options.stop};
-  const auto fits = [&](LoadResult&) -> Status {
-    if (target_world_size == collective_.world_size()) return {};
+  const auto fits = [&](LoadResult&) -> Result<Bytes> {
+    if (target_world_size == collective_.world_size()) return Bytes();
     return failure(Errc::invalid_request, fmt::format("{} ranks load, and the target is {}",
                                                       collective_.world_size(), target_world_size));
   };
@@ -89,27 +111,25 @@ Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix, 
                                                      const LoadOptions& options) {
   const ReadOptions reading{.verify = options.verify, .stop = options.stop};
   LoadPlan plan;
-  const auto fits = [&](LoadResult& result) -> Status {
+  const auto fits = [&](LoadResult& result) -> Result<Bytes> {
     const auto wanted = wishes(result.metadata);
     if (!wanted) return std::unexpected(wanted.error());
     for (const TensorTarget& target : *wanted) {
-      if (auto good = check(target.info); !good) return good;
+      if (auto good = check(target.info); !good) return std::unexpected(good.error());
       if (target.data.size() != slice_bytes(target.info))
         return failure(Errc::invalid_request,
                        fmt::format("tensor \"{}\" comes with room for {} bytes, and its slice has {}",
                                    target.info.name, target.data.size(), slice_bytes(target.info)));
     }
-    plan = plan_load(result.metadata, *wanted);
+    const LoadPlanner planner(result.metadata);
+    plan = planner.plan(*wanted);
     result.report = plan.report;
-    return options.strict ? strictly(result.report) : Status{};
+    return wanted_among(planner.names(), result.report.unexpected);
   };
   const auto read = [&](LoadResult& result) -> Status {
-    for (std::size_t shard = 0; shard < plan.by_shard.size(); ++shard) {
-      if (plan.by_shard[shard].empty()) continue;
-      auto bytes = read_shard(storage_, result.metadata.shards[shard], plan.by_shard[shard], reading);
-      if (!bytes) return std::unexpected(bytes.error());
-      result.report.bytes_read += *bytes;
-    }
+    auto bytes = read_planned(storage_, result.metadata, plan, reading);
+    if (!bytes) return std::unexpected(bytes.error());
+    result.report.bytes_read += *bytes;
     return {};
   };
   return load_together(prefix, {fits, read}, options);
@@ -140,8 +160,9 @@ Result<const CheckpointMetadata*> CheckpointLoader::Search::next_good(const Load
                                                                     fmt::join(passed_over, "; ")));
 }
 
-Result<CheckpointMetadata> CheckpointLoader::choose(const Call& call, Search& search,
-                                                    const LoadOptions& options) {
+// What is read wrongly here is for the next step, where all ranks hear of it.
+Result<CheckpointLoader::Choice> CheckpointLoader::choose(const Call& call, Search& search,
+                                                          const LoadOptions& options) {
   Bytes bytes;
   Contribution choice;
   if (collective_.rank() == 0) {
@@ -167,8 +188,20 @@ Result<CheckpointMetadata> CheckpointLoader::choose(const Call& call, Search& se
   for (std::uint64_t count = from.varint(); count > 0 && from.ok(); --count)
     search.passed_over.emplace_back(from.text());
   const ByteView manifest = from.rest();
-  if (manifest.empty()) return read_metadata(storage_, id);
-  return MetadataSerializer::parse(text_of(manifest), manifest_path(id));
+  if (manifest.empty()) return Choice{id, read_metadata(storage_, id)};
+  return Choice{id, MetadataSerializer::parse(text_of(manifest), manifest_path(id))};
+}
+
+Status CheckpointLoader::agree(const Call& call, const Part& part, LoadResult& result, const Status& chosen,
+                               bool strict) {
+  Result<Bytes> wants = chosen ? part.fits(result) : Result<Bytes>(std::unexpected(chosen.error()));
+  Contribution mine;
+  if (wants) mine = ByteView(*wants);
+  if (!wants) mine = std::unexpected(wants.error());
+  const auto all = collective_.all_gather({call.name + " wanted", call.deadline, call.stop}, mine);
+  if (!all) return std::unexpected(all.error());
+  forget_wanted(*all, result.metadata, result.report.unexpected);
+  return collective_.vote(call, strict ? strictly(result.report) : Status{});
 }
 
 Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, const Part& part,
@@ -190,18 +223,20 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
   }
   if (auto begun = collective_.vote(call("begin"), listed); !begun) return std::unexpected(begun.error());
   for (;;) {
-    auto metadata = choose(call("choice"), search, options);
-    if (!metadata) return std::unexpected(metadata.error());
-    LoadResult result{.metadata = *std::move(metadata)};
-    if (auto fits = collective_.vote(call("compatible"), part.fits(result)); !fits)
-      return std::unexpected(fits.error());
-    auto loaded = collective_.vote(call("loaded"), part.read(result));
+    auto choice = choose(call("choice"), search, options);
+    if (!choice) return std::unexpected(choice.error());
+    LoadResult result;
+    Status chosen;
+    if (choice->metadata) result.metadata = *std::move(choice->metadata);
+    if (!choice->metadata) chosen = std::unexpected(choice->metadata.error());
+    Status loaded = agree(call("compatible"), part, result, chosen, options.strict);
+    if (loaded) loaded = collective_.vote(call("loaded"), part.read(result));
     if (loaded) {
       result.report.passed_over = std::move(search.passed_over);
       return result;
     }
     if (!options.fall_back || !is_about_this_one(loaded.error())) return std::unexpected(loaded.error());
-    search.passed_over.push_back(fmt::format("{}: {}", to_text(result.metadata.id), loaded.error().message));
+    search.passed_over.push_back(fmt::format("{}: {}", to_text(choice->id), loaded.error().message));
   }
 }
 

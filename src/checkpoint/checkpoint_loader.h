@@ -1,7 +1,7 @@
 // Loading: all ranks load the same checkpoint, or all hear why not.
 //
 //   choice      rank 0 finds and validates a manifest; broadcast
-//   compatible  vote: does it fit what each rank wants? Nothing has been read until then
+//   compatible  does it fit what each rank wants? Nothing has been read until then
 //   load        each rank its shards or slices, verified
 //   loaded      vote: if it is damaged for one, it is for all; with fall_back the next older one is chosen
 #pragma once
@@ -57,13 +57,18 @@ class CheckpointLoader {
  private:
   // What this rank does with a checkpoint: says whether it fits, then reads it.
   struct Part {
-    std::function<Status(LoadResult&)> fits;
+    std::function<Result<Bytes>(LoadResult&)> fits;  // with what the others are to know of it
     std::function<Status(LoadResult&)> read;
   };
   Result<LoadResult> load_together(const std::string& prefix, const Part& part, const LoadOptions& options);
   // The next checkpoint to try, on all ranks.
   struct Search;
-  Result<CheckpointMetadata> choose(const Call& call, Search& search, const LoadOptions& options);
+  struct Choice {
+    CheckpointId id;
+    Result<CheckpointMetadata> metadata;
+  };
+  Result<Choice> choose(const Call& call, Search& search, const LoadOptions& options);
+  Status agree(const Call& call, const Part& part, LoadResult& result, const Status& chosen, bool strict);
 
   Collective& collective_;
   Storage& storage_;

@@ -26,16 +26,6 @@ std::vector<TensorInfo> whole_tensors(const CheckpointMetadata& metadata) {
   return all;
 }
 
-Status read_tensor(Storage& from, const CheckpointMetadata& metadata, const TensorTarget& target) {
-  const LoadPlan plan = plan_load(metadata, {&target, 1});
-  for (std::size_t shard = 0; shard < plan.by_shard.size(); ++shard) {
-    if (plan.by_shard[shard].empty()) continue;
-    if (auto read = read_shard(from, metadata.shards[shard], plan.by_shard[shard], {}); !read)
-      return std::unexpected(read.error());
-  }
-  return {};
-}
-
 Status copy_file(Storage& from, const ShardMetadata& shard, Storage& to, const std::string& path) {
   auto reader = from.open(shard.path);
   if (!reader) return std::unexpected(reader.error());
@@ -92,12 +82,14 @@ Result<Converted> export_whole(Storage& from, const CheckpointMetadata& metadata
   auto writer = to.create(path, plan->file_bytes);
   if (!writer) return std::unexpected(writer.error());
   Status written = (*writer)->append(bytes_of(plan->header));
+  const LoadPlanner planner(metadata);
   Converted converted{.tensors = plan->tensors.size(), .bytes = 0, .id = metadata.id};
   for (const TensorMetadata& tensor : plan->tensors) {
     if (!written) break;
     const AlignedMemory memory = allocate_aligned(tensor.bytes);
     const std::span<std::byte> bytes(memory.get(), tensor.bytes);
-    if (auto read = read_tensor(from, metadata, {tensor.info, bytes}); !read)
+    const TensorTarget target{tensor.info, bytes};
+    if (auto read = read_planned(from, metadata, planner.plan({&target, 1}), {}); !read)
       return std::unexpected(read.error());
     written = (*writer)->append(bytes);
     converted.bytes += tensor.bytes;

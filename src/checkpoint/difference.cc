@@ -37,17 +37,18 @@ bool are_cut_alike(const Form& a, const Form& b) {
       [](const auto& slice) { return slice.first; });
 }
 
-Result<AlignedMemory> content_of(Storage& storage, const CheckpointMetadata& metadata,
-                                 const TensorInfo& tensor, std::uint64_t& bytes_read) {
+struct Side {
+  const CheckpointMetadata& metadata;
+  const LoadPlanner planner{metadata};
+};
+
+Result<AlignedMemory> content_of(Storage& storage, const Side& side, const TensorInfo& tensor,
+                                 std::uint64_t& bytes_read) {
   AlignedMemory memory = allocate_aligned(slice_bytes(tensor));
   const TensorTarget target{tensor, {memory.get(), slice_bytes(tensor)}};
-  const LoadPlan plan = plan_load(metadata, {&target, 1});
-  for (std::size_t shard = 0; shard < plan.by_shard.size(); ++shard) {
-    if (plan.by_shard[shard].empty()) continue;
-    auto read = read_shard(storage, metadata.shards[shard], plan.by_shard[shard], {});
-    if (!read) return std::unexpected(read.error());
-    bytes_read += *read;
-  }
+  auto read = read_planned(storage, side.metadata, side.planner.plan({&target, 1}), {});
+  if (!read) return std::unexpected(read.error());
+  bytes_read += *read;
   return memory;
 }
 
@@ -58,6 +59,8 @@ Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
   Difference difference;
   const Forms forms = forms_of(first);
   const Forms others = forms_of(second);
+  const Side first_side{first};
+  const Side second_side{second};
   for (const auto& [name, form] : others)
     if (!forms.contains(name)) difference.only_in_second.push_back(name);
   for (const auto& [name, form] : forms) {
@@ -75,9 +78,9 @@ Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
     }
     bool is_same = form.slices == other.slices;
     if (!is_same && !are_cut_alike(form, other)) {
-      auto left = content_of(storage, first, form.whole_tensor, difference.bytes_read);
+      auto left = content_of(storage, first_side, form.whole_tensor, difference.bytes_read);
       if (!left) return std::unexpected(left.error());
-      auto right = content_of(storage, second, form.whole_tensor, difference.bytes_read);
+      auto right = content_of(storage, second_side, form.whole_tensor, difference.bytes_read);
       if (!right) return std::unexpected(right.error());
       is_same = std::memcmp(left->get(), right->get(), slice_bytes(form.whole_tensor)) == 0;
     }

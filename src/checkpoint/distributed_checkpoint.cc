@@ -6,8 +6,12 @@ namespace baton::checkpoint {
 
 Result<SaveResult> DistributedCheckpoint::save(std::uint64_t step, ShardData mine, SaveOptions options) {
   options.training.step = step;
-  return CheckpointCoordinator(collective_, storage_)
-      .coordinate_save(step_prefix(step), [&]() -> Result<ShardData> { return std::move(mine); }, options);
+  const auto local_save = [&]() -> Result<ShardData> {
+    if (auto earlier = close(); !earlier)
+      return failure(earlier.error().code, "the save before this one failed: " + earlier.error().message);
+    return std::move(mine);
+  };
+  return CheckpointCoordinator(collective_, storage_).coordinate_save(step_prefix(step), local_save, options);
 }
 
 Result<Ticket> DistributedCheckpoint::save_async(std::uint64_t step, const ShardData& mine,

@@ -15,18 +15,7 @@ struct Place {
   std::size_t shard = 0;
   const TensorMetadata* tensor = nullptr;
 };
-using Index = std::map<std::string_view, std::vector<Place>>;
-
-Index index_of(const CheckpointMetadata& metadata) {
-  Index index;
-  for (std::size_t shard = 0; shard < metadata.shards.size(); ++shard)
-    for (const TensorMetadata& tensor : metadata.shards[shard].tensors)
-      index[tensor.info.name].push_back({shard, &tensor});
-  // By the first offset, so that a slice finds those it shares rows with.
-  for (auto& [name, places] : index)
-    std::ranges::sort(places, {}, [](const Place& place) { return place.tensor->info.slice.offset; });
-  return index;
-}
+using Places = std::map<std::string_view, std::vector<Place>>;
 
 std::optional<std::string> mismatch(const TensorInfo& wanted, const TensorInfo& there) {
   if (wanted.dtype == there.dtype && wanted.global_shape == there.global_shape) return {};
@@ -56,10 +45,31 @@ std::vector<std::vector<std::size_t>> compute_shard_assignments(std::size_t shar
   return by_rank;
 }
 
-LoadPlan plan_load(const CheckpointMetadata& metadata, std::span<const TensorTarget> wanted) {
-  const Index index = index_of(metadata);
+struct LoadPlanner::Index {
+  Places places;
+};
+
+LoadPlanner::LoadPlanner(const CheckpointMetadata& metadata)
+    : index_([&] {
+        auto index = std::make_unique<Index>();
+        for (std::size_t shard = 0; shard < metadata.shards.size(); ++shard)
+          for (const TensorMetadata& tensor : metadata.shards[shard].tensors)
+            index->places[tensor.info.name].push_back({shard, &tensor});
+        return index;
+      }()),
+      metadata_(metadata) {}
+LoadPlanner::~LoadPlanner() = default;
+
+std::vector<std::string_view> LoadPlanner::names() const {
+  std::vector<std::string_view> names;
+  for (const auto& [name, places] : index_->places) names.push_back(name);
+  return names;
+}
+
+LoadPlan LoadPlanner::plan(std::span<const TensorTarget> wanted) const {
+  const Places& index = index_->places;
   LoadPlan plan;
-  plan.by_shard.resize(metadata.shards.size());
+  plan.by_shard.resize(metadata_.shards.size());
   std::set<std::string_view> seen;
   for (const TensorTarget& target : wanted) {
     const bool is_first = seen.insert(target.info.name).second;
@@ -79,6 +89,18 @@ LoadPlan plan_load(const CheckpointMetadata& metadata, std::span<const TensorTar
     if (!seen.contains(name)) plan.report.unexpected.emplace_back(name);
   for (std::vector<Copy>& copies : plan.by_shard) std::ranges::sort(copies, {}, &Copy::begin);
   return plan;
+}
+
+Result<std::uint64_t> read_planned(Storage& storage, const CheckpointMetadata& metadata, const LoadPlan& plan,
+                                   const ReadOptions& options) {
+  std::uint64_t all = 0;
+  for (std::size_t shard = 0; shard < plan.by_shard.size(); ++shard) {
+    if (plan.by_shard[shard].empty()) continue;
+    auto bytes = read_shard(storage, metadata.shards[shard], plan.by_shard[shard], options);
+    if (!bytes) return bytes;
+    all += *bytes;
+  }
+  return all;
 }
 
 }  // namespace baton::checkpoint

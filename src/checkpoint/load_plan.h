@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -22,7 +24,7 @@ std::vector<std::vector<std::size_t>> compute_shard_assignments(std::size_t shar
 struct LoadReport {
   std::vector<std::string> loaded;
   std::vector<std::string> missing;      // wanted, and not there
-  std::vector<std::string> unexpected;   // there, and not wanted
+  std::vector<std::string> unexpected;   // there, and wanted by no rank
   std::vector<std::string> mismatched;   // there with another dtype or shape; in words
   std::vector<std::string> passed_over;  // checkpoints that could not be loaded, and why
   std::uint64_t bytes_needed = 0;
@@ -33,7 +35,27 @@ struct LoadPlan {
   std::vector<std::vector<Copy>> by_shard;  // in the order of the metadata's shards
   LoadReport report;
 };
-// Copies for all that fits. What does not is in the report.
-LoadPlan plan_load(const CheckpointMetadata& metadata, std::span<const TensorTarget> wanted);
+
+// Plans for one checkpoint, which outlives it.
+class LoadPlanner {
+ public:
+  explicit LoadPlanner(const CheckpointMetadata& metadata);
+  ~LoadPlanner();
+  LoadPlanner(const LoadPlanner&) = delete;
+  LoadPlanner& operator=(const LoadPlanner&) = delete;
+
+  // Copies for all that fits. What does not is in the report.
+  LoadPlan plan(std::span<const TensorTarget> wanted) const;
+  std::vector<std::string_view> names() const;  // of all tensors there are, in order
+
+ private:
+  struct Index;
+  const std::unique_ptr<const Index> index_;
+  const CheckpointMetadata& metadata_;
+};
+
+// Carries out all of it; returns how many bytes were read.
+Result<std::uint64_t> read_planned(Storage& storage, const CheckpointMetadata& metadata, const LoadPlan& plan,
+                                   const ReadOptions& options);
 
 }  // namespace baton::checkpoint

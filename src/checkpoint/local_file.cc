@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/files.h"
 #include "base/system_error.h"
 #include "checkpoint/checksum.h"
 
@@ -21,14 +22,6 @@ namespace {
 
 std::uint64_t rounded_up(std::uint64_t bytes) {
   return (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment;
-}
-
-// A signal may interrupt an open on some file systems; nothing has happened then.
-int open_again(const std::string& path, int flags) {
-  for (;;) {
-    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
-    if (descriptor >= 0 || errno != EINTR) return descriptor;
-  }
 }
 
 class LocalWriter final : public ShardWriter {
@@ -107,6 +100,7 @@ class LocalWriter final : public ShardWriter {
     const Completion done = engine_->wait();
     --under_way_;
     free_.push_back(done.tag);
+    if (done.result == -EINTR || done.result == -EAGAIN) return write_rest(done.tag, 0);
     if (done.result < 0) {
       if (!trouble_) trouble_ = system_error(static_cast<int>(-done.result), "write", path_);
       return;
@@ -209,6 +203,7 @@ class LocalReader final : public ShardReader {
   }
 
   Status hand_out(const ByteRange& piece, std::size_t slot, std::int64_t result, const Sink& sink) {
+    if (result == -EINTR || result == -EAGAIN) result = 0;  // the rest is read below, and that is all of it
     if (result < 0) return std::unexpected(system_error(static_cast<int>(-result), "read", path_));
     const std::size_t skip = piece.begin % kMemoryAlignment;
     auto got = static_cast<std::size_t>(result);
@@ -239,7 +234,7 @@ class LocalReader final : public ShardReader {
 Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, std::uint64_t bytes,
                                                        IoMode mode, std::shared_ptr<BlockMemory> memory) {
   const int direct = mode == IoMode::buffered ? 0 : O_DIRECT;
-  const int descriptor = open_again(path, O_RDWR | O_CREAT | O_EXCL | direct);
+  const int descriptor = open_again(path, O_RDWR | O_CREAT | O_EXCL | direct, 0666);
   if (descriptor < 0 && errno == EEXIST)
     return failure(Errc::conflict, fmt::format("{} is there already, and is not written over", path));
   if (descriptor < 0) return std::unexpected(system_error(errno, "create", path));
@@ -252,8 +247,8 @@ Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, 
 
 Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, IoMode mode,
                                                      std::shared_ptr<BlockMemory> memory) {
-  int descriptor = mode == IoMode::buffered ? -1 : open_again(path, O_RDONLY | O_DIRECT);
-  if (descriptor < 0) descriptor = open_again(path, O_RDONLY);
+  int descriptor = mode == IoMode::buffered ? -1 : open_again(path, O_RDONLY | O_DIRECT, 0666);
+  if (descriptor < 0) descriptor = open_again(path, O_RDONLY, 0666);
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", path));
   struct stat status{};
   if (::fstat(descriptor, &status) != 0) {
@@ -263,23 +258,6 @@ Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, Io
   }
   return std::make_unique<LocalReader>(descriptor, path, static_cast<std::uint64_t>(status.st_size), mode,
                                        std::move(memory));
-}
-
-Status sync_directory(const std::string& path) {
-  const int descriptor = open_again(path, O_RDONLY | O_DIRECTORY);
-  if (descriptor < 0) return std::unexpected(system_error(errno, "open", path));
-  const int done = ::fsync(descriptor);
-  const int number = errno;
-  ::close(descriptor);
-  if (done != 0) return std::unexpected(system_error(number, "sync", path));
-  return {};
-}
-
-std::string parent_of(const std::string& path) {
-  const auto end = path.find_last_not_of('/');
-  const auto slash = path.find_last_of('/', end);
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 }  // namespace baton::checkpoint

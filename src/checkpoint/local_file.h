@@ -16,8 +16,4 @@ Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, 
 Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, IoMode mode,
                                                      std::shared_ptr<BlockMemory> memory);
 
-// The name of a file or directory is durable only when what it stands in is.
-Status sync_directory(const std::string& path);
-std::string parent_of(const std::string& path);
-
 }  // namespace baton::checkpoint

@@ -11,29 +11,16 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/descriptor.h"
+#include "base/files.h"
+#include "base/random_name.h"
 #include "base/system_error.h"
-#include "checkpoint/chance.h"
 #include "checkpoint/local_file.h"
 
 namespace baton::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-
- private:
-  const int number_;
-};
 
 // With every directory on the way; each new name is durable before anything is put under it.
 Status make_directories(const std::string& path) {
@@ -49,23 +36,13 @@ Status make_directories(const std::string& path) {
   return sync_directory(parent);
 }
 
-Status write_all(int descriptor, const std::string& path, ByteView bytes) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::write(descriptor, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return std::unexpected(system_error(wrote < 0 ? errno : EIO, "write", path));
-    bytes = bytes.subspan(static_cast<std::size_t>(wrote));
-  }
-  return {};
-}
-
 // One block that goes past the page cache, in a file without a name.
 bool can_write(const std::string& root, IoEngine& engine) {
   const Descriptor file(::open(root.c_str(), O_RDWR | O_TMPFILE | O_DIRECT | O_CLOEXEC, 0600));
   if (!file.is_open()) return false;
   const AlignedMemory block = allocate_aligned(kMemoryAlignment);
   std::memset(block.get(), 0, kMemoryAlignment);
-  engine.submit({Transfer::Direction::write, file.get(), 0, block.get(), kMemoryAlignment, 0});
+  engine.submit({Transfer::Direction::write, file.number(), 0, block.get(), kMemoryAlignment, 0});
   return engine.wait().result == static_cast<std::int64_t>(kMemoryAlignment);
 }
 
@@ -83,6 +60,13 @@ int take_name(const std::string& from, const std::string& to) {
   return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
+Status check_directory(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return std::unexpected(system_error(errno, "open", path));
+  if (!S_ISDIR(status.st_mode)) return std::unexpected(system_error(ENOTDIR, "open", path));
+  return {};
+}
+
 }  // namespace
 
 LocalStorage::LocalStorage(std::string root, IoMode mode)
@@ -91,13 +75,12 @@ LocalStorage::LocalStorage(std::string root, IoMode mode)
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_directory(const std::string& root,
                                                                    std::optional<IoMode> mode) {
   if (auto made = make_directories(root); !made) return std::unexpected(made.error());
+  if (auto fits = check_directory(root); !fits) return std::unexpected(fits.error());
   return std::unique_ptr<LocalStorage>(new LocalStorage(root, mode ? *mode : best_mode(root)));
 }
 
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_existing(const std::string& root) {
-  struct stat status{};
-  if (::stat(root.c_str(), &status) != 0) return std::unexpected(system_error(errno, "open", root));
-  if (!S_ISDIR(status.st_mode)) return std::unexpected(system_error(ENOTDIR, "open", root));
+  if (auto fits = check_directory(root); !fits) return std::unexpected(fits.error());
   return std::unique_ptr<LocalStorage>(new LocalStorage(root, best_mode(root)));
 }
 
@@ -115,15 +98,14 @@ Result<bool> LocalStorage::put_if_absent(const std::string& path, ByteView bytes
   const std::string name = full(path);
   const std::string directory = parent_of(name);
   if (auto made = make_directories(directory); !made) return std::unexpected(made.error());
-  const std::string aside = fmt::format("{}.{}.tmp", name, random_digits());
+  const std::string aside = fmt::format("{}.{}.tmp", name, random_name());
   {
     const Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (!file.is_open()) return std::unexpected(system_error(errno, "create", aside));
-    auto written = write_all(file.get(), aside, bytes);
-    if (written && ::fsync(file.get()) != 0) written = std::unexpected(system_error(errno, "sync", aside));
-    if (!written) {
+    if (!write_all(file.number(), text_of(bytes)) || ::fsync(file.number()) != 0) {
+      const int number = errno;
       ::unlink(aside.c_str());
-      return std::unexpected(written.error());
+      return std::unexpected(system_error(number, "write", aside));
     }
   }
   const int taken = take_name(aside, name);
@@ -144,7 +126,7 @@ Result<Bytes> LocalStorage::get(const std::string& path) {
   Bytes all;
   for (;;) {
     std::byte piece[64 << 10];
-    const ssize_t got = ::read(file.get(), piece, sizeof piece);
+    const ssize_t got = ::read(file.number(), piece, sizeof piece);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::unexpected(system_error(errno, "read", name));
     if (got == 0) return all;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <cmath>
 #include <exception>
+#include <limits>
 
 #include "base/hash.h"
 
@@ -139,6 +141,20 @@ std::vector<ShardMetadata> shards_of(const json::array& from) {
   return shards;
 }
 
+// JSON has no numbers for these.
+json::value rate(double number) {
+  if (std::isfinite(number)) return number;
+  return json::string(std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf");
+}
+double rate_of(const json::value& value) {
+  const json::string* word = value.if_string();
+  if (word == nullptr) return value.to_number<double>();
+  if (*word == "nan") return std::numeric_limits<double>::quiet_NaN();
+  if (*word == "inf") return std::numeric_limits<double>::infinity();
+  if (*word == "-inf") return -std::numeric_limits<double>::infinity();
+  throw Misfit("the learning rate is no number");
+}
+
 CheckpointMetadata metadata_of(const json::object& from) {
   const json::object& sharding = from.at("sharding").as_object();
   const json::object& training = from.at("training").as_object();
@@ -152,7 +168,7 @@ CheckpointMetadata metadata_of(const json::object& from) {
       .sharding = {text(sharding, "strategy"), text(sharding, "precision"), texts(sharding, "details")},
       .training = {.step = number(training, "step"),
                    .epoch = number(training, "epoch"),
-                   .learning_rate = training.at("learning_rate").to_number<double>(),
+                   .learning_rate = rate_of(training.at("learning_rate")),
                    .optimizer = text(training, "optimizer")},
       .custom = texts(from, "custom"),
       .shards = shards_of(from.at("shards").as_array()),
@@ -180,10 +196,17 @@ Result<json::object> fields_of(std::string_view manifest) {
   }
 }
 
+bool is_text(std::string_view why) {
+  json::error_code wrong;
+  (void)json::parse(json::serialize(json::string(why)), wrong);
+  return !wrong;
+}
+
 }  // namespace
 
 std::string directory_of(const CheckpointId& id) { return id.prefix + "/" + id.attempt; }
 std::string manifest_path(const CheckpointId& id) { return directory_of(id) + ".manifest"; }
+std::string base_path(const CheckpointId& id) { return directory_of(id) + "/base"; }
 std::string to_text(const CheckpointId& id) { return directory_of(id); }
 
 std::uint64_t CheckpointMetadata::tensor_bytes() const {
@@ -209,7 +232,7 @@ std::string MetadataSerializer::serialize(const CheckpointMetadata& metadata) {
                                            {"details", object_of(metadata.sharding.details)}}},
                  {"training", json::object{{"step", metadata.training.step},
                                            {"epoch", metadata.training.epoch},
-                                           {"learning_rate", metadata.training.learning_rate},
+                                           {"learning_rate", rate(metadata.training.learning_rate)},
                                            {"optimizer", metadata.training.optimizer}}},
                  {"custom", object_of(metadata.custom)},
                  {"objects", objects_of(metadata.objects)},
@@ -223,7 +246,7 @@ std::string MetadataSerializer::serialize_abort(const CheckpointId& id, std::str
                  {"decision", "abort"},
                  {"prefix", id.prefix},
                  {"attempt", id.attempt},
-                 {"why", why}});
+                 {"why", is_text(why) ? why : std::string_view("for a reason that is no text")}});
 }
 
 Result<Verdict> MetadataSerializer::verdict(std::string_view manifest) {

@@ -62,6 +62,7 @@ struct CheckpointId {
 };
 std::string directory_of(const CheckpointId& id);
 std::string manifest_path(const CheckpointId& id);
+std::string base_path(const CheckpointId& id);  // of an attempt: what it refers to files of
 std::string to_text(const CheckpointId& id);
 
 struct CheckpointMetadata {

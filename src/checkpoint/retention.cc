@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "checkpoint/atomic_commit_protocol.h"
@@ -16,15 +17,24 @@ constexpr Duration kRememberedFor = days(7);
 using Paths = std::set<std::string>;
 
 // What the checkpoints that stay refer to. A manifest that cannot be read may refer to anything.
-Result<Paths> referred_to(const std::vector<Attempt>& attempts, const std::set<CheckpointId>& going) {
+// So may an attempt that is under way, to those of the checkpoint it is based on.
+Result<Paths> referred_to(Storage& storage, const std::vector<Attempt>& attempts,
+                          const std::set<CheckpointId>& going) {
   Paths paths;
+  std::set<std::string> bases;
+  for (const Attempt& attempt : attempts) {
+    if (attempt.state != AttemptState::undecided) continue;
+    auto base = storage.get(base_path(attempt.id));
+    if (!base && base.error().code != Errc::not_found) return std::unexpected(base.error());
+    if (base) bases.emplace(text_of(*base));
+  }
   for (const Attempt& attempt : attempts) {
     if (attempt.trouble)
       return failure(Errc::wrong_state,
                      fmt::format("nothing is removed while it is unknown which files {} needs: {}; remove "
                                  "its manifest if it is to go",
                                  to_text(attempt.id), attempt.trouble->message));
-    if (!attempt.metadata || going.contains(attempt.id)) continue;
+    if (!attempt.metadata || (going.contains(attempt.id) && !bases.contains(to_text(attempt.id)))) continue;
     for (const ShardMetadata& shard : attempt.metadata->shards) paths.insert(shard.path);
   }
   return paths;
@@ -52,6 +62,44 @@ Status remove_files(Storage& storage, const CheckpointId& id, const Paths& neede
   return {};
 }
 
+// A directory says nothing of the files that grow in it.
+Result<std::int64_t> last_sign_of_life(Storage& storage, const Attempt& attempt) {
+  std::int64_t last = attempt.modified_ms;
+  if (attempt.state != AttemptState::undecided) return last;
+  auto entries = storage.list(directory_of(attempt.id));
+  if (!entries && entries.error().code != Errc::not_found) return std::unexpected(entries.error());
+  if (!entries) return last;
+  for (const StorageEntry& entry : *entries) last = std::max(last, entry.modified_ms);
+  return last;
+}
+
+// Whether what manifests refer to is there, as far as that can be told without reading it.
+class FileSizes {
+ public:
+  explicit FileSizes(Storage& storage) : storage_(storage) {}
+
+  // The path of a file that is missing or of another size; none if all are there.
+  Result<std::string> first_lacking(const CheckpointMetadata& metadata) {
+    for (const ShardMetadata& shard : metadata.shards) {
+      const std::string directory = shard.path.substr(0, shard.path.rfind('/'));
+      if (listed_.insert(directory).second) {
+        const auto entries = storage_.list(directory);
+        if (!entries && entries.error().code != Errc::not_found) return std::unexpected(entries.error());
+        if (!entries) return shard.path;
+        for (const StorageEntry& entry : *entries) bytes_[directory + "/" + entry.name] = entry.bytes;
+      }
+      const auto there = bytes_.find(shard.path);
+      if (there == bytes_.end() || there->second != shard.bytes) return shard.path;
+    }
+    return std::string();
+  }
+
+ private:
+  Storage& storage_;
+  std::set<std::string> listed_;
+  std::map<std::string, std::uint64_t> bytes_;
+};
+
 // Manifests that were being written when their writer died.
 Status remove_leftovers(Storage& storage, const std::string& prefix, std::int64_t before_ms, Really really,
                         Removed& removed) {
@@ -71,15 +119,29 @@ Status remove_leftovers(Storage& storage, const std::string& prefix, std::int64_
 
 }  // namespace
 
-std::vector<Fate> judge(const std::vector<Attempt>& attempts, const RetentionPolicy& policy) {
+Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& attempts,
+                                const RetentionPolicy& policy) {
   std::vector<Fate> fates;
+  FileSizes sizes(storage);
   std::uint64_t newer = 0;
+  std::set<std::string_view> seen;  // an attempt is meant only until a later one of its name is committed
   for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
     if (!attempt->metadata) continue;
     const std::uint64_t step = attempt->metadata->training.step;
+    const auto lacking = sizes.first_lacking(*attempt->metadata);
+    if (!lacking) return std::unexpected(lacking.error());
     Fate fate{.id = attempt->id};
+    if (!lacking->empty()) {
+      fate.why = fmt::format("not counted, since {} is missing or of another size", *lacking);
+      fates.push_back(std::move(fate));
+      continue;
+    }
+    const bool is_meant = seen.insert(attempt->id.prefix).second;
     if (attempt->is_pinned) {
       fate.why = "pinned";
+    } else if (!is_meant) {
+      fate.is_kept = false;
+      fate.why = "there is a later attempt";
     } else if (newer == 0) {
       fate.why = "the newest";
     } else if (newer < policy.keep_last) {
@@ -88,10 +150,10 @@ std::vector<Fate> judge(const std::vector<Attempt>& attempts, const RetentionPol
       fate.why = fmt::format("step {} is a multiple of {}", step, policy.keep_every);
     } else {
       fate.is_kept = false;
-      fate.why = fmt::format("{} newer ones", newer);
+      fate.why = newer == 1 ? "there is a newer one" : fmt::format("there are {} newer ones", newer);
     }
     fates.push_back(std::move(fate));
-    ++newer;
+    if (is_meant) ++newer;
   }
   std::ranges::reverse(fates);
   return fates;
@@ -102,12 +164,14 @@ Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really re
   if (!attempts) return std::unexpected(attempts.error());
   Removed removed;
   std::set<CheckpointId> going;
-  for (const Fate& fate : judge(*attempts, policy)) {
+  const auto fates = judge(storage, *attempts, policy);
+  if (!fates) return std::unexpected(fates.error());
+  for (const Fate& fate : *fates) {
     if (fate.is_kept) continue;
     going.insert(fate.id);
     removed.checkpoints.push_back(fate.id);
   }
-  auto needed = referred_to(*attempts, going);
+  auto needed = referred_to(storage, *attempts, going);
   if (!needed) return std::unexpected(needed.error());
   for (const CheckpointId& id : removed.checkpoints) {
     if (really == Really::yes) {
@@ -123,13 +187,15 @@ Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std:
                                 Really really) {
   auto attempts = list_attempts(storage);
   if (!attempts) return std::unexpected(attempts.error());
-  auto needed = referred_to(*attempts, {});
+  auto needed = referred_to(storage, *attempts, {});
   if (!needed) return std::unexpected(needed.error());
   Removed removed;
   std::set<std::string> prefixes;
   for (const Attempt& attempt : *attempts) {
     prefixes.insert(attempt.id.prefix);
-    const std::int64_t silent_ms = now_ms - attempt.modified_ms;
+    const auto last = last_sign_of_life(storage, attempt);
+    if (!last) return std::unexpected(last.error());
+    const std::int64_t silent_ms = now_ms - *last;
     if (attempt.state == AttemptState::undecided && silent_ms >= abandoned_after.ms) {
       if (really == Really::yes) {
         auto verdict = AtomicCommitProtocol(storage).abort(attempt.id, "it showed no sign of life");

@@ -26,7 +26,8 @@ struct Fate {
   std::string why;
 };
 // Pinned ones and the newest are kept, whatever the policy. In the order of the attempts.
-std::vector<Fate> judge(const std::vector<Attempt>& attempts, const RetentionPolicy& policy);
+Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& attempts,
+                                const RetentionPolicy& policy);
 
 struct Removed {
   std::vector<CheckpointId> checkpoints;

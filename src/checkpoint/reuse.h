@@ -4,12 +4,14 @@
 #include <vector>
 
 #include "checkpoint/metadata.h"
+#include "checkpoint/storage.h"
 #include "checkpoint/tensor.h"
 
 namespace baton::checkpoint {
 
 // Takes out of `slices` what `base` has with the same place and content, and returns where that lies: files
-// of `base`, each with just these tensors.
-std::vector<ShardMetadata> take_unchanged(const CheckpointMetadata& base, std::vector<TensorSource>& slices);
+// of `base`, each with just these tensors. A file that is gone or damaged there is not referred to.
+std::vector<ShardMetadata> take_unchanged(Storage& storage, const CheckpointMetadata& base,
+                                          std::vector<TensorSource>& slices);
 
 }  // namespace baton::checkpoint

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "checkpoint/chance.h"
+#include "base/random_name.h"
 #include "wire/sha256.h"
 
 namespace baton::checkpoint {
@@ -135,7 +135,7 @@ Result<S3Answer> S3Client::ask(const Asked& asked) {
     if (answer) answer->was_repeated = tried > 1;
     if (!is_passing(answer) || tried >= options_.tries) return answer;
     // Not all ranks at the same moment.
-    const auto part = static_cast<std::int64_t>(std::hash<std::string>()(random_digits()) % 50 + 50);
+    const auto part = static_cast<std::int64_t>(std::hash<std::string>()(random_name()) % 50 + 50);
     std::this_thread::sleep_for(std::chrono::milliseconds(pause.ms * part / 100));
     pause = std::min(Duration{pause.ms * 2}, options_.longest_pause);
   }

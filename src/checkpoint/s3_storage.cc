@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "checkpoint/chance.h"
+#include "base/random_name.h"
 #include "checkpoint/s3_file.h"
 
 namespace baton::checkpoint {
@@ -27,7 +27,7 @@ Result<std::unique_ptr<S3Storage>> S3Storage::open_bucket(S3Options options) {
 }
 
 Status S3Storage::probe() {
-  const std::string name = "probe-" + random_digits();
+  const std::string name = "probe-" + random_name();
   const ByteView bytes = bytes_of("probe");
   const auto put = [&] {
     return client_->ask({.method = "PUT", .key = name, .headers = {{"if-none-match", "*"}}, .body = bytes});

@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <map>
 #include <mutex>
 #include <thread>
 
-#include "checkpoint/chance.h"
+#include "base/pause.h"
+#include "base/random_name.h"
+#include "client/direct_line.h"
 #include "group/meeting.h"
 #include "wire/resp_value.h"
 
@@ -23,6 +24,15 @@ using wire::RespValue;
 constexpr Duration kReachedWithin = seconds(30);  // the coordinator, beyond what a call waits on purpose
 constexpr Duration kGoodbye = seconds(2);
 
+constexpr std::size_t kToldAgainMax = 512 << 10;  // bytes of a gathering, with those around them
+constexpr std::size_t kAroundEach = 256;
+
+std::size_t bytes_in(const std::vector<Bytes>& share) {
+  std::size_t sum = 0;
+  for (const Bytes& each : share) sum += each.size() + kAroundEach;
+  return sum;
+}
+
 std::string where_we_are() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
@@ -33,7 +43,7 @@ std::string where_we_are() {
 class Session {
  public:
   explicit Session(const ServerCollectiveOptions& options)
-      : options_(options), client_(options.client), incarnation_(random_digits()), where_(where_we_are()) {}
+      : options_(options), client_(options.client), incarnation_(random_name()), where_(where_we_are()) {}
 
   ~Session() {
     watcher_.request_stop();
@@ -122,12 +132,15 @@ class Session {
                                std::string(group::word(kept.operation.kind)), "NAME", kept.operation.name,
                                "ROOT", std::to_string(kept.operation.root)});
     if (!kept.stream.empty()) words.insert(words.end(), {"STREAM", kept.stream});
-    words.insert(words.end(), {"CONTRIBUTION", std::string(text_of(kept.contribution))});
+    if (kept.operation.kind != group::OperationKind::broadcast)  // which all know who know its end
+      words.insert(words.end(), {"CONTRIBUTION", std::string(text_of(kept.contribution))});
     if (!kept.outcome) {
       words.insert(words.end(), {"ERROR_CODE", std::string(word(kept.outcome.error().code)), "ERROR",
                                  kept.outcome.error().message});
       return;
     }
+    // A large gathering does not fit into a command: it is gathered again, from what each rank brought.
+    if ((*kept.outcome)->size() > 1 && bytes_in(**kept.outcome) > kToldAgainMax) return;
     for (const Bytes& bytes : **kept.outcome)
       words.insert(words.end(), {"SHARE", std::string(text_of(bytes))});
   }
@@ -146,10 +159,7 @@ class Session {
       if (reply) continue;
       if (reply.error().code == Errc::lease_lost) return;  // whoever meets next hears of it
       if (reply.error().code == Errc::not_found && resume()) continue;
-      std::mutex mutex;
-      std::unique_lock lock(mutex);
-      std::condition_variable_any never;
-      never.wait_for(lock, stop, std::chrono::milliseconds(100), [] { return false; });
+      pause(milliseconds(100), stop);
     }
   }
 
@@ -166,7 +176,7 @@ class Session {
 class ServerCollective final : public Collective {
  public:
   ServerCollective(std::shared_ptr<Session> session, std::string stream)
-      : session_(std::move(session)), stream_(std::move(stream)) {}
+      : session_(std::move(session)), stream_(std::move(stream)), line_(session_->options().client) {}
 
   Rank rank() const override { return session_->options().rank; }
   Rank world_size() const override { return session_->options().world_size; }
@@ -184,15 +194,14 @@ class ServerCollective final : public Collective {
     const std::uint64_t number = session_->next(stream_);
     const std::stop_callback stopped(call.stop, [this, number] { stop(number); });
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(call.deadline.ms);
-    auto reply =
-        session_->client().ask_and_wait(meeting(number, operation, mine), call.deadline, {}, kReachedWithin);
+    const Duration deadline = std::max(call.deadline, milliseconds(1));
+    auto reply = line_.ask_and_wait(meeting(number, operation, mine), deadline, kReachedWithin);
     while (!reply && reply.error().code == Errc::not_found) {
       if (auto resumed = session_->resume(); !resumed) return std::unexpected(resumed.error());
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-      reply = session_->client().ask_and_wait(meeting(number, operation, mine),
-                                              Duration{std::max<std::int64_t>(left.count(), 1)}, {},
-                                              kReachedWithin);
+      reply = line_.ask_and_wait(meeting(number, operation, mine),
+                                 Duration{std::max<std::int64_t>(left.count(), 1)}, kReachedWithin);
     }
     return ended(number, operation, mine, reply);
   }
@@ -262,6 +271,7 @@ class ServerCollective final : public Collective {
 
   const std::shared_ptr<Session> session_;
   const std::string stream_;
+  client::DirectLine line_;  // every rank waits for the slowest, so no thread in between is to be woken
 };
 
 }  // namespace

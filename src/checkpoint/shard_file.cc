@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "base/running_crc.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/stream_copy.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -175,7 +175,7 @@ void scatter(std::uint64_t offset, ByteView piece, const std::vector<Copy>& copi
     const Copy& copy = copies[i];
     const std::uint64_t from = std::max(copy.begin, offset);
     const std::uint64_t to = std::min(copy.begin + copy.bytes, end);
-    if (from < to) std::memcpy(copy.to + (from - copy.begin), piece.data() + (from - offset), to - from);
+    if (from < to) stream_copy(copy.to + (from - copy.begin), piece.data() + (from - offset), to - from);
   }
 }
 
@@ -227,6 +227,15 @@ Result<std::uint64_t> read_shard(Storage& storage, const ShardMetadata& shard,
       scatter(offset, strip, copies, first);
     };
   });
+}
+
+Status verify_tensors(Storage& storage, const ShardMetadata& shard) {
+  std::vector<Copy> copies;
+  for (const TensorMetadata& tensor : shard.tensors) copies.push_back({tensor.begin, tensor.bytes, nullptr});
+  auto read = read_shared_out(storage, shard, needed_blocks(shard, copies), {},
+                              []() -> EachStrip { return [](std::uint64_t, ByteView) {}; });
+  if (!read) return std::unexpected(read.error());
+  return {};
 }
 
 Status verify_shard(Storage& storage, const ShardMetadata& shard, const ReadOptions& options) {

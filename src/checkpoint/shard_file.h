@@ -42,7 +42,8 @@ struct ReadOptions {
 Result<std::uint64_t> read_shard(Storage& storage, const ShardMetadata& shard,
                                  const std::vector<Copy>& copies, const ReadOptions& options);
 
-// Every byte of the file against the checksums.
+// The bytes of the tensors it is here for, and every byte of the file, against the checksums.
+Status verify_tensors(Storage& storage, const ShardMetadata& shard);
 Status verify_shard(Storage& storage, const ShardMetadata& shard, const ReadOptions& options);
 
 }  // namespace baton::checkpoint

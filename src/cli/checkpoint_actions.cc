@@ -130,6 +130,9 @@ int export_checkpoint(Storage& storage, const CheckpointOptions& options) {
   const auto metadata = find_checkpoint(storage, options.name);
   if (!metadata) return complain(metadata.error(), options.format());
   const fs::path target = fs::absolute(options.other);
+  // A directory for --flat is made, one in which it is to lie is not: a misspelt path is no wish for one.
+  if (const fs::path above = target.parent_path(); !fs::is_directory(above))
+    return complain({Errc::not_found, "there is no directory " + above.string()}, options.format());
   auto to = LocalStorage::open_directory(options.flat ? target.string() : target.parent_path().string());
   if (!to) return complain(to.error(), options.format());
   Bar bar(file_bytes(*metadata));
@@ -159,7 +162,9 @@ int prune_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const auto attempts = list_attempts(storage);
   if (!attempts) return complain(attempts.error(), options.format());
   if (!options.json) {
-    for (const Fate& fate : judge(*attempts, options.policy))
+    const auto fates = judge(storage, *attempts, options.policy);
+    if (!fates) return complain(fates.error(), options.format());
+    for (const Fate& fate : *fates)
       fmt::print("{} {}: {}\n", fate.is_kept ? "keep  " : "remove", to_text(fate.id), fate.why);
   }
   const auto removed = prune(storage, options.policy, options.really());
@@ -182,14 +187,18 @@ int pin_checkpoint(Storage& storage, const CheckpointOptions& options) {
   const auto metadata = find_checkpoint(storage, options.name);
   if (!metadata) return complain(metadata.error(), options.format());
   const auto pinned = pin(storage, metadata->id.prefix);
-  return pinned ? 0 : complain(pinned.error(), options.format());
+  if (!pinned) return complain(pinned.error(), options.format());
+  if (!options.json) fmt::print("{} is kept until it is unpinned\n", metadata->id.prefix);
+  return 0;
 }
 
 int unpin_checkpoint(Storage& storage, const CheckpointOptions& options) {
   const auto metadata = find_checkpoint(storage, options.name);
   if (!metadata) return complain(metadata.error(), options.format());
   const auto unpinned = unpin(storage, metadata->id.prefix);
-  return unpinned ? 0 : complain(unpinned.error(), options.format());
+  if (!unpinned) return complain(unpinned.error(), options.format());
+  if (!options.json) fmt::print("{} may be pruned\n", metadata->id.prefix);
+  return 0;
 }
 
 // Saves and loads a state of this size once, and takes it away again.
@@ -213,7 +222,7 @@ int bench_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const auto loaded = CheckpointLoader(*alone, storage).coordinate_load(to_text(saved->id), wanted, {});
   const double load_s = seconds_since(loading);
   (void)storage.remove(manifest_path(saved->id));
-  (void)storage.remove_directory("bench");
+  (void)storage.remove_directory(directory_of(saved->id));
   if (!loaded) return complain(loaded.error(), options.format());
   const double gigabytes = static_cast<double>(bytes) / 1e9;
   if (options.json) {

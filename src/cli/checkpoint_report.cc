@@ -93,7 +93,8 @@ void print_attempts(const std::vector<Attempt>& attempts, Format format) {
                {"age", Align::right},
                {""}});
   for (const Attempt& attempt : attempts) {
-    const Duration age = wall_clock() - Instant{attempt.modified_ms};
+    const Duration age =
+        wall_clock() - Instant{attempt.metadata ? attempt.metadata->created_ms : attempt.modified_ms};
     std::string remark = attempt.is_pinned ? "pinned" : "";
     if (attempt.trouble) remark = printable(attempt.trouble->message, 100);
     const bool is_whole = attempt.metadata.has_value();

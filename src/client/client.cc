@@ -11,6 +11,7 @@
 #include "client/command.h"
 #include "client/decode.h"
 #include "client/exchange.h"
+#include "client/line_options.h"
 #include "client/plan.h"
 
 namespace baton::client {
@@ -22,55 +23,14 @@ constexpr std::size_t kWordsMax = 4000;    // the coordinator takes 4096
 constexpr std::size_t kCommandFrame = 64;  // bytes around the words
 
 ExchangeOptions exchange_options(const ClientOptions& options, std::optional<Error>& complaint) {
-  ExchangeOptions made{.calls_max = options.calls_max,
-                       .bytes_max = options.bytes_max,
-                       .waiting_lines_max = options.waiting_connections_max};
-  LineOptions& line = made.line;
-  line.connect_timeout = options.connect_timeout;
-  line.silence_max = options.silence_max;
-  line.backoff_min = options.backoff_min;
-  line.backoff_max = options.backoff_max;
-  line.reply.bytes_max = options.reply_bytes_max;
-  line.news = options.news;
-  for (const std::string& text : options.addresses) {
-    auto address = parse_address(text);
-    if (address) {
-      line.addresses.push_back(std::move(*address));
-    } else if (!complaint) {
-      complaint = std::move(address.error());
-    }
-  }
-  if (options.tls) {
-    auto loaded = wire::TlsContext::for_client({options.tls->certificate, options.tls->key, options.tls->ca});
-    if (loaded) {
-      line.tls = std::move(*loaded);
-    } else {
-      complaint = std::move(loaded.error());
-    }
-  }
-  if (options.addresses.empty()) complaint = {Errc::invalid_request, "the client was given no address"};
+  auto line = line_options(options);
+  if (!line) complaint = std::move(line.error());
   if (options.calls_max == 0 || options.bytes_max == 0 || options.waiting_connections_max == 0)
     complaint = {Errc::invalid_request, "a limit of the client is zero"};
-
-  const auto greet = [&](const Command& command) {
-    line.greeting += command.whole();
-    ++line.greetings;
-  };
-  // First, so that nobody has to answer a stranger's HELLO.
-  if (!options.token.empty()) {
-    Command command("AUTH");
-    if (!options.user.empty()) command.add(options.user);
-    greet(command.add(options.token));
-  }
-  greet(Command("HELLO").add("3"));
-  if (!options.ns.empty()) greet(Command("USE").add(options.ns));
-  return made;
-}
-
-Command command_of(const std::vector<std::string>& words) {
-  Command command(words.empty() ? "" : words.front());
-  for (std::size_t i = 1; i < words.size(); ++i) command.add(words[i]);
-  return command;
+  return {.line = line ? std::move(*line) : LineOptions(),
+          .calls_max = options.calls_max,
+          .bytes_max = options.bytes_max,
+          .waiting_lines_max = options.waiting_connections_max};
 }
 
 Result<RespValue> as_it_came(const RespValue& reply) {
@@ -219,14 +179,14 @@ Result<RespValue> Client::say_once(const Command& command) {
 }
 
 Result<RespValue> Client::ask(const std::vector<std::string>& words, Duration deadline) {
-  return say(command_of(words), deadline);
+  return say(Command(words), deadline);
 }
 void Client::ask(const std::vector<std::string>& words, Callback<RespValue> done, Duration deadline) {
-  calls_->start<RespValue>({command_of(words), Safety::repeatable, as_it_came}, std::move(done), deadline);
+  calls_->start<RespValue>({Command(words), Safety::repeatable, as_it_came}, std::move(done), deadline);
 }
 Result<RespValue> Client::ask_and_wait(const std::vector<std::string>& words, Duration wait,
                                        const std::stop_token& stop, Duration deadline) {
-  return calls_->ask<RespValue>({command_of(words), Safety::repeatable, as_it_came, wait}, deadline, stop);
+  return calls_->ask<RespValue>({Command(words), Safety::repeatable, as_it_came, wait}, deadline, stop);
 }
 
 Result<Submitted> Client::submit(const Submit& request, Duration deadline) {

@@ -14,6 +14,9 @@ namespace baton::client {
 class Command {
  public:
   explicit Command(std::string_view verb) { add(verb); }
+  explicit Command(const std::vector<std::string>& words) {
+    for (const std::string& word : words) add(word);
+  }
 
   Command& add(std::string_view word) {
     wire::RespWriter(words_).bulk(word);

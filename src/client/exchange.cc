@@ -16,6 +16,11 @@ namespace {
 
 constexpr std::int64_t kSleepMax = 60'000;
 
+Error no_line_in_time() {
+  return {Errc::deadline_exceeded,
+          "it could not be sent before its deadline: too many calls wait on purpose"};
+}
+
 }  // namespace
 
 Exchange::Exchange(ExchangeOptions options, std::function<void(const wire::RespValue&)> pushed)
@@ -146,17 +151,7 @@ void Exchange::expire(std::int64_t now) {
     Line* line = waiting != waiting_.end() ? waiting->line.get()
                  : call.wait > Duration{}  ? nullptr
                                            : &shared_;
-    const std::string trouble = line != nullptr ? line->trouble() : "too many calls wait on purpose";
-    Error error;
-    if (call.was_sent) {
-      error = unanswered(call, trouble.empty() ? "its deadline has passed" : trouble);
-    } else if (trouble.empty() || line == nullptr) {
-      error = {Errc::deadline_exceeded,
-               "it could not be sent before its deadline" + (trouble.empty() ? "" : ": " + trouble)};
-    } else {
-      error = {Errc::unavailable, "no coordinator could be reached: " + trouble};
-    }
-    settle(call, std::unexpected(std::move(error)));
+    settle(call, std::unexpected(line != nullptr ? out_of_time(call, line->trouble()) : no_line_in_time()));
     // Its reply must not come to the line's next call.
     if (waiting != waiting_.end()) line->forget_settled(), line->hang_up();
   }

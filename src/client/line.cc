@@ -43,6 +43,12 @@ Error unanswered(const Call& call, const std::string& why) {
   return {Errc::outcome_unknown, "outcome unknown: it was sent, and no answer came: " + why};
 }
 
+Error out_of_time(const Call& call, const std::string& trouble) {
+  if (call.was_sent) return unanswered(call, trouble.empty() ? "its deadline has passed" : trouble);
+  if (trouble.empty()) return {Errc::deadline_exceeded, "it could not be sent before its deadline"};
+  return {Errc::unavailable, "no coordinator could be reached: " + trouble};
+}
+
 Line::Line(const LineOptions& options, const Tells& tells)
     : options_(options), tells_(tells), dice_(std::random_device()()) {}
 

@@ -16,25 +16,12 @@
 #include <string_view>
 #include <vector>
 
-#include "client/address.h"
 #include "client/call.h"
+#include "client/line_options.h"
 #include "client/types.h"
 #include "wire/tls.h"
 
 namespace baton::client {
-
-struct LineOptions {
-  std::vector<Address> addresses;
-  std::shared_ptr<wire::TlsContext> tls;  // null: none; all lines of a client share it
-  std::string greeting;                   // commands to begin with
-  std::size_t greetings = 0;              // replies to them
-  Duration connect_timeout;
-  Duration silence_max;
-  Duration backoff_min;
-  Duration backoff_max;
-  wire::RespValueLimits reply;
-  std::function<void(const ConnectionNews&)> news;  // may be empty
-};
 
 class Line {
  public:
@@ -120,5 +107,7 @@ class Line {
 
 // For a call that was sent and will not be answered.
 Error unanswered(const Call& call, const std::string& why);
+// For a call whose deadline has passed; `trouble` is that of its line.
+Error out_of_time(const Call& call, const std::string& trouble);
 
 }  // namespace baton::client

@@ -10,10 +10,7 @@ namespace {
 // Operations that ended badly are kept for ranks that have not come yet; one that never comes must not make
 // them pile up.
 constexpr std::size_t kMeetingsMax = 1024;
-
-std::string in_seconds(Duration duration) {
-  return fmt::format("{}.{} s", duration.ms / 1000, duration.ms % 1000 / 100);
-}
+constexpr std::size_t kStreamsMax = 64;
 
 }  // namespace
 
@@ -31,6 +28,7 @@ void Group::begin(Generation generation, const Joining& first, Presence others, 
   places_.assign(first.world_size, {.presence = others, .until = now + time_to_live_, .seen = now});
   gone_.clear();
   streams_.clear();
+  due_ = now + time_to_live_;
   sit_down(first, now);
 }
 
@@ -42,6 +40,7 @@ void Group::sit_down(const Joining& joining, Instant now) {
                            .seen = now,
                            .last_at = {},
                            .doing = {}};
+  due_ = std::min(due_, now + time_to_live_);
 }
 
 Result<Generation> Group::join(const Joining& joining, Generation next, Instant now) {
@@ -82,10 +81,11 @@ Status Group::resume(const Joining& joining, Generation generation, std::span<co
   if (place.presence == Presence::expected) sit_down(joining, now);
   if (auto seated = check({joining.rank, joining.incarnation, generation}, now); !seated) return seated;
   for (const Kept& each : kept) {
+    if (auto room = check_streams(each.stream); !room) return room;
     Stream& stream = streams_[each.stream];
     if (each.number < stream.forgotten_below) continue;
-    auto& at = stream.at[joining.rank];
-    at = std::max(at, each.number);
+    const auto at = stream.at.find(joining.rank);
+    if (at == stream.at.end() || at->second < each.number) move_to(stream, joining.rank, each.number);
     meeting_at(stream, each.number, each.operation, now).meeting.recall(joining.rank, each);
     settle(stream);
   }
@@ -108,7 +108,7 @@ Status Group::check(const Seat& seat, Instant now) {
                                                  place.where.empty() ? "it has joined later" : place.where));
   if (place.presence == Presence::lost) {
     return failure(Errc::lease_lost, fmt::format("rank {} was given up: {}; join again, all ranks", seat.rank,
-                                                 why_lost(place)));
+                                                 why_it_went(seat.rank)));
   }
   if (place.presence == Presence::left)
     return failure(Errc::lease_lost, fmt::format("rank {} has left", seat.rank));
@@ -131,14 +131,35 @@ void Group::hung_up(const Seat& seat, Instant now) {
   if (place.incarnation != seat.incarnation || place.presence != Presence::here) return;
   place.until = std::min(place.until, now + kBackAfterHangUp);
   place.has_hung_up = true;
+  due_ = std::min(due_, place.until);
 }
 
 void Group::leave(const Seat& seat, Instant now) {
   pass(now);
   if (!check(seat, now)) return;
-  places_[seat.rank].presence = Presence::left;
-  gone_.insert(seat.rank);
+  goes(seat.rank, Presence::left);
   for (auto& [name, stream] : streams_) settle(stream);
+}
+
+// What it waits for it does not hear of any more.
+void Group::goes(Rank rank, Presence how) {
+  places_[rank].presence = how;
+  gone_.insert(rank);
+  std::erase_if(waits_, [&](const auto& each) {
+    const auto& [waiter, wait] = each;
+    if (wait.rank != rank) return false;
+    streams_[wait.stream].meetings.at(wait.number).waiting.erase(rank);
+    answers_.push_back(
+        {waiter, failure(Errc::lease_lost, fmt::format("rank {} is not there any more, because "
+                                                       "{}; join again, all ranks",
+                                                       rank, why_it_went(rank)))});
+    return true;
+  });
+}
+
+Status Group::check_streams(const std::string& name) const {
+  if (streams_.size() < kStreamsMax || streams_.contains(name)) return {};
+  return failure(Errc::exhausted, fmt::format("a group has {} streams at most", kStreamsMax));
 }
 
 Status Group::check_number(const Stream& stream, Rank rank, const Arrival& arrival) const {
@@ -151,6 +172,12 @@ Status Group::check_number(const Stream& stream, Rank rank, const Arrival& arriv
     return failure(Errc::invalid_request,
                    fmt::format("{}: number {} of rank {} does not follow its number {}",
                                title(arrival.operation), arrival.number, rank, at->second));
+  }
+  const auto last = at == stream.at.end() ? stream.meetings.end() : stream.meetings.find(at->second);
+  if (last != stream.meetings.end() && arrival.number > at->second && !last->second.meeting.is_over()) {
+    return failure(Errc::invalid_request,
+                   fmt::format("{}: rank {} is still at {}, which has not ended", title(arrival.operation),
+                               rank, title(last->second.meeting.operation())));
   }
   const auto meeting = stream.meetings.find(arrival.number);
   if (meeting == stream.meetings.end()) return {};
@@ -165,9 +192,10 @@ Status Group::check_number(const Stream& stream, Rank rank, const Arrival& arriv
 Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant now) {
   pass(now);
   if (auto seated = check(seat, now); !seated) return seated;
+  if (auto room = check_streams(arrival.stream); !room) return room;
   Stream& stream = streams_[arrival.stream];
   if (auto follows = check_number(stream, seat.rank, arrival); !follows) return follows;
-  stream.at[seat.rank] = arrival.number;
+  move_to(stream, seat.rank, arrival.number);
   places_[seat.rank].last_at = title(arrival.operation);
   Held& held = meeting_at(stream, arrival.number, arrival.operation, now);
   // Who asks again because his connection broke does not wait twice.
@@ -175,6 +203,7 @@ Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant n
     waits_.erase(before->second);
   held.waiting[seat.rank] = waiter;
   waits_[waiter] = {arrival.stream, arrival.number, seat.rank};
+  due_ = std::min(due_, now + arrival.deadline);
   held.meeting.arrive(seat.rank, arrival.operation, std::move(arrival.mine), now + arrival.deadline);
   note_stop(stream, seat.rank, arrival.number);
   settle(stream);
@@ -183,7 +212,7 @@ Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant n
 
 void Group::stop(const Seat& seat, const std::string& stream, std::uint64_t number, Instant now) {
   pass(now);
-  if (!check(seat, now)) return;
+  if (!check(seat, now) || !check_streams(stream)) return;
   streams_[stream].stopped[seat.rank] = number;
   note_stop(streams_[stream], seat.rank, number);
   settle(streams_[stream]);
@@ -215,7 +244,7 @@ Group::Held& Group::meeting_at(Stream& stream, std::uint64_t number, const Opera
 void Group::settle(Stream& stream) {
   note_the_gone(stream);
   for (auto& [number, held] : stream.meetings) {
-    if (!held.meeting.is_complete() && !held.meeting.has_ended()) continue;
+    if (!held.meeting.is_over()) continue;
     std::erase_if(held.waiting, [&](const auto& waiting) {
       const auto outcome = held.meeting.outcome_for(waiting.first);
       if (!outcome) return false;
@@ -227,45 +256,48 @@ void Group::settle(Stream& stream) {
   tidy(stream);
 }
 
-std::string Group::why_lost(const Place& place) const {
-  if (place.has_hung_up)
-    return fmt::format("its connection broke, and it did not come back within {}",
-                       in_seconds(kBackAfterHangUp));
-  return fmt::format("nothing was heard of it for {}", in_seconds(time_to_live_));
-}
-
 // Whoever is gone will not come.
 void Group::note_the_gone(Stream& stream) {
   for (const Rank rank : gone_) {
-    const std::string why =
-        places_[rank].presence == Presence::lost ? why_lost(places_[rank]) : "it left before it came";
     for (auto& [number, held] : stream.meetings) {
       if (held.meeting.has(rank)) continue;
-      held.meeting.fail({Errc::unavailable,
-                         fmt::format("{}: {} is gone: {}", title(held.meeting.operation()), who(rank), why)});
+      held.meeting.fail({Errc::unavailable, fmt::format("{}: {} is gone: {}", title(held.meeting.operation()),
+                                                        who(rank), why_it_went(rank))});
     }
   }
 }
 
 // Once a rank is at the next operation it has heard of the one before.
+void Group::move_to(Stream& stream, Rank rank, std::uint64_t number) {
+  const auto [at, is_first] = stream.at.try_emplace(rank, number);
+  const std::uint64_t before = is_first ? 0 : std::exchange(at->second, number);
+  for (auto each = stream.meetings.lower_bound(before); each != stream.meetings.end() && each->first < number;
+       ++each)
+    ++each->second.heard;
+}
+
 void Group::tidy(Stream& stream) {
-  std::uint64_t all_beyond = stream.at.size() == places_.size() ? UINT64_MAX : 0;
-  for (const auto& [rank, number] : stream.at) all_beyond = std::min(all_beyond, number);
   while (!stream.meetings.empty()) {
     const auto first = stream.meetings.begin();
-    const bool is_heard = first->first < all_beyond;
+    const bool is_heard = first->second.heard == places_.size();
     if (!is_heard && (stream.meetings.size() <= kMeetingsMax || !first->second.meeting.has_ended())) return;
+    for (const auto& [rank, waiter] : first->second.waiting) {
+      waits_.erase(waiter);
+      answers_.push_back(
+          {waiter, failure(Errc::deadline_exceeded,
+                           fmt::format("{}: it ended long ago", title(first->second.meeting.operation())))});
+    }
     stream.forgotten_below = first->first + 1;
     stream.meetings.erase(first);
   }
 }
 
 void Group::pass(Instant now) {
+  if (now < due_) return;
   bool lost = false;
   for (Rank rank = 0; rank < world_size(); ++rank) {
     if (!places_[rank].has_term() || places_[rank].until > now) continue;
-    places_[rank].presence = Presence::lost;
-    gone_.insert(rank);
+    goes(rank, Presence::lost);
     lost = true;
   }
   for (auto& [name, stream] : streams_) {
@@ -278,70 +310,17 @@ void Group::pass(Instant now) {
     }
     if (ended) settle(stream);
   }
-}
-
-Instant Group::next() const {
-  Instant next{INT64_MAX};
+  due_ = Instant{INT64_MAX};
   for (const Place& place : places_) {
-    if (place.has_term()) next = std::min(next, place.until);
+    if (place.has_term()) due_ = std::min(due_, place.until);
   }
   for (const auto& [name, stream] : streams_) {
     for (const auto& [number, held] : stream.meetings) {
-      if (const auto first = held.meeting.first_deadline()) next = std::min(next, first->first);
+      if (const auto first = held.meeting.first_deadline()) due_ = std::min(due_, first->first);
     }
   }
-  return next;
 }
 
 bool Group::is_deserted() const { return std::ranges::none_of(places_, &Place::has_term); }
-
-std::string Group::who(Rank rank) const {
-  const std::string& where = places_[rank].where;
-  return where.empty() ? fmt::format("rank {}", rank) : fmt::format("rank {} ({})", rank, where);
-}
-
-std::string Group::whereabouts(Rank rank, Instant now) const {
-  const Place& place = places_[rank];
-  const std::string name = fmt::format("rank {}", rank);
-  const std::string where = place.where.empty() ? "" : place.where + ", ";
-  const std::string ago = in_seconds(now - place.seen) + " ago";
-  switch (place.presence) {
-    case Presence::absent: return name + " (has not joined)";
-    case Presence::expected: return name + " (has not come back since the coordinator was started again)";
-    case Presence::left: return fmt::format("{} ({}dead: it left {})", name, where, ago);
-    case Presence::lost: return fmt::format("{} ({}dead: last heard of {})", name, where, ago);
-    case Presence::here: break;
-  }
-  std::string text = fmt::format("{} ({}alive, heard of {}, ", name, where, ago);
-  text += place.last_at.empty() ? "at no operation yet" : "last at " + place.last_at;
-  if (!place.doing.empty()) text += ", doing " + place.doing;
-  return text + ")";
-}
-
-Error Group::timed_out(const Meeting& meeting, Rank whose, Instant now) const {
-  std::string absent;
-  for (const Rank rank : meeting.missing()) absent += (absent.empty() ? "" : ", ") + whereabouts(rank, now);
-  return {
-      Errc::deadline_exceeded,
-      fmt::format("{}: {} of {} ranks came before the time of rank {} was up, {} after the first of them; "
-                  "missing: {}",
-                  title(meeting.operation()), meeting.came(), world_size(), whose,
-                  in_seconds(now - meeting.began()), absent)};
-}
-
-std::vector<Group::Whereabouts> Group::members(Instant now) const {
-  static constexpr std::string_view kWords[] = {"not joined", "expected", "here", "left", "lost"};
-  std::vector<Whereabouts> all;
-  for (Rank rank = 0; rank < world_size(); ++rank) {
-    const Place& place = places_[rank];
-    all.push_back({.rank = rank,
-                   .state = std::string(kWords[static_cast<std::size_t>(place.presence)]),
-                   .where = place.where,
-                   .at = place.last_at,
-                   .doing = place.doing,
-                   .silent = place.presence == Presence::absent ? Duration{} : now - place.seen});
-  }
-  return all;
-}
 
 }  // namespace baton::group

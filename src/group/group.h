@@ -82,8 +82,8 @@ class Group {
   void stop(const Seat& seat, const std::string& stream, std::uint64_t number, Instant now);
   void forget(Waiter waiter);
 
-  void pass(Instant now);  // time
-  Instant next() const;    // when it is worth passing time again
+  void pass(Instant now);                // time
+  Instant next() const { return due_; }  // when it is worth passing time again
   std::vector<Answer> take_answers() { return std::exchange(answers_, {}); }
 
   bool is_deserted() const;  // nobody is there, and nobody is to come
@@ -114,6 +114,7 @@ class Group {
   struct Held {
     Meeting meeting;
     std::map<Rank, Waiter> waiting;
+    std::size_t heard = 0;  // ranks that are beyond it
   };
   struct Stream {
     std::map<std::uint64_t, Held> meetings;  // by number
@@ -130,15 +131,18 @@ class Group {
   void begin(Generation generation, const Joining& first, Presence others, Instant now);
   void sit_down(const Joining& joining, Instant now);
   Status check(const Seat& seat, Instant now);
+  Status check_streams(const std::string& name) const;
   Status check_number(const Stream& stream, Rank rank, const Arrival& arrival) const;
   Held& meeting_at(Stream& stream, std::uint64_t number, const Operation& operation, Instant now);
+  void move_to(Stream& stream, Rank rank, std::uint64_t number);
+  void goes(Rank rank, Presence how);
   void note_stop(Stream& stream, Rank rank, std::uint64_t number);
   void settle(Stream& stream);  // in which something happened
   void note_the_gone(Stream& stream);
-  std::string why_lost(const Place& place) const;
   void tidy(Stream& stream);
   std::string whereabouts(Rank rank, Instant now) const;
   std::string who(Rank rank) const;
+  std::string why_it_went(Rank rank) const;
   Error timed_out(const Meeting& meeting, Rank whose, Instant now) const;
 
   Generation generation_ = 0;
@@ -149,6 +153,9 @@ class Group {
   std::map<std::string, Stream> streams_;
   std::map<Waiter, Wait> waits_;
   std::vector<Answer> answers_;
+  Instant due_;  // nothing happens by time alone before
 };
+
+std::string in_seconds(Duration duration);
 
 }  // namespace baton::group

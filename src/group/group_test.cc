@@ -97,6 +97,40 @@ TEST_F(GroupOfTwo, RefusesNumbersThatDoNotFollow) {
   EXPECT_TRUE(arrive(0, 3, kStart));  // said again
 }
 
+// A rank that meant to be at two operations at once would leave the first without anybody to hear of it.
+TEST_F(GroupOfTwo, RefusesTheNextNumberBeforeTheLastHasEnded) {
+  ASSERT_TRUE(arrive(0, 0, kStart));
+  EXPECT_THAT(arrive(0, 1, kStart).error().message, HasSubstr("which has not ended"));
+  ASSERT_TRUE(arrive(1, 0, kStart));
+  EXPECT_EQ(group.take_answers().size(), 2U);
+  EXPECT_TRUE(arrive(0, 1, kStart));
+}
+
+// C2: also if the others never came, so that nothing else would end its wait
+TEST(AGroup, TellsARankThatWasGivenUpSo) {
+  Group group(joining(0, 2), 7, false, kStart);
+  ASSERT_TRUE(
+      group.arrive({0, "a", 7}, {"", 0, {OperationKind::barrier, "ready", 0}, Bytes{}, hours(1)}, 5, kStart));
+  group.pass(kStart + kTimeToLive);
+  const auto answers = group.take_answers();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_EQ(answers[0].waiter, 5U);
+  EXPECT_EQ(answers[0].outcome.error().code, Errc::lease_lost);
+  EXPECT_TRUE(group.is_deserted());
+  group.forget(5);
+}
+
+TEST_F(GroupOfTwo, HasSoManyStreams) {
+  const auto open = [&](int number) {
+    return group.arrive(seat(0),
+                        {std::to_string(number), 0, {OperationKind::barrier, "ready", 0}, Bytes{}, hours(1)},
+                        static_cast<Waiter>(number), kStart);
+  };
+  for (int number = 0; number < 64; ++number) ASSERT_TRUE(open(number));
+  EXPECT_EQ(open(64).error().code, Errc::exhausted);
+  EXPECT_TRUE(open(63));
+}
+
 TEST_F(GroupOfTwo, AnswersWhoAsksAgainOnce) {
   ASSERT_TRUE(arrive(0, 0, kStart));
   ASSERT_TRUE(
@@ -135,6 +169,21 @@ TEST(AResumedGroup, GivesAllRanksAFullTimeToLiveToComeBack) {
   EXPECT_TRUE(group.take_answers().empty());
   group.pass(kStart + kTimeToLive);
   EXPECT_EQ(group.take_answers().size(), 1U);
+}
+
+// C3: a gathering that is too large to be told again is made of what each rank says it brought.
+TEST(AResumedGroup, GathersAgain) {
+  const Bytes mine[] = {Bytes(3, std::byte{1}), Bytes(3, std::byte{2})};
+  const Operation operation{OperationKind::all_gather, "plan", 0};
+  Group group(joining(0, 2), 7, true, kStart);
+  const Kept heard{"", 4, operation, std::make_shared<const std::vector<Bytes>>(), mine[0]};
+  ASSERT_TRUE(group.resume(joining(0, 2), 7, {&heard, 1}, kStart));
+  ASSERT_TRUE(group.resume(joining(1, 2), 7, {}, kStart));
+  ASSERT_TRUE(group.arrive({1, "a", 7}, {"", 4, operation, mine[1], hours(1)}, 9, kStart));
+  const auto answers = group.take_answers();
+  ASSERT_EQ(answers.size(), 1U);
+  ASSERT_TRUE(answers[0].outcome);
+  EXPECT_THAT(**answers[0].outcome, ::testing::ElementsAre(mine[0], mine[1]));
 }
 
 TEST(RanksAsPeopleReadThem, AreRanges) {

@@ -35,8 +35,10 @@ void Meeting::recall(Rank rank, const Kept& kept) {
   if (trouble_) return;
   is_complete_ = true;
   brought_.insert_or_assign(rank, kept.contribution);
-  // A gathering is known to its root only, or to all of them together.
-  const bool knows_all = operation_.kind != OperationKind::gather || rank == operation_.root;
+  // A gathering is known to its root only, or to all of them together; a large one is not told again.
+  const bool is_gathered =
+      operation_.kind == OperationKind::gather || operation_.kind == OperationKind::all_gather;
+  const bool knows_all = !is_gathered || (*kept.outcome)->size() == world_size_;
   if (knows_all && !everything_) everything_ = *kept.outcome;
   if (!everything_ && brought_.size() == world_size_) gather_up();
 }

@@ -39,6 +39,7 @@ class Meeting {
 
   bool has_ended() const { return trouble_ || everything_; }
   bool is_complete() const { return is_complete_; }
+  bool is_over() const { return has_ended() || is_complete_; }  // though its outcome may not be known yet
   bool has(Rank rank) const { return brought_.contains(rank); }
   std::size_t came() const { return brought_.size(); }
   std::vector<Rank> present() const;

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "base/files.h"
 #include "log/posix_file.h"
 
 namespace baton::log {
@@ -29,14 +30,6 @@ Status write_zeros(int descriptor, const std::string& path, std::uint64_t offset
       return written;
   }
   return {};
-}
-
-// A signal may interrupt an open on some file systems; nothing has happened then.
-int open_again(const std::string& path, int flags) {
-  for (;;) {
-    const int descriptor = ::open(path.c_str(), flags | O_CLOEXEC, 0600);
-    if (descriptor >= 0 || errno != EINTR) return descriptor;
-  }
 }
 
 // Real zeros instead of a promise of space: then writing into the file later changes no metadata, and
@@ -68,28 +61,11 @@ int lock_patiently(int descriptor) {
   }
 }
 
-std::string parent_of(const std::string& directory) {
-  const auto end = directory.find_last_not_of('/');
-  const auto slash = directory.find_last_of('/', end);
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : directory.substr(0, slash);
-}
-
-Status sync_full_directory(const std::string& path) {
-  const int descriptor = open_again(path, O_RDONLY | O_DIRECTORY);
-  if (descriptor < 0) return std::unexpected(system_error(errno, "open", path));
-  const int done = ::fsync(descriptor);
-  const int number = errno;
-  ::close(descriptor);
-  if (done != 0) return std::unexpected(system_error(number, "sync", path));
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<PosixDisk>> PosixDisk::open_directory(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0700) == 0) {
-    if (auto synced = sync_full_directory(parent_of(directory)); !synced)
+    if (auto synced = baton::sync_directory(parent_of(directory)); !synced)
       return std::unexpected(synced.error());
   } else if (errno != EEXIST) {
     return std::unexpected(system_error(errno, "create", directory));
@@ -111,7 +87,7 @@ PosixDisk::~PosixDisk() {
 
 Status PosixDisk::take_lock() {
   const std::string path = full("LOCK");
-  lock_ = open_again(path, O_RDWR | O_CREAT);
+  lock_ = open_again(path, O_RDWR | O_CREAT, 0600);
   if (lock_ < 0) return std::unexpected(system_error(errno, "open", path));
   if (lock_patiently(lock_) != 0) {
     if (errno != EWOULDBLOCK) return std::unexpected(system_error(errno, "lock", path));
@@ -132,7 +108,7 @@ Status PosixDisk::take_lock() {
 
 Result<std::optional<std::string>> PosixDisk::used_by() const {
   const std::string path = full("LOCK");
-  const int descriptor = open_again(path, O_RDONLY);
+  const int descriptor = open_again(path, O_RDONLY, 0600);
   if (descriptor < 0 && errno == ENOENT) return std::optional<std::string>();
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", path));
   std::optional<std::string> process;
@@ -157,9 +133,9 @@ Status PosixDisk::refuse_change(const std::string& path) const {
 Result<std::unique_ptr<File>> PosixDisk::create(const std::string& path, std::uint64_t size) {
   if (auto refused = refuse_change(path); !refused) return std::unexpected(refused.error());
   const std::string name = full(path);
-  const int descriptor = open_again(name, O_RDWR | O_CREAT | O_EXCL);
+  const int descriptor = open_again(name, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (descriptor < 0) return std::unexpected(system_error(errno, "create", name));
-  const int direct = size == 0 ? -1 : open_again(name, O_WRONLY | O_DIRECT);
+  const int direct = size == 0 ? -1 : open_again(name, O_WRONLY | O_DIRECT, 0600);
   auto file = posix_file(descriptor, name, direct);
   if (auto filled = fill_with_zeros(descriptor, direct, name, size); !filled)
     return std::unexpected(filled.error());
@@ -168,18 +144,18 @@ Result<std::unique_ptr<File>> PosixDisk::create(const std::string& path, std::ui
 
 Result<std::unique_ptr<File>> PosixDisk::open(const std::string& path) {
   const std::string name = full(path);
-  const int descriptor = open_again(name, read_only_ ? O_RDONLY : O_RDWR);
+  const int descriptor = open_again(name, read_only_ ? O_RDONLY : O_RDWR, 0600);
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", name));
   return posix_file(descriptor, name);
 }
 
 Result<std::unique_ptr<File>> PosixDisk::open_uncached(const std::string& path) {
   const std::string name = full(path);
-  const int direct = open_again(name, O_RDONLY | O_DIRECT);
+  const int direct = open_again(name, O_RDONLY | O_DIRECT, 0600);
   if (direct >= 0) return direct_file(direct, name);
   if (errno != EINVAL) return std::unexpected(system_error(errno, "open", name));
 
-  const int descriptor = open_again(name, O_RDONLY);
+  const int descriptor = open_again(name, O_RDONLY, 0600);
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", name));
   auto file = posix_file(descriptor, name);
   if (auto synced = file->sync(); !synced && !read_only_) return std::unexpected(synced.error());
@@ -212,7 +188,7 @@ Status PosixDisk::make_directory(const std::string& path) {
 
 Status PosixDisk::sync_directory(const std::string& path) {
   if (auto refused = refuse_change(path); !refused) return refused;
-  return sync_full_directory(full(path));
+  return baton::sync_directory(full(path));
 }
 
 Result<std::vector<std::string>> PosixDisk::list(const std::string& path) {

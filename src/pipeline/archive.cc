@@ -14,7 +14,7 @@
 #include <fstream>
 #include <memory>
 
-#include "pipeline/random_name.h"
+#include "base/random_name.h"
 #include "process/child_process.h"
 
 namespace baton::pipeline {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/random_name.h"
 #include "pipeline/archive.h"
 #include "pipeline/glob.h"
-#include "pipeline/random_name.h"
 
 namespace baton::pipeline {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "pipeline/random_name.h"
+#include "base/random_name.h"
 #include "wire/sha256.h"
 
 namespace baton::pipeline {

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/random_name.h"
 #include "pipeline/archive.h"
-#include "pipeline/random_name.h"
 
 namespace baton::pipeline {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pipeline/pause.h"
+#include "base/pause.h"
 
 namespace baton::pipeline::contract {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/pause.h"
 #include "pipeline/graph.h"
-#include "pipeline/pause.h"
 #include "pipeline/wire_text.h"
 
 namespace baton::pipeline {

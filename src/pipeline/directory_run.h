@@ -9,8 +9,8 @@
 #include <set>
 #include <string>
 
+#include "base/random_name.h"
 #include "pipeline/directory_coordinator.h"
-#include "pipeline/random_name.h"
 #include "pipeline/shared_files.h"
 
 namespace baton::pipeline {

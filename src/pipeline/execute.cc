@@ -5,9 +5,9 @@
 #include <random>
 #include <stdexcept>
 
+#include "base/pause.h"
 #include "pipeline/artifacts.h"
 #include "pipeline/context.h"
-#include "pipeline/pause.h"
 
 namespace baton::pipeline {
 namespace {

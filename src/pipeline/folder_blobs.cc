@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "pipeline/random_name.h"
+#include "base/descriptor.h"
+#include "base/files.h"
+#include "base/random_name.h"
 #include "wire/sha256.h"
 
 namespace baton::pipeline {
@@ -33,41 +35,24 @@ Status make_folder(const std::string& path) {
   return {};
 }
 
-// Makes names in a folder durable.
-Status sync_folder(const std::string& path) {
-  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool synced = folder >= 0 && ::fsync(folder) == 0;
-  const int error = errno;
-  if (folder >= 0) ::close(folder);
-  if (!synced) return cannot("sync", path, error);
-  return {};
-}
-
 // A file that is removed again, unless it gets its name.
 class FileAside {
  public:
   explicit FileAside(std::string path)
       : path_(std::move(path)), file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {}
   ~FileAside() {
-    if (file_ < 0) return;
-    ::close(file_);
-    if (!has_name_) ::unlink(path_.c_str());
+    if (is_open() && !has_name_) ::unlink(path_.c_str());
   }
   FileAside(const FileAside&) = delete;
   FileAside& operator=(const FileAside&) = delete;
 
   Status write(std::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(file_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return cannot("write", path_, errno);
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
+    if (!write_all(file_.number(), bytes)) return cannot("write", path_, errno);
     return {};
   }
-  bool is_open() const { return file_ >= 0; }
+  bool is_open() const { return file_.is_open(); }
   Status name(const std::string& path) {
-    if (::fsync(file_) != 0) return cannot("sync", path_, errno);
+    if (::fsync(file_.number()) != 0) return cannot("sync", path_, errno);
     if (::rename(path_.c_str(), path.c_str()) != 0) return cannot("write", path, errno);
     has_name_ = true;
     return {};
@@ -75,7 +60,7 @@ class FileAside {
 
  private:
   const std::string path_;
-  const int file_;
+  const Descriptor file_;
   bool has_name_ = false;
 };
 
@@ -103,8 +88,8 @@ Result<BlobRef> FolderBlobs::put(const ByteSource& from, const std::stop_token& 
   const std::string below = fs::path(path).parent_path();
   // Over one that is there: it may have been damaged since.
   if (done = make_folder(below); done) done = file.name(path);
-  if (done) done = sync_folder(below);
-  if (done) done = sync_folder(folder_);
+  if (done) done = sync_directory(below);
+  if (done) done = sync_directory(folder_);
   if (!done) return std::unexpected(done.error());
   return blob;
 }

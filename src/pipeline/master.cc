@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "pipeline/random_name.h"
+#include "base/random_name.h"
 
 namespace baton::pipeline {
 namespace {

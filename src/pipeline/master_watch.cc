@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "pipeline/pause.h"
+#include "base/pause.h"
 
 namespace baton::pipeline {
 

@@ -4,8 +4,8 @@
 #include <charconv>
 #include <utility>
 
-#include "pipeline/pause.h"
-#include "pipeline/random_name.h"
+#include "base/pause.h"
+#include "base/random_name.h"
 #include "pipeline/redis_lines.h"
 #include "pipeline/redis_scripts.h"
 #include "pipeline/wire_text.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/random_name.h"
 #include "pipeline/master.h"
-#include "pipeline/random_name.h"
 
 namespace baton::pipeline {
 

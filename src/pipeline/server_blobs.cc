@@ -1,6 +1,6 @@
 #include "pipeline/server_blobs.h"
 
-#include "pipeline/pause.h"
+#include "base/pause.h"
 #include "pipeline/value.h"
 #include "wire/resp_value.h"
 

@@ -12,8 +12,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/descriptor.h"
+#include "base/files.h"
 #include "base/hash.h"
-#include "pipeline/random_name.h"
+#include "base/random_name.h"
 
 namespace baton::pipeline {
 namespace {
@@ -26,31 +28,6 @@ std::unexpected<Error> cannot(const std::string& what, const std::string& path, 
                     : error == ENOENT                   ? Errc::not_found
                                                         : Errc::io_failed;
   return failure(code, what + " " + path + ": " + std::strerror(error));
-}
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-
- private:
-  const int number_;
-};
-
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
 }
 
 std::int64_t milliseconds_of(const timespec& time) {
@@ -72,7 +49,7 @@ Result<std::string> SharedFiles::read(const std::string& name) const {
   std::string text;
   char bytes[16 << 10];
   for (;;) {
-    const ssize_t got = ::read(file.get(), bytes, sizeof bytes);
+    const ssize_t got = ::read(file.number(), bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return cannot("cannot read", path(name), errno);
     if (got == 0) return text;
@@ -84,7 +61,7 @@ Result<std::string> SharedFiles::write_aside(const std::string& name, std::strin
   const std::string aside = path(name) + "." + random_name() + ".tmp";
   const Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) return cannot("cannot write", aside, errno);
-  if (!write_all(file.get(), text) || ::fsync(file.get()) != 0) {
+  if (!write_all(file.number(), text) || ::fsync(file.number()) != 0) {
     const int error = errno;
     ::unlink(aside.c_str());
     return cannot("cannot write", path(name), error);
@@ -137,9 +114,9 @@ Result<std::optional<Duration>> SharedFiles::age(const std::string& name) const 
   // What time it is, the file system says: by a file that is written now.
   const std::string probe = path("clock." + std::to_string(::getpid()) + ".tmp");
   const Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
-  if (!file.is_open() || ::futimens(file.get(), nullptr) != 0) return cannot("cannot write", probe, errno);
+  if (!file.is_open() || ::futimens(file.number(), nullptr) != 0) return cannot("cannot write", probe, errno);
   struct stat now{};
-  if (::fstat(file.get(), &now) != 0) return cannot("cannot look at", probe, errno);
+  if (::fstat(file.number(), &now) != 0) return cannot("cannot look at", probe, errno);
   return Duration{std::max<std::int64_t>(0, milliseconds_of(now.st_mtim) - milliseconds_of(about.st_mtim))};
 }
 

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/pause.h"
+#include "base/random_name.h"
 #include "pipeline/log_book.h"
 #include "pipeline/packing.h"
-#include "pipeline/pause.h"
-#include "pipeline/random_name.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/watch.h"
 

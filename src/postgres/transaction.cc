@@ -1,7 +1,7 @@
 #include "postgres/transaction.h"
 
+#include "base/pause.h"
 #include "postgres/errors.h"
-#include "postgres/pause.h"
 #include "postgres/work_calls.h"
 #include "postgres/work_rows.h"
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/pause.h"
 #include "postgres/batch_calls.h"
 #include "postgres/errors.h"
 #include "postgres/maintenance.h"
 #include "postgres/migrations.h"
-#include "postgres/pause.h"
 #include "postgres/work_calls.h"
 #include "postgres/work_rows.h"
 #include "stream/checks.h"
@@ -59,7 +59,7 @@ Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_toke
     }
     if (Clock::now() + std::chrono::milliseconds(backoff.ms) > give_up)
       return std::unexpected(error_of(opened.error()));
-    if (!pause(jittered(backoff, line.dice), stop)) return stopped();
+    if (pause(jittered(backoff, line.dice), stop)) return stopped();
   }
 }
 
@@ -75,7 +75,7 @@ Result<std::vector<Rows>> WorkCoordinator::run(std::span<const Call> calls, std:
     if (rows.error().sqlstate.empty()) calls_.connection.reset();
     if (rows.error().sqlstate == kCancelled && stop.stop_requested()) return stopped();
     if (!is_passing(rows.error()) || tries >= options_.tries) return std::unexpected(error_of(rows.error()));
-    if (!pause(jittered(backoff, calls_.dice), stop)) return stopped();
+    if (pause(jittered(backoff, calls_.dice), stop)) return stopped();
     backoff = std::min(milliseconds(backoff.ms * 2), options_.backoff_max);
   }
 }

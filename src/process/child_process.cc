@@ -20,6 +20,8 @@
 #include <shared_mutex>
 #include <utility>
 
+#include "base/descriptor.h"
+
 extern char** environ;
 
 namespace baton::process {
@@ -35,41 +37,23 @@ std::int64_t now_ms() {
   return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return number_; }
-  void set(int number) { number_ = number; }
-  bool is_open() const { return number_ >= 0; }
-  void close() {
-    if (is_open()) ::close(std::exchange(number_, -1));
-  }
-
- private:
-  int number_;
-};
-
 struct Pipe {
   Descriptor read;
   Descriptor write;
   bool open() {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return false;
-    read.set(ends[0]);
-    write.set(ends[1]);
+    read = Descriptor(ends[0]);
+    write = Descriptor(ends[1]);
     return true;
   }
   bool open_nothing() {
-    read.set(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    read = Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
     return read.is_open();
   }
 };
 
-void do_not_block(const Descriptor& descriptor) { ::fcntl(descriptor.get(), F_SETFL, O_NONBLOCK); }
+void do_not_block(const Descriptor& descriptor) { ::fcntl(descriptor.number(), F_SETFL, O_NONBLOCK); }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> all;
@@ -146,9 +130,9 @@ void Child::become(char* const* arguments, char* const* variables) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::signal(SIGPIPE, SIG_DFL);
-  ::dup2(input_.read.get(), STDIN_FILENO);
-  ::dup2(output_.write.get(), STDOUT_FILENO);
-  ::dup2(errors_.write.get(), STDERR_FILENO);
+  ::dup2(input_.read.number(), STDIN_FILENO);
+  ::dup2(output_.write.number(), STDOUT_FILENO);
+  ::dup2(errors_.write.number(), STDERR_FILENO);
   const bool is_there = command_.directory.empty() || ::chdir(command_.directory.c_str()) == 0;
   sigset_t none;
   ::sigemptyset(&none);
@@ -159,7 +143,7 @@ void Child::become(char* const* arguments, char* const* variables) {
 }
 
 Status Child::start() {
-  stopped_.set(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  stopped_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   const bool has_input = !command_.input.empty();
   if (has_input ? !input_.open() : !input_.open_nothing()) return cannot("no input for the command", errno);
   if (!stopped_.is_open() || !output_.open() || !errors_.open())
@@ -183,7 +167,7 @@ Status Child::start() {
     ::waitpid(std::exchange(pid_, -1), nullptr, 0);
     return cannot(command_.words[0].c_str(), trouble_);
   }
-  ended_.set(
+  ended_ = Descriptor(
       static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));  // the header of glibc 2.36 is not for C++
   if (!ended_.is_open()) return cannot("the command cannot be watched", errno);
   input_.read.close();
@@ -197,7 +181,7 @@ Status Child::start() {
 
 void Child::feed() {
   const ssize_t took =
-      ::write(input_.write.get(), command_.input.data() + fed_, command_.input.size() - fed_);
+      ::write(input_.write.number(), command_.input.data() + fed_, command_.input.size() - fed_);
   if (took > 0) fed_ += static_cast<std::size_t>(took);
   const bool wants_no_more = took < 0 && errno != EAGAIN && errno != EINTR;
   if (wants_no_more || fed_ == command_.input.size()) input_.write.close();
@@ -222,7 +206,7 @@ void Child::keep(const Descriptor& from, std::string_view text) {
 void Child::listen(Descriptor& from) {
   char bytes[kReadBytes];
   while (from.is_open()) {
-    const ssize_t got = ::read(from.get(), bytes, sizeof bytes);
+    const ssize_t got = ::read(from.number(), bytes, sizeof bytes);
     if (got > 0) {
       keep(from, {bytes, static_cast<std::size_t>(got)});
     } else if (got < 0 && errno == EINTR) {
@@ -249,13 +233,14 @@ int Child::patience() const {
 ChildEnd Child::attend(std::span<const std::stop_token> stops) {
   const auto tell = [this] {
     const std::uint64_t one = 1;
-    (void)!::write(stopped_.get(), &one, sizeof one);
+    (void)!::write(stopped_.number(), &one, sizeof one);
   };
   std::list<std::stop_callback<decltype(tell)>> callbacks;
   for (const std::stop_token& stop : stops) callbacks.emplace_back(stop, tell);
   for (bool runs = true; runs;) {
     const auto wants = [](const Descriptor& descriptor, short events) {
-      return pollfd{.fd = descriptor.get(), .events = events, .revents = 0};  // a closed one, -1, is left out
+      return pollfd{
+          .fd = descriptor.number(), .events = events, .revents = 0};  // a closed one, -1, is left out
     };
     pollfd polled[] = {wants(ended_, POLLIN), wants(stopped_, POLLIN), wants(input_.write, POLLOUT),
                        wants(output_.read, POLLIN), wants(errors_.read, POLLIN)};
@@ -268,7 +253,7 @@ ChildEnd Child::attend(std::span<const std::stop_token> stops) {
     if (ready <= 0) continue;
     if (polled[1].revents != 0) {
       std::uint64_t ignored = 0;
-      (void)!::read(stopped_.get(), &ignored, sizeof ignored);
+      (void)!::read(stopped_.number(), &ignored, sizeof ignored);
       end_.was_stopped = true;
       begin_ending();
     }

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "server/descriptor.h"
 
 namespace baton::server {
 

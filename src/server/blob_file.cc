@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/files.h"
+
 namespace baton::server {
 namespace {
 
@@ -24,15 +26,7 @@ std::unexpected<Error> cannot(const char* what, const std::string& path) {
   return failure(code, fmt::format("cannot {} {}: {}", what, path, std::strerror(error)));
 }
 
-Status sync_folder(const std::string& path) {
-  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder.is_open() || ::fsync(folder.number()) != 0) return cannot("sync", path);
-  return {};
-}
-
 bool make_folder(const std::string& path) { return ::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST; }
-
-std::string parent_of(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 }  // namespace
 
@@ -52,19 +46,14 @@ Status NewBlobFile::open() {
   file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_.is_open()) return cannot("write", path);
   path_ = path;
-  if (auto synced = sync_folder(parent_of(above)); !synced) return synced;
-  return sync_folder(above);
+  if (auto synced = sync_directory(parent_of(above)); !synced) return synced;
+  return sync_directory(above);
 }
 
 Status NewBlobFile::append(std::string_view bytes) {
   sum_.add(bytes);
   written_ += bytes.size();
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file_.number(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return cannot("write", path_);
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
+  if (!write_all(file_.number(), bytes)) return cannot("write", path_);
   // The disk gets it as it comes. Otherwise whoever syncs next, and that is the log, would wait for all of
   // it.
   if (written_ - on_disk_ >= kUnwrittenMax) {
@@ -83,7 +72,7 @@ Status NewBlobFile::finish() {
   if (::fsync(file_.number()) != 0) return cannot("sync", path_);
   if (::rename(path_.c_str(), path.c_str()) != 0) return cannot("write", path);
   path_.clear();
-  return sync_folder(folder_);
+  return sync_directory(folder_);
 }
 
 Result<std::uint64_t> BlobFile::open() {

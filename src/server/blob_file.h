@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/result.h"
-#include "server/descriptor.h"
 #include "wire/sha256.h"
 
 namespace baton::server {

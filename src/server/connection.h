@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/time.h"
-#include "server/descriptor.h"
 #include "server/session.h"
 #include "wire/tls.h"
 

@@ -111,6 +111,7 @@ class Desk {
   // By its id, if it was named by its key.
   core::TaskId id_of(std::string_view ns, const core::TaskRef& task) const;
   Instant now() const { return authority_.engine().now(); }
+  bool is_stopping() const { return stopping_; }
   const engine::Authority& authority() const { return authority_; }
 
  private:

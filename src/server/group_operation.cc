@@ -20,6 +20,10 @@ void MeetOperation::begin(Desk& desk) { begun_ = desk.arrive(*this, name_, seat_
 
 void MeetOperation::met(Desk& desk, Result<group::Share> outcome) {
   lsn_ = desk.authority().durable();
+  if (desk.is_stopping()) {  // which is no end of it: the rank goes on when the server is there again
+    begun_ = std::unexpected(outcome ? Error{Errc::closed, "the server is stopping"} : outcome.error());
+    return;
+  }
   outcome_ = std::move(outcome);
 }
 

@@ -9,15 +9,16 @@
 
 namespace baton::server {
 
+// What a group has to say: the members of the reply behind "lsn".
+struct GroupReply {
+  std::size_t members = 0;
+  std::function<void(ReplyWriter&)> write;
+};
+
 // Joins, resumes, leaves, stops, or asks who is there.
 class GroupOperation final : public Operation {
  public:
-  // Writes the members of the reply behind "lsn".
-  using Writer = std::function<void(ReplyWriter&)>;
-  struct Said {
-    std::size_t members = 0;
-    Writer write;
-  };
+  using Said = GroupReply;
   using Call = std::function<Result<Said>(Groups& groups, Instant now)>;
   explicit GroupOperation(Call call) : call_(std::move(call)) {}
 

@@ -71,6 +71,7 @@ constexpr Parameter kMembers[] = {kGroup};
 
 constexpr std::uint64_t kWorldMax = 65'536;
 constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 62;
+constexpr std::uint64_t kResumedMax = kNumberMax / 2;  // so that there are generations behind it
 constexpr std::uint64_t kWaitMax = 60 * 60 * 1000;
 constexpr std::uint64_t kDeadlineMax = std::uint64_t{24} * 60 * 60 * 1000;
 constexpr std::size_t kTextMax = 200;
@@ -157,7 +158,7 @@ std::vector<group::Kept> kept_of(Arguments& arguments) {
 std::unique_ptr<Operation> resume(const std::string& ns, Arguments& arguments) {
   return std::make_unique<GroupOperation>(
       [name = name_of(ns, arguments), joining = joining_of(arguments),
-       generation = arguments.number("generation", 0, kNumberMax),
+       generation = arguments.number("generation", 0, kResumedMax),
        kept = kept_of(arguments)](Groups& groups, Instant now) -> Result<GroupOperation::Said> {
         if (auto done = groups.resume(name, joining, generation, kept, now); !done)
           return std::unexpected(done.error());

@@ -6,6 +6,7 @@ namespace baton::server {
 namespace {
 
 constexpr std::size_t kGroupsMax = 10'000;
+constexpr std::size_t kPlacesMax = 1'000'000;   // of all groups together
 constexpr Duration kDesertedKept = minutes(1);  // so that who comes late hears of those who are gone
 
 std::unexpected<Error> unknown(const Groups::Name& name) {
@@ -18,26 +19,40 @@ std::unexpected<Error> unknown(const Groups::Name& name) {
 Result<group::Generation> Groups::join(const Name& name, const group::Joining& joining, Instant now) {
   auto entry = entries_.find(name);
   if (entry == entries_.end()) {
-    if (entries_.size() >= kGroupsMax)
-      return failure(Errc::exhausted, "there are as many groups as this server takes");
+    if (auto room = check_room(joining); !room) return std::unexpected(room.error());
     entry = entries_.try_emplace(name, Entry{group::Group(joining, ++last_, false, now), {}}).first;
     looked_at(entry, now);
     return entry->second.group.generation();
   }
-  const auto generation = entry->second.group.join(joining, last_ + 1, now);
-  if (generation && *generation > last_) last_ = *generation;
+  group::Group& group = entry->second.group;
+  if (joining.world_size > group.world_size()) {
+    if (auto room = check_room(joining); !room) return std::unexpected(room.error());
+  }
+  const group::Generation next = std::max(last_, group.generation()) + 1;
+  const auto generation = group.join(joining, next, now);
+  if (generation == last_ + 1) ++last_;
   looked_at(entry, now);
   return generation;
 }
 
 Status Groups::resume(const Name& name, const group::Joining& joining, group::Generation generation,
                       std::span<const group::Kept> kept, Instant now) {
-  if (generation > last_) last_ = generation;  // of a coordinator whose clock was ahead
-  const auto [entry, is_new] =
-      entries_.try_emplace(name, Entry{group::Group(joining, generation, true, now), {}});
+  auto entry = entries_.find(name);
+  if (entry == entries_.end() || joining.world_size > entry->second.group.world_size()) {
+    if (auto room = check_room(joining); !room) return room;
+  }
+  if (entry == entries_.end())
+    entry = entries_.try_emplace(name, Entry{group::Group(joining, generation, true, now), {}}).first;
   const Status resumed = entry->second.group.resume(joining, generation, kept, now);
   looked_at(entry, now);
   return resumed;
+}
+
+Status Groups::check_room(const group::Joining& joining) const {
+  std::size_t places = joining.world_size;
+  for (const auto& [name, entry] : entries_) places += entry.group.world_size();
+  if (entries_.size() < kGroupsMax && places <= kPlacesMax) return {};
+  return failure(Errc::exhausted, "there are as many groups and ranks as this server takes");
 }
 
 void Groups::leave(const Name& name, const group::Seat& seat, Instant now) {

@@ -65,6 +65,7 @@ class Groups {
     group::Waiter waiter = 0;  // none: it watches
   };
 
+  Status check_room(const group::Joining& joining) const;
   void looked_at(Entries::iterator entry, Instant now);  // something happened there
   void answer(Operation& operation, Result<group::Share> outcome);
 

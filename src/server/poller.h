@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/result.h"
 #include "base/time.h"
-#include "server/descriptor.h"
 
 namespace baton::server {
 

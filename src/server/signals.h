@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/descriptor.h"
+#include "base/descriptor.h"
 
 namespace baton::server {
 

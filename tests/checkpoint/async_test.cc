@@ -1,8 +1,10 @@
 // Saves in the background, and what becomes of old checkpoints.
 #include "checkpoint/async_saver.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <latch>
 
@@ -97,6 +99,31 @@ TEST(AsyncSave, AFailureIsToldByTheTicketOrElseByTheNextCall) {
   EXPECT_THAT(load(*storage, 2, "", 1), Each("fine"));
 }
 
+// C2: a rank that is told of an old failure does not leave the others waiting
+TEST(AsyncSave, AFailureThatOneRankHasNotHeardOfEndsTheNextSaveForAll) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  std::atomic<bool> is_full = true;
+  FaultyStorage full(*storage, [&](Call call, const std::string&) -> Status {
+    if (call == Call::create && is_full) return failure(Errc::no_space, "disk full");
+    return {};
+  });
+  as_ranks(2, [&](Collective& collective) {
+    DistributedCheckpoint checkpoint(collective, full);
+    const State state(model(collective.rank(), 2), 1);
+    const auto first = checkpoint.save_async(1, state.shard(), {});
+    if (collective.rank() == 0) {
+      EXPECT_THAT(said(first->wait(kLong)), HasSubstr("disk full"));
+      is_full = false;
+      const auto second = checkpoint.save_async(2, state.shard(), {});
+      EXPECT_THAT(said(second->wait(kLong)), AllOf(HasSubstr("rank 1"), HasSubstr("the save before")));
+    } else {
+      EXPECT_THAT(said(checkpoint.save_async(2, state.shard(), {})), HasSubstr("the save before this one"));
+    }
+    EXPECT_EQ(said(checkpoint.save(3, state.shard(), {})), "fine");
+  });
+}
+
 TEST(AsyncSave, OneThatIsCancelledEndsOnAllRanks) {
   const TemporaryDirectory directory;
   const auto storage = storage_in(directory);
@@ -177,7 +204,7 @@ TEST(Garbage, OfASaveThatNobodyFinishesIsCollected) {
   const TemporaryDirectory directory;
   const auto storage = storage_in(directory);
   ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
-  const CheckpointId left{"step-2", "a0001-left"};
+  const CheckpointId left{"step-2", "a0001-00000000000000ef"};
   {
     auto writer = storage->create(directory_of(left) + "/r00000.safetensors", 3);
     ASSERT_TRUE((*writer)->append(bytes_of("abc")));
@@ -193,14 +220,74 @@ TEST(Garbage, OfASaveThatNobodyFinishesIsCollected) {
 }
 
 // C12: what a manifest that cannot be read refers to is unknown
+// C12: a step that was saved again is still one step
+TEST(Prune, CountsWhatIsMeantAndNotItsAttempts) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const std::uint64_t step : {1, 2, 3, 3, 3}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 2}, Really::yes));
+  EXPECT_THAT(steps_in(*storage), ElementsAre(2, 3));
+}
+
+// C12: one whose files are gone is nothing to rely on
+TEST(Prune, KeepsAnOlderOneInPlaceOfOneThatIsNotThere) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const std::uint64_t step : {1, 2, 3}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
+  ASSERT_TRUE(storage->remove(find_checkpoint(*storage, "latest")->shards[0].path));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 1}, Really::yes));
+  EXPECT_THAT(steps_in(*storage), ElementsAre(2, 3));
+}
+
+// C12: whoever names the wrong directory loses nothing
+TEST(Garbage, IsOnlyWhatABatonHasMade) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const char* path : {"proj/app-data/f", "proj/a1-b/f", "proj/a0001-0123456789abcdeg/f", "proj/a0001-x"})
+    ASSERT_TRUE(storage->put_if_absent(path, bytes_of("mine")));
+  EXPECT_THAT(collect_garbage(*storage, {}, INT64_MAX / 2, Really::yes)->checkpoints, IsEmpty());
+  EXPECT_TRUE(storage->get("proj/app-data/f"));
+  EXPECT_TRUE(storage->get("proj/a0001-x"));
+}
+
+// C12: files that grow do not change the directory they are in
+TEST(Garbage, IsNotWhatIsStillBeingWritten) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const CheckpointId id = *new_attempt(*storage, "step-1");
+  ASSERT_TRUE((*storage->create(directory_of(id) + "/r00000.safetensors", 0))->finish());
+  const std::string path = directory.path() + "/store/" + directory_of(id);
+  const timespec long_ago[2] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0), 0);
+  const auto written = storage->list(directory_of(id))->at(0).modified_ms;
+  EXPECT_THAT(collect_garbage(*storage, hours(1), written + 1000, Really::yes)->checkpoints, IsEmpty());
+  EXPECT_THAT(collect_garbage(*storage, hours(1), written + hours(2).ms, Really::yes)->checkpoints,
+              SizeIs(1));
+}
+
+// C12: nor what a save that is under way refers to
+TEST(Prune, KeepsFilesOfTheBaseOfASaveThatIsUnderWay) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  const auto pruned_meanwhile = [&](Call call, const std::string& path) -> Status {
+    if (call != Call::put || !path.ends_with(".manifest") || !path.starts_with("step-3")) return {};
+    EXPECT_THAT(save(*storage, 1, 2, 7), Each("fine"));
+    return prune(*storage, {.keep_last = 1}, Really::yes) ? Status{} : failure(Errc::io_failed, "no prune");
+  };
+  FaultyStorage watched(*storage, pruned_meanwhile);
+  EXPECT_THAT(save(watched, 1, 3, 1, model, {.incremental = true}), Each("fine"));
+  EXPECT_THAT(load(*storage, 2, "step-3", 1), Each("fine"));
+}
+
 TEST(Garbage, IsNotCollectedWhileAManifestCannotBeRead) {
   const TemporaryDirectory directory;
   const auto storage = storage_in(directory);
   ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
   ASSERT_THAT(save(*storage, 1, 2, 2), Each("fine"));
-  ASSERT_TRUE(*storage->put_if_absent("step-3/a0001-x.manifest", bytes_of("{")));
+  ASSERT_TRUE(*storage->put_if_absent("step-3/a0001-00000000000000ff.manifest", bytes_of("{")));
   EXPECT_THAT(said(prune(*storage, {.keep_last = 1}, Really::yes)),
-              AllOf(HasSubstr("WRONG_STATE"), HasSubstr("step-3/a0001-x")));
+              AllOf(HasSubstr("WRONG_STATE"), HasSubstr("step-3/a0001-00000000000000ff")));
   EXPECT_THAT(steps_in(*storage), ElementsAre(1, 2));
 }
 

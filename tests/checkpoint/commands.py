@@ -119,8 +119,8 @@ def main():
         assert {json.loads(line)["step"] for line in baton("ls", store, "--json").splitlines()} == {7, 11}
         baton("unpin", store, 7)
         baton("prune", store, "--keep-last", 1)
-        (store / "step-0000000012" / "a0001-left").mkdir(parents=True)
-        (store / "step-0000000012" / "a0001-left" / "r00000.safetensors").write_bytes(b"x" * 100)
+        (store / "step-0000000012" / "a0001-00000000000000ef").mkdir(parents=True)
+        (store / "step-0000000012" / "a0001-00000000000000ef" / "r00000.safetensors").write_bytes(b"x" * 100)
         assert json.loads(baton("gc", store, "--json"))["files"] == []
         assert len(json.loads(baton("gc", store, "--abandoned-after", "0", "--json"))["files"]) == 1
 

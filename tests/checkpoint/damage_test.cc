@@ -145,7 +145,7 @@ TEST(Damage, AManifestOfANewerFormatIsNotGuessedAt) {
   ASSERT_THAT(save(*saved.storage, 1, 1, 1, two_small), Each("fine"));
   CheckpointMetadata newer = *find_checkpoint(*saved.storage, "latest");
   newer.major = kFormatMajor + 1;
-  newer.id = {"step-2", "a0001-newer"};
+  newer.id = {"step-2", "a0001-00000000000000ad"};
   ASSERT_TRUE(
       *saved.storage->put_if_absent(manifest_path(newer.id), bytes_of(MetadataSerializer::serialize(newer))));
   EXPECT_THAT(load(*saved.storage, 1, "", 1, two_small),

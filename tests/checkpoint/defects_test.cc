@@ -67,7 +67,7 @@ TEST(Defects, CommitAndAbortRaceForOneName) {
   for (int round = 0; round < 50; ++round) {
     const TemporaryDirectory directory;
     const auto storage = storage_in(directory);
-    CheckpointMetadata metadata{.id = {"step-1", "a0001-x"}, .world_size = 1};
+    CheckpointMetadata metadata{.id = {"step-1", "a0001-00000000000000ff"}, .world_size = 1};
     Result<Verdict> of_committer = Verdict::abort;
     Result<Verdict> of_aborter = Verdict::commit;
     {

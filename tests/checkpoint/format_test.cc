@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 
 #include "checkpoint/checkpoint_validator.h"
@@ -9,6 +10,7 @@
 #include "checkpoint/rectangle.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/save_plan.h"
+#include "checkpoint/stream_copy.h"
 #include "tests/checkpoint/world.h"
 
 namespace baton::checkpoint {
@@ -76,6 +78,20 @@ TEST(Rectangles, RunsBringEveryElementToItsPlace) {
       });
     }
     ASSERT_EQ(got, expected);
+  }
+}
+
+TEST(StreamCopy, BringsEveryByteWhereverItLies) {
+  Bytes from(9000);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i * 7);
+  for (const std::size_t bytes : {0, 1, 63, 4095, 4096, 4097, 8191}) {
+    for (std::size_t shift = 0; shift < 64; shift += 7) {
+      Bytes to(from.size() + 64, std::byte{0xEE});
+      stream_copy(to.data() + shift, from.data() + shift / 3, bytes);
+      EXPECT_EQ(std::memcmp(to.data() + shift, from.data() + shift / 3, bytes), 0) << bytes << " " << shift;
+      EXPECT_EQ(to[shift + bytes], std::byte{0xEE});
+      EXPECT_EQ(to[shift == 0 ? bytes : shift - 1], std::byte{0xEE});
+    }
   }
 }
 

@@ -1,9 +1,12 @@
 // Checkpoints at an S3-compatible service: a small one of ours, which computes signatures by itself, refuses,
-// drops requests before they are done, and drops answers after.
+// drops requests before they are done, and drops answers after; or a real one (tests/checkpoint/radosgw).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cstdlib>
 
 #include "checkpoint/s3_storage.h"
 #include "tests/checkpoint/world.h"
@@ -17,22 +20,31 @@ using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
 
+enum class Whose : bool { any, ours };
+
 class Service {
  public:
-  explicit Service(std::vector<std::string> arguments = {}) {
+  // A real one is taken if there is one; how ours stumbles is not asked of it.
+  explicit Service(std::vector<std::string> arguments = {}, Whose whose = Whose::any) {
+    if (const char* endpoint = std::getenv("BATON_S3_ENDPOINT"); endpoint != nullptr && whose == Whose::any) {
+      endpoint_ = endpoint;
+      EXPECT_TRUE(S3Client(options()).ask({.method = "PUT", .key = ""}));  // the bucket, also if it is there
+      return;
+    }
     arguments.insert(arguments.begin(), {"/usr/bin/python3", BATON_S3_STUB});
     child_ = std::make_unique<crash::Child>(crash::ChildOptions{.command = arguments, .environment = {}});
     child_->listen(crash::after_ms(60'000), [&](const std::string& line) {
       if (!line.starts_with("port ")) return true;
-      port_ = line.substr(5);
+      endpoint_ = "http://127.0.0.1:" + line.substr(5);
       return false;
     });
   }
 
-  S3Options options(const std::string& prefix = "runs/7") const {
-    return {.endpoint = "http://127.0.0.1:" + port_,
+  S3Options options() const {
+    const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    return {.endpoint = endpoint_,
             .bucket = "bucket",
-            .prefix = prefix,
+            .prefix = "runs/" + test + "-" + std::to_string(getpid()),
             .credentials = {.access_key = "key", .secret_key = "secret", .session_token = {}},
             .tries = 12,
             .first_pause = milliseconds(1),
@@ -41,7 +53,7 @@ class Service {
 
  private:
   std::unique_ptr<crash::Child> child_;
-  std::string port_;
+  std::string endpoint_;
 };
 
 std::unique_ptr<S3Storage> open(const S3Options& options) {
@@ -154,7 +166,7 @@ TEST(S3, IsRefusedClearly) {
   options.tries = 2;
   EXPECT_EQ(S3Storage::open_bucket(options).error().code, Errc::unavailable);
   // C6: one that lets two writers win
-  const Service careless({"--unconditional"});
+  const Service careless({"--unconditional"}, Whose::ours);
   EXPECT_THAT(S3Storage::open_bucket(careless.options()).error().message, HasSubstr("If-None-Match"));
 }
 

@@ -37,8 +37,16 @@ shop = program / "shop"
 shop.mkdir()
 (shop / "CMakeLists.txt").write_text("add_executable(shop orders.cc)\ntarget_link_libraries(shop PRIVATE baton::postgres)\n")
 shutil.copy(source / "examples" / "orders" / "orders.cc", shop)
+# And the other faces.
+faces = program / "faces"
+faces.mkdir()
+(faces / "CMakeLists.txt").write_text(
+    "add_executable(release release.cc)\ntarget_link_libraries(release PRIVATE baton::pipeline)\n"
+    "add_executable(training training.cc)\ntarget_link_libraries(training PRIVATE baton::checkpoint)\n")
+for example in ("release.cc", "training.cc"):
+    shutil.copy(source / "examples" / example, faces)
 with (program / "CMakeLists.txt").open("a") as file:
-    file.write("add_subdirectory(shop)\n")
+    file.write("add_subdirectory(shop)\nadd_subdirectory(faces)\n")
 
 run("cmake", "-S", program, "-B", build, *sys.argv[3:])
 run("cmake", "--build", build)
@@ -48,6 +56,11 @@ if "working on: hello alice" not in said:
 
 if "example_orders open URL" not in run(build / "shop" / "shop", "--help"):
     fail("the shop does not say how it is used")
+
+if "1.4 works on linux" not in run(build / "faces" / "release"):
+    fail("the pipeline did not run")
+if "trained up to step 20" not in run(build / "faces" / "training", folder / "checkpoints", 2, 20):
+    fail("the training did not run")
 
 # It is somebody else's build: nothing of ours lies at its top, and it needs nothing that only our tests need.
 strewn = [path.name for path in build.iterdir() if re.match(r"libbaton|baton$", path.name) and path.is_file()]

@@ -5,9 +5,9 @@
 #include <csignal>
 #include <thread>
 
+#include "base/random_name.h"
 #include "pipeline/directory_coordinator.h"
 #include "pipeline/memory_coordinator.h"
-#include "pipeline/random_name.h"
 #include "pipeline/redis_coordinator.h"
 #include "pipeline/server_coordinator.h"
 #include "tests/pipeline/redis_server.h"

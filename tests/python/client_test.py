@@ -56,7 +56,7 @@ class Tasks(unittest.TestCase):
     def test_are_refused_with_stable_codes(self):
         for code, call in [("NOT_FOUND", lambda: self.client.get("key:nobody")),
                            ("INVALID_REQUEST", lambda: self.client.submit("", "x")),
-                           ("UNAVAILABLE", lambda: baton.Client("127.0.0.1:1").get("1", deadline=0.2))]:  # fmt: skip
+                           ("UNAVAILABLE", lambda: baton.Client("127.0.0.1:1").get("1", deadline=0.2))]:
             with self.assertRaises(baton.Error) as refused:
                 call()
             self.assertEqual(refused.exception.code, code)
@@ -92,9 +92,10 @@ class Interrupt(Folder):
     def test_ends_calls_within_a_second(self):
         with Server() as server:
             for code in ['print("begun", flush=True); baton.Client(sys.argv[1]).lease("me", "empty", wait=60)',
-                         'c = baton.Client(sys.argv[1]); t = c.submit("q", "x").task\nprint("begun", flush=True); c.wait(t, 60)',
+                         'c = baton.Client(sys.argv[1]); t = c.submit("q", "x").task\n'
+                         'print("begun", flush=True); c.wait(t, 60)',
                          'g = baton.Group("i", 0, 2, sys.argv[1]); print("begun", flush=True); g.barrier("x")',
-                         'g, other = baton.threads(2); print("begun", flush=True); g.barrier("x")']:  # fmt: skip
+                         'g, other = baton.threads(2); print("begun", flush=True); g.barrier("x")']:
                 self.assertLess(self.interrupted("import baton, sys\n" + code, server.address), 1.5, code)
 
     def test_ends_saves_within_a_second_and_leaves_nothing(self):

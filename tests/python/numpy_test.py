@@ -24,12 +24,12 @@ class States(Folder):
             "optimizer": {"state": {0: {"step": numpy.array(7)}, 1: {}}, "groups": [{"lr": 0.1, "betas": (0.9, 0.999)}]},
             "mixed": [1, (numpy.zeros(2), "x", None), {"y": True}],
             "empty": {}, "none": None, "text": "naïve\n\0", "yes": True,
-        }  # fmt: skip
+        }
         self.assertSame(state, self.back(state))
 
     def test_numbers_come_back_exactly(self):
         values = [0.1, -0.0, 1e-320, 1.7976931348623157e308, 2.0**-1074, float("inf"), float("-inf"), float("nan"),
-                  0, -1, 2**53, 2**53 + 1, -(2**200), True, False]  # fmt: skip
+                  0, -1, 2**53, 2**53 + 1, -(2**200), True, False]
         self.assertSame({"values": values}, self.back({"values": values}))
 
     def test_every_dtype_comes_back(self):
@@ -40,11 +40,13 @@ class States(Folder):
     def test_arrays_of_every_layout_come_back(self):
         base = numpy.arange(24.0).reshape(2, 3, 4)
         state = {
-            "transposed": base.T, "strided": base[:, ::2, 1::2], "backwards": base[::-1], "broadcast": numpy.broadcast_to(1, (3, 2)),
+            "transposed": base.T, "strided": base[:, ::2, 1::2], "backwards": base[::-1],
+            "broadcast": numpy.broadcast_to(1, (3, 2)),
             "fortran": numpy.asfortranarray(base), "big_endian": numpy.arange(4, dtype=">i4"),
-            "scalar": numpy.float64(0.1), "zero_dimensions": numpy.array(3, numpy.int8), "no_elements": numpy.empty((3, 0, 2)),
+            "scalar": numpy.float64(0.1), "zero_dimensions": numpy.array(3, numpy.int8),
+            "no_elements": numpy.empty((3, 0, 2)),
             "nan": numpy.array([0x7FC00001, 0xFF800001], numpy.uint32).view(numpy.float32),
-        }  # fmt: skip
+        }
         self.assertSame(state, self.back(state))
 
     def test_arrays_that_are_one_stay_one(self):
@@ -64,7 +66,7 @@ class States(Folder):
 
         for value, kind in [(print, "builtin_function"), ({1, 2}, "set"), (b"x", "bytes"), (Tuple(), "Tuple"),
                             (numpy.array([None]), "object"), (numpy.zeros(1, complex), "complex"),
-                            (numpy.ma.masked_array([1]), "MaskedArray"), ({(1, 2): 0}, "tuple"), ("\ud800", "surrogate")]:  # fmt: skip
+                            (numpy.ma.masked_array([1]), "MaskedArray"), ({(1, 2): 0}, "tuple"), ("\ud800", "surrogate")]:
             with self.assertRaises(TypeError) as refused:
                 baton.save(self.folder, {"fine": numpy.zeros(1), "outer": {"inner": [value]}})
             self.assertIn("outer/inner/0", str(refused.exception))
@@ -88,7 +90,8 @@ class States(Folder):
 
 class Into(Folder):
     def test_arrays_are_filled_where_they_are(self):
-        baton.save(self.folder, {"w": numpy.arange(6.0).reshape(2, 3), "deep": [numpy.ones(2), 1], "pair": (2, numpy.int64(3)), "lr": 0.1})
+        saved = {"w": numpy.arange(6.0).reshape(2, 3), "deep": [numpy.ones(2), 1], "pair": (2, numpy.int64(3)), "lr": 0.1}
+        baton.save(self.folder, saved)
         wide = numpy.zeros((2, 6))
         state = {"w": wide[:, ::2], "deep": [numpy.zeros(2), 0], "pair": (0, numpy.int64(0)), "lr": 0.0}
         deep = state["deep"][0]
@@ -106,7 +109,7 @@ class Into(Folder):
                             ({"w": numpy.zeros(3), "lr": 0.0, "v": numpy.zeros(1)}, "missing: v"),
                             ({"lr": 0.0}, "not wanted: w"),
                             ({"w": numpy.zeros(3)}, "not wanted: lr"),
-                            ({"w": numpy.zeros(3), "lr": 0.0, "b": 1}, "missing: b")]:  # fmt: skip
+                            ({"w": numpy.zeros(3), "lr": 0.0, "b": 1}, "missing: b")]:
             with self.assertRaisesRegex(baton.Error, said) as refused:
                 baton.load(self.folder, into=state)
             self.assertEqual(refused.exception.code, "CONFLICT")

@@ -21,11 +21,14 @@ class Threads(Folder):
     def test_meet(self):
         groups = baton.threads(3)
         self.assertEqual([(group.rank, group.world_size) for group in groups], [(0, 3), (1, 3), (2, 3)])
-        self.assertEqual(on_all(groups, lambda group: group.barrier("here")), [None] * 3)
-        self.assertEqual(on_all(groups, lambda group: group.broadcast("b", {"rank": group.rank}, root=1)), [{"rank": 1}] * 3)
-        self.assertEqual(on_all(groups, lambda group: group.all_gather("g", (group.rank, b"x"[:0].decode()))), [[(0, ""), (1, ""), (2, "")]] * 3)
-        self.assertEqual(on_all(groups, lambda group: group.gather("h", bytes([group.rank]))), [[b"\0", b"\1", b"\2"], [], []])
-        self.assertEqual(on_all(groups, lambda group: group.all_reduce("s", 0.1 * group.rank, lambda a, b: a + b)), [0.0 + 0.1 + 0.2] * 3)
+        for meet, heard in [
+            (lambda group: group.barrier("here"), [None] * 3),
+            (lambda group: group.broadcast("b", {"rank": group.rank}, root=1), [{"rank": 1}] * 3),
+            (lambda group: group.all_gather("g", (group.rank, "x")), [[(0, "x"), (1, "x"), (2, "x")]] * 3),
+            (lambda group: group.gather("h", bytes([group.rank])), [[b"\0", b"\1", b"\2"], [], []]),
+            (lambda group: group.all_reduce("s", 0.1 * group.rank, lambda a, b: a + b), [0.0 + 0.1 + 0.2] * 3),
+        ]:
+            self.assertEqual(on_all(groups, meet), heard)
 
     def test_hear_who_is_missing(self):
         groups = baton.threads(3)
@@ -65,6 +68,19 @@ class Threads(Folder):
             self.assertIsInstance(outcomes[1], TypeError)
             self.assertRegex(str(outcomes[0]), 'rank 1: "bad" is of type set')
         self.assertEqual(baton.checkpoints(self.folder), [])
+
+    def test_hear_of_one_whose_storage_cannot_be_opened(self):
+        places = [f"{self.folder}/store", f"{self.folder}/file"]
+        open(places[1], "w").close()
+        outcomes = on_all(baton.threads(2), lambda group: baton.save(places[group.rank], {"x": 1}, group=group))
+        for outcome in outcomes:
+            self.assertIsInstance(outcome, baton.Error)
+            self.assertIn(places[1], str(outcome))
+
+    def test_that_are_no_ranks_take_turns(self):
+        state = {"w": numpy.ones(100_000)}
+        outcomes = on_all([1, 2, 3, 4], lambda step: baton.save(self.folder, state, step=step).name.split("/")[0])
+        self.assertEqual(outcomes, [f"step-{step:010}" for step in (1, 2, 3, 4)])
 
     def test_hear_by_name_what_they_do_not_agree_on(self):
         outcomes = on_all(baton.threads(2), lambda group: baton.save(self.folder, {"lr": group.rank}, group=group))

@@ -47,7 +47,7 @@ class Torch(Folder):
             "view": base[1], "zero_dimensions": torch.tensor(5), "no_elements": torch.empty(0, 3), "nan": nan,
             "channels_last": torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
             "bf16": torch.randn(4, 4).bfloat16().t(), "leaf": torch.ones(2, requires_grad=True).detach(),
-        }  # fmt: skip
+        }
         self.assertSame(state, self.back(state))
 
     def test_tied_weights_stay_tied(self):
@@ -73,7 +73,7 @@ class Torch(Folder):
     def test_what_a_file_cannot_hold_is_refused_by_name(self):
         for value, said in [(torch.zeros(2, dtype=torch.complex64), "complex64"), (torch.eye(3).to_sparse(), "sparse"),
                             (torch.empty(2, device="meta"), "meta"), (torch.nn.Linear(1, 1), "Linear"),
-                            (torch.Size([1]), "Size")]:  # fmt: skip
+                            (torch.Size([1]), "Size")]:
             with self.assertRaisesRegex(TypeError, f'"net/x".*{said}'):
                 baton.save(self.folder, {"net": {"x": value, "y": torch.zeros(1)}})
 

@@ -17,9 +17,9 @@ PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "training.py"
 
 class Training(Folder):
     def start(self, directory, ranks, steps, *options):
-        return subprocess.Popen([sys.executable, "-B", PROGRAM, f"{self.folder}/{directory}", str(ranks), str(steps), *options],
-                                env={**os.environ, "BATON_CONNECT": self.server.address}, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        command = [sys.executable, "-B", PROGRAM, f"{self.folder}/{directory}", str(ranks), str(steps), *options]
+        return subprocess.Popen(command, env={**os.environ, "BATON_CONNECT": self.server.address}, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def weights(self, *arguments):
         """What a run that is left alone ends with, and what it said."""

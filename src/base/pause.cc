@@ -1,17 +1,17 @@
-#include "postgres/pause.h"
+#include "base/pause.h"
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 
-namespace baton::postgres {
+namespace baton {
 
-bool pause(Duration duration, std::stop_token stop) {
+bool pause(Duration duration, const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock(mutex);
   never.wait_for(lock, stop, std::chrono::milliseconds(duration.ms), [] { return false; });
-  return !stop.stop_requested();
+  return stop.stop_requested();
 }
 
-}  // namespace baton::postgres
+}  // namespace baton

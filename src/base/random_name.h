@@ -2,8 +2,8 @@
 
 #include <string>
 
-namespace baton::pipeline {
+namespace baton {
 
 std::string random_name();  // 16 hex digits that nobody else has
 
-}  // namespace baton::pipeline
+}  // namespace baton

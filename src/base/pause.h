@@ -4,9 +4,9 @@
 
 #include "base/time.h"
 
-namespace baton::pipeline {
+namespace baton {
 
 // Until the time is over or the token is triggered. True: it was.
 bool pause(Duration duration, const std::stop_token& stop);
 
-}  // namespace baton::pipeline
+}  // namespace baton

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace baton::server {
+namespace baton {
 
 class Descriptor {
  public:
@@ -16,15 +16,16 @@ class Descriptor {
     std::swap(number_, from.number_);
     return *this;
   }
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
+  ~Descriptor() { close(); }
 
   int number() const { return number_; }
   bool is_open() const { return number_ >= 0; }
+  void close() {
+    if (is_open()) ::close(std::exchange(number_, -1));
+  }
 
  private:
   int number_ = -1;
 };
 
-}  // namespace baton::server
+}  // namespace baton
