@@ -46,7 +46,7 @@ std::shared_ptr<Client> open_client(const py::dict& connection) {
 Submitted submit(Client& client, const std::string& queue, const py::bytes& payload, const std::string& key,
                  const py::dict& options, double deadline) {
   const Submit request{queue, payload, key, task_options(options)};
-  return await<Submitted>([&](auto done) { client.submit(request, done, duration_of(deadline)); });
+  return await<Submitted>([&](const auto& done) { client.submit(request, done, duration_of(deadline)); });
 }
 
 py::list submit_many(Client& client, const std::string& queue, const std::vector<py::bytes>& payloads,
@@ -55,7 +55,7 @@ py::list submit_many(Client& client, const std::string& queue, const std::vector
   for (const py::bytes& payload : payloads) request.payloads.emplace_back(payload);
   py::list submitted;
   for (Result<Submitted>& each : await<std::vector<Result<Submitted>>>(
-           [&](auto done) { client.submit_many(request, done, duration_of(deadline)); })) {
+           [&](const auto& done) { client.submit_many(request, done, duration_of(deadline)); })) {
     // One that was refused takes nothing from the others, so it is an element and not raised.
     if (each) {
       submitted.append(*each);
@@ -76,7 +76,7 @@ std::vector<Leased> lease(const std::shared_ptr<Client>& client, const std::stri
   const Lease request{worker, queues, count, duration_of(ttl), duration_of(wait), capabilities};
   if (wait <= 0)
     return await<std::vector<Leased>>(
-        [&](auto done) { client->lease(request, done, duration_of(deadline)); });
+        [&](const auto& done) { client->lease(request, done, duration_of(deadline)); });
   return run(py::none(), [client, request, within = duration_of(deadline)](std::stop_token stop) {
     return client->lease(request, std::move(stop), within);
   });
@@ -84,33 +84,35 @@ std::vector<Leased> lease(const std::shared_ptr<Client>& client, const std::stri
 
 double extend(Client& client, const Held& held, double ttl, double deadline) {
   return seconds_of(await<Duration>(
-      [&](auto done) { client.extend(held, duration_of(ttl), done, duration_of(deadline)); }));
+      [&](const auto& done) { client.extend(held, duration_of(ttl), done, duration_of(deadline)); }));
 }
 
 Verdict complete(Client& client, const Held& held, const py::bytes& result, double deadline) {
-  return await<Verdict>([&](auto done) { client.complete(held, result, done, duration_of(deadline)); });
+  return await<Verdict>(
+      [&](const auto& done) { client.complete(held, result, done, duration_of(deadline)); });
 }
 
 Verdict fail(Client& client, const Held& held, const py::bytes& reason, bool final, double delay,
              double deadline) {
   const Failure failed{reason, final, duration_of(delay)};
-  return await<Verdict>([&](auto done) { client.fail(held, failed, done, duration_of(deadline)); });
+  return await<Verdict>([&](const auto& done) { client.fail(held, failed, done, duration_of(deadline)); });
 }
 
 Verdict release(Client& client, const Held& held, double deadline) {
-  return await<Verdict>([&](auto done) { client.release(held, done, duration_of(deadline)); });
+  return await<Verdict>([&](const auto& done) { client.release(held, done, duration_of(deadline)); });
 }
 
 void cancel(Client& client, const std::string& task, double deadline) {
-  await<void>([&](auto done) { client.cancel(task, {}, {}, done, duration_of(deadline)); });
+  await<void>([&](const auto& done) { client.cancel(task, {}, {}, done, duration_of(deadline)); });
 }
 
 Task get(Client& client, const std::string& task, double deadline) {
-  return await<Task>([&](auto done) { client.get(task, done, duration_of(deadline)); });
+  return await<Task>([&](const auto& done) { client.get(task, done, duration_of(deadline)); });
 }
 
 Task wait(Client& client, const std::string& task, double wait, double deadline) {
-  return await<Task>([&](auto done) { client.wait(task, duration_of(wait), done, duration_of(deadline)); });
+  return await<Task>(
+      [&](const auto& done) { client.wait(task, duration_of(wait), done, duration_of(deadline)); });
 }
 
 void bind_values(py::module_& module) {

@@ -29,8 +29,8 @@ struct How {
 // What a rank brings: bytes; or a str, which says why it has none, and which all ranks hear.
 Result<Bytes> brought(const py::object& mine) {
   if (py::isinstance<py::str>(mine)) return failure(Errc::invalid_request, mine.cast<std::string>());
-  const std::string_view bytes(py::cast<py::bytes>(mine));
-  const ByteView view = bytes_of(bytes);
+  const auto bytes = mine.cast<py::bytes>();
+  const ByteView view = bytes_of(std::string_view(bytes));
   return Bytes(view.begin(), view.end());
 }
 Contribution contribution(const Result<Bytes>& mine) {
@@ -65,6 +65,7 @@ std::shared_ptr<Seat> join(const py::dict& connection, const std::string& group,
 std::vector<std::shared_ptr<Seat>> join_threads(Rank world_size) {
   InProcessGroup group(world_size);
   std::vector<std::shared_ptr<Seat>> seats;
+  seats.reserve(world_size);
   for (Rank rank = 0; rank < world_size; ++rank)
     seats.push_back(make_unlocked<Seat>(value_or_raise(group.join(rank))));
   return seats;

@@ -32,6 +32,7 @@ Slice slice(const std::string& name, const std::string& dtype, const Shape& glob
   if (!known) throw py::value_error("no dtype is called " + dtype);
   const TensorInfo info{name, *known, global_shape, {offset, shape}};
   value_or_raise(check(info));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): numpy and torch tell addresses as numbers
   return {info, reinterpret_cast<std::byte*>(address), std::move(owner)};
 }
 
@@ -175,7 +176,7 @@ Loaded load(std::shared_ptr<Store> store, const std::string& name, const py::fun
       });
 }
 
-std::vector<CheckpointMetadata> committed(std::shared_ptr<Store> store) {
+std::vector<CheckpointMetadata> committed(const std::shared_ptr<Store>& store) {
   auto attempts = run(py::none(), [store](const std::stop_token&) { return list_attempts(*store->storage); });
   std::vector<CheckpointMetadata> all;
   for (Attempt& attempt : attempts)
