@@ -55,11 +55,15 @@ class Threads(Folder):
             self.assertTrue(numpy.array_equal(baton.load(store)["w"], WHOLE))
 
     def test_may_have_different_layers(self):
-        state = lambda group: {"step": 1, "layers": {str(group.rank): {"w": numpy.full(2, group.rank)}}}
+        layer = lambda rank: {"w": numpy.full(2, rank), "depth": rank}
+        state = lambda group: {"step": 1, "layers": {str(group.rank): layer(group.rank)}}
         on_all(baton.threads(2), lambda group: baton.save(self.folder, state(group), group=group))
         back = baton.load(self.folder)
         self.assertEqual((back["step"], sorted(back["layers"])), (1, ["0", "1"]))
-        self.assertSame(back["layers"]["1"], {"w": numpy.full(2, 1)})
+        self.assertSame(back["layers"]["1"], layer(1))
+        room = lambda group: {"step": 0, "layers": {str(group.rank): {"w": numpy.zeros(2, int), "depth": 0}}}
+        loaded = on_all(baton.threads(2), lambda group: baton.load(self.folder, into=room(group), group=group))
+        self.assertSame(loaded[1], state(baton.threads(2)[1]))
 
     def test_hear_of_one_whose_state_cannot_be_saved(self):
         state = lambda group: {"w": numpy.zeros(1), "bad": {1} if group.rank == 1 else None}
