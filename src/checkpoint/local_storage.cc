@@ -36,9 +36,19 @@ Status make_directories(const std::string& path) {
   return sync_directory(parent);
 }
 
-// One block that goes past the page cache, in a file without a name.
+// A file without a name, to which one can write past the page cache.
+Descriptor probe_file(const std::string& root) {
+  Descriptor nameless(::open(root.c_str(), O_RDWR | O_TMPFILE | O_DIRECT | O_CLOEXEC, 0600));
+  if (nameless.is_open()) return nameless;
+  // Network file systems know only files with names.
+  const std::string path = fmt::format("{}/.probe-{}.tmp", root, random_name());
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_DIRECT | O_CLOEXEC, 0600));
+  if (file.is_open()) ::unlink(path.c_str());
+  return file;
+}
+
 bool can_write(const std::string& root, IoEngine& engine) {
-  const Descriptor file(::open(root.c_str(), O_RDWR | O_TMPFILE | O_DIRECT | O_CLOEXEC, 0600));
+  const Descriptor file = probe_file(root);
   if (!file.is_open()) return false;
   const AlignedMemory block = allocate_aligned(kMemoryAlignment);
   std::memset(block.get(), 0, kMemoryAlignment);

@@ -77,6 +77,12 @@ bool is_passing(const Result<S3Answer>& answer) {
   return answer->status >= 500 || answer->status == 429 || answer->status == 409 || answer->status == 408;
 }
 
+// A service may begin to answer with 200 before it knows.
+bool has_changed_its_mind(const S3Client::Asked& asked, const Result<S3Answer>& answer) {
+  return asked.method == "POST" && answer && answer->status == 200 &&
+         answer->text().find("<Error>") != std::string_view::npos;
+}
+
 }  // namespace
 
 Result<S3Options> S3Options::from_url(const std::string& url) {
@@ -89,11 +95,13 @@ Result<S3Options> S3Options::from_url(const std::string& url) {
   options.bucket = rest.substr(0, slash);
   options.prefix = slash < rest.size() ? rest.substr(slash + 1) : "";
   while (options.prefix.ends_with('/')) options.prefix.pop_back();
-  options.endpoint = variable("AWS_ENDPOINT_URL", "https://s3.amazonaws.com");
   options.credentials = {.access_key = variable("AWS_ACCESS_KEY_ID"),
                          .secret_key = variable("AWS_SECRET_ACCESS_KEY"),
                          .session_token = variable("AWS_SESSION_TOKEN"),
                          .region = variable("AWS_REGION", "us-east-1")};
+  options.endpoint =
+      variable("AWS_ENDPOINT_URL", ("https://s3." + options.credentials.region + ".amazonaws.com").c_str());
+  while (options.endpoint.ends_with('/')) options.endpoint.pop_back();
   if (options.bucket.empty()) return failure(Errc::invalid_request, "'" + url + "' names no bucket");
   if (options.credentials.access_key.empty() || options.credentials.secret_key.empty())
     return failure(Errc::permission_denied, "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY to use " + url);
@@ -133,7 +141,8 @@ Result<S3Answer> S3Client::ask(const Asked& asked) {
   for (int tried = 1;; ++tried) {
     auto answer = ask_once(asked);
     if (answer) answer->was_repeated = tried > 1;
-    if (!is_passing(answer) || tried >= options_.tries) return answer;
+    if ((!is_passing(answer) && !has_changed_its_mind(asked, answer)) || tried >= options_.tries)
+      return answer;
     // Not all ranks at the same moment.
     const auto part = static_cast<std::int64_t>(std::hash<std::string>()(random_name()) % 50 + 50);
     std::this_thread::sleep_for(std::chrono::milliseconds(pause.ms * part / 100));

@@ -117,7 +117,7 @@ class S3Writer final : public ShardWriter {
                                       .headers = {{"if-none-match", "*"}},
                                       .body = bytes_of(body)});
     if (!answer) return std::unexpected(answer.error());
-    // A service may begin to answer with 200 before it knows.
+    // Which was said again and again, then.
     if (answer->status == 200 && answer->text().find("<Error>") != std::string_view::npos)
       return std::unexpected(s3_error(*answer, "completing " + path_));
     return ended(*answer);
@@ -128,7 +128,9 @@ class S3Writer final : public ShardWriter {
     if (answer.status == 200) return {};
     if (answer.was_repeated && (answer.status == 404 || answer.status == 412)) {
       const auto there = client_->ask({.method = "HEAD", .key = path_});
-      if (there && there->status == 200 && s3_number(there->headers.at("content-length")) == written_)
+      if (!there) return std::unexpected(there.error());
+      const auto length = there->headers.find("content-length");
+      if (there->status == 200 && length != there->headers.end() && s3_number(length->second) == written_)
         return {};
     }
     return std::unexpected(s3_error(answer, "writing " + path_));

@@ -14,18 +14,7 @@ void JsonObject::name(std::string_view text) {
 
 JsonObject& JsonObject::text(std::string_view key, std::string_view value) {
   name(key);
-  if (wire::is_utf8(value)) {
-    wire::put_json_string(members_, value);
-  } else {
-    std::string readable;
-    for (const char letter : value) {
-      if (static_cast<unsigned char>(letter) < 0x80)
-        readable += letter;
-      else
-        readable += "\uFFFD";
-    }
-    wire::put_json_string(members_, readable);
-  }
+  wire::put_json_string(members_, wire::as_utf8(value));
   return *this;
 }
 

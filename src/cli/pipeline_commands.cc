@@ -31,7 +31,7 @@ struct PastOptions {
 
 int validate(const LookOptions& options) {
   const auto loaded = load(options.source);
-  const auto graph = loaded ? graph_of(*loaded, options.source.selection) : std::nullopt;
+  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
   if (!graph) return pipeline::kExitInvalid;
   // What no machine that is said to be there can do would wait for ever.
   int code = 0;
@@ -53,7 +53,7 @@ int validate(const LookOptions& options) {
 // Modules in the order of their needs: those of one wave could run together.
 int plan(const LookOptions& options) {
   const auto loaded = load(options.source);
-  const auto graph = loaded ? graph_of(*loaded, options.source.selection) : std::nullopt;
+  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
   if (!graph) return pipeline::kExitInvalid;
   const pipeline::History history = pipeline::Records::history(folder_of(options.source.path));
   std::vector<std::size_t> wave(graph->size());
@@ -87,7 +87,7 @@ int plan(const LookOptions& options) {
 
 int draw(const LookOptions& options) {
   const auto loaded = load(options.source);
-  const auto graph = loaded ? graph_of(*loaded, options.source.selection) : std::nullopt;
+  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
   if (!graph) return pipeline::kExitInvalid;
   fmt::print("{}", options.format == "svg" ? pipeline::svg_of(*graph) : pipeline::dot_of(*graph));
   return 0;

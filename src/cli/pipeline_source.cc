@@ -37,7 +37,7 @@ std::optional<LoadedPipeline> load(const pipeline::FileDefinition& definition) {
 }
 
 std::optional<LoadedPipeline> load(const PipelineSource& source) {
-  pipeline::FileDefinition definition{.path = source.path};
+  pipeline::FileDefinition definition{.path = source.path, .selection = source.selection};
   std::ifstream file(source.path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
@@ -57,8 +57,8 @@ std::optional<LoadedPipeline> load(const PipelineSource& source) {
   return load(definition);
 }
 
-std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded, const pipeline::Selection& selection) {
-  auto graph = pipeline::Graph::of(loaded.file.definition, selection);
+std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded) {
+  auto graph = pipeline::Graph::of(loaded.file.definition, loaded.definition.selection);
   if (graph) return std::move(*graph);
   tell(graph.error());
   return std::nullopt;

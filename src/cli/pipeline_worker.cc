@@ -3,19 +3,19 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <climits>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <set>
 #include <thread>
 
+#include "base/pause.h"
 #include "cli/command_line.h"
 #include "cli/meeting_point.h"
 #include "cli/pipeline_source.h"
 #include "pipeline/folder_blobs.h"
 #include "pipeline/run.h"
+#include "pipeline/stop_on_signal.h"
 #include "pipeline/wire_text.h"
 #include "pipeline/worker.h"
 
@@ -30,6 +30,8 @@ constexpr char kAbout[] =
     "folder, in that run alone. The pipeline comes from the master. Exit codes: 0 the run is over, 2 "
     "refused,\n"
     "3 stopped, 4 the coordinator or the master was lost.\n\n";
+
+constexpr Duration kLookAgain = milliseconds(500);  // for runs
 
 struct PipelineWorkerOptions {
   MeetingPoint meeting;
@@ -66,15 +68,18 @@ class PipelineWorker {
     std::set<std::string> done;
     while (!stop.stop_requested()) {
       const auto next = next_run(**client, done);
-      if (!next) return complain(next.error());
-      if (next->empty()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(500));
-        continue;
-      }
-      done.insert(*next);
-      (void)take_part(*next, stop);
+      // It may be back in a moment, as after a restart; a worker waits for runs that are not there yet
+      // anyway.
+      if (!next) say(next.error().message);
+      const int kLost = pipeline::exit_code(pipeline::WorkerEnd::coordination_lost);
+      const int ended = next && !next->empty() ? take_part(*next, stop) : kLost;
+      // One that was left because somebody was not heard of may go on.
+      if (ended == kLost)
+        pause(kLookAgain, stop);
+      else
+        done.insert(*next);
     }
-    return 0;
+    return pipeline::exit_code(pipeline::WorkerEnd::stopped);
   }
 
  private:
@@ -146,19 +151,8 @@ class PipelineWorker {
 };
 
 int run_pipeline_worker(PipelineWorkerOptions options) {
-  sigset_t set;
-  ::sigemptyset(&set);
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set, number);
-  ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::stop_source stop;
-  std::thread signals([&] {
-    int number = 0;
-    while (::sigwait(&set, &number) == 0 && number != SIGUSR1) stop.request_stop();
-  });
-  const int code = PipelineWorker(std::move(options)).run(stop.get_token());
-  ::pthread_kill(signals.native_handle(), SIGUSR1);
-  signals.join();
-  return code;
+  const pipeline::StopOnSignal stop;
+  return PipelineWorker(std::move(options)).run(stop.token());
 }
 
 }  // namespace

@@ -1,12 +1,9 @@
 #include "cli/run_command.h"
 
 #include <fmt/format.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <fstream>
 #include <memory>
 #include <thread>
@@ -18,6 +15,7 @@
 #include "pipeline/folder_blobs.h"
 #include "pipeline/html_report.h"
 #include "pipeline/run.h"
+#include "pipeline/stop_on_signal.h"
 #include "process/child_process.h"
 
 namespace baton::cli {
@@ -66,32 +64,21 @@ class Watchers : public pipeline::RunObserver {
   std::vector<pipeline::RunObserver*> all_;
 };
 
-// Ctrl-C stops the run: modules are asked to stop, and what always runs still does. To be made before other
-// threads.
-class StopOnSignal {
- public:
-  StopOnSignal() {
-    ::sigemptyset(&set_);
-    for (const int number : {SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set_, number);
-    ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-    thread_ = std::thread([this] {
-      int number = 0;
-      while (::sigwait(&set_, &number) == 0 && number != SIGUSR1) source_.request_stop();
-    });
-  }
-  ~StopOnSignal() {
-    ::pthread_kill(thread_.native_handle(), SIGUSR1);
-    thread_.join();
-  }
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
-  std::stop_token token() const { return source_.get_token(); }
-
- private:
-  sigset_t set_{};
-  std::stop_source source_;
-  std::thread thread_;
-};
+// How we reach the coordinator is how our workers do.
+void add_options(std::vector<std::string>& words, const Connection& connection) {
+  words.insert(words.end(), {"--namespace", connection.ns, "--timeout", time_text(connection.timeout)});
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {option, value});
+  };
+  for (std::size_t other = 1; other < connection.addresses.size(); ++other)
+    add("--connect", connection.addresses[other]);
+  add("--user", connection.user);
+  add("--token-file", connection.token_file);
+  if (connection.tls) words.emplace_back("--tls");
+  add("--tls-ca", connection.tls_files.ca);
+  add("--tls-certificate", connection.tls_files.certificate);
+  add("--tls-key", connection.tls_files.key);
+}
 
 // Worker processes on this machine. They end with the run, or when this goes.
 class LocalWorkers {
@@ -106,7 +93,10 @@ class LocalWorkers {
                                         "--run",
                                         run,
                                         "--slots",
-                                        std::to_string(std::max<std::uint64_t>(1, options.jobs))};
+                                        std::to_string(std::max<std::uint64_t>(1, options.jobs)),
+                                        "--lost-after",
+                                        time_text(meeting.lease)};
+      add_options(words, meeting.connection);
       if (!meeting.blobs.empty()) words.insert(words.end(), {"--blobs", meeting.blobs});
       for (const std::string& capability : options.capabilities)
         words.insert(words.end(), {"--cap", capability});
@@ -146,9 +136,9 @@ std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline:
 
 int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                  const std::map<std::string, pipeline::Restored>& restored) {
-  const auto graph = graph_of(loaded, options.source.selection);
+  const auto graph = graph_of(loaded);
   if (!graph) return pipeline::kExitInvalid;
-  const StopOnSignal stop;
+  const pipeline::StopOnSignal stop;
   pipeline::RunOptions run{.run = options.run.value_or(pipeline::make_run_id()),
                            .jobs = options.jobs,
                            .is_only_master = options.only_master};
@@ -187,7 +177,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!options.no_cache) run.cache = &cache;
   if (!meeting.blobs.empty() && meeting.blobs != own_blobs) blobs.sweep({}, kBlobsKept);
   if (!meets_elsewhere)
-    meeting.connection.addresses = {"dir:" + run.site.directory + "/.baton/runs/" + run.run + "/meeting"};
+    meeting.connection.addresses = {"dir:" + pipeline::Records::meeting(run.site.directory, run.run)};
   std::unique_ptr<pipeline::DistributedCoordinator> coordinator;
   std::optional<LocalWorkers> workers;
   if (meets_elsewhere || options.workers > 0) {

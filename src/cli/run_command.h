@@ -20,7 +20,6 @@ struct RunCommandOptions {
   std::vector<std::string> capabilities;
   std::uint64_t expect = 0;
   bool only_master = false;
-  bool keep_going = false;
   bool verbose = false;
   bool json = false;
   bool no_cache = false;

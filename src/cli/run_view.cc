@@ -40,12 +40,6 @@ const char* colour(ModuleStatus status) {
   return "\x1b[33m";
 }
 
-std::string why(const ModuleReport& report) {
-  if (report.failure.kind != pipeline::FailureKind::none) return report.failure.message;
-  if (!report.reason.empty() || report.cache.empty()) return report.reason;
-  return (report.status == ModuleStatus::cached ? "" : "not cached: ") + report.cache;
-}
-
 std::size_t columns() {
   winsize size{};
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 100;
@@ -168,14 +162,7 @@ void RunView::noticed(const std::string& text) {
 void RunView::ended(const pipeline::RunReport& report) {
   erase();
   Table table({{"module"}, {"status"}, {"took", Align::right}, {"where"}, {"why"}});
-  std::vector<const ModuleReport*> all;
-  for (const ModuleReport& one : report.modules) all.push_back(&one);
-  // What failed comes first; what did not run because of it, after that.
-  const auto rank = [](const ModuleReport* one) {
-    if (one->status == ModuleStatus::failed || one->status == ModuleStatus::timed_out) return 0;
-    return pipeline::spoils_run(one->status) ? 1 : 2;
-  };
-  std::ranges::stable_sort(all, {}, rank);
+  const std::vector<const ModuleReport*> all = pipeline::worst_first(report);
   constexpr std::size_t kRowsMax = 60;
   for (std::size_t i = 0; i < all.size() && i < kRowsMax; ++i) {
     const ModuleReport& one = *all[i];

@@ -29,14 +29,14 @@ constexpr char kFile = '0', kLink = '2', kMore = 'x';
 class Header {
  public:
   Header() = default;
-  Header(char type, std::string_view name, std::uint64_t bytes, unsigned mode, std::int64_t time,
-         std::string_view target = {}) {
+  // Without a time: what was made again and is the same is the same archive.
+  Header(char type, std::string_view name, std::uint64_t bytes, unsigned mode, std::string_view target = {}) {
     text(0, 100, name);
     number(100, 8, mode);
     number(108, 8, 0);
     number(116, 8, 0);
     number(124, 12, bytes);
-    number(136, 12, static_cast<std::uint64_t>(std::max<std::int64_t>(0, time)));
+    number(136, 12, 0);
     block_[156] = type;
     text(157, 100, target);
     text(257, 8, std::string_view("ustar\00000", 8));
@@ -51,7 +51,6 @@ class Header {
   std::string target() const { return text(157, 100); }
   std::uint64_t size() const { return number(124, 12); }
   unsigned mode() const { return static_cast<unsigned>(number(100, 8)); }
-  std::int64_t time() const { return static_cast<std::int64_t>(number(136, 12)); }
   bool is_end() const {
     return std::ranges::all_of(block_, [](char c) { return c == '\0'; });
   }
@@ -132,14 +131,11 @@ Status write_entry(const std::string& directory, const std::string& name, const 
   if (bytes > kPlainSizeMax) more += extended("size", std::to_string(bytes));
   Status done;
   if (!more.empty()) {
-    done = into(Header(kMore, "more", more.size(), 0644, 0).bytes());
+    done = into(Header(kMore, "more", more.size(), 0644).bytes());
     if (done) done = into(more);
     if (done) done = into(padding(more.size()));
   }
-  if (done)
-    done =
-        into(Header(is_link ? kLink : kFile, name, bytes, about.st_mode & 0777, about.st_mtim.tv_sec, target)
-                 .bytes());
+  if (done) done = into(Header(is_link ? kLink : kFile, name, bytes, about.st_mode & 0777, target).bytes());
   if (!done || is_link) return done;
   std::uint64_t written = 0;
   done = bytes_of_file(path)([&](std::string_view piece) -> Status {
@@ -209,8 +205,6 @@ class Unpacking {
       if (::symlink(target.c_str(), aside.c_str()) != 0) done = cannot("write", path);
     } else {
       done = put_file(aside, bytes, header.mode());
-      const timespec times[] = {{header.time(), 0}, {header.time(), 0}};
-      if (done && ::utimensat(AT_FDCWD, aside.c_str(), times, 0) != 0) done = cannot("write", path);
     }
     if (done && ::rename(aside.c_str(), path.c_str()) != 0) done = cannot("write", path);
     if (!done) ::unlink(aside.c_str());

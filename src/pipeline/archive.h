@@ -1,5 +1,5 @@
 // Several files as one stream of bytes: a tar file (POSIX.1-2001), so that `tar` can read it too. What is the
-// same files is the same bytes: owners are left out, and names are in the order they are given in.
+// same files is the same bytes: owners and times are left out, and names are in the order they are given in.
 #pragma once
 
 #include <cstdint>

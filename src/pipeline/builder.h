@@ -7,13 +7,6 @@
 //   pipeline.add("publish", test).pin_to_master()
 //       .run([](Context& context, const MatrixResults<Report>& reports) { … });
 //
-//   need                     argument
-//   a handle                 const T&
-//   maybe(handle)            const T*                 null: not part of the run, skipped, or failed
-//   settled(handle)          const Outcome<T>&        however it ended
-//   a matrix handle          const MatrixResults<T>&
-//   after(handle)            none: only the order matters; likewise a handle of a module that returns nothing
-//   by_tag, by_category      none
 #pragma once
 
 #include <concepts>
@@ -30,162 +23,9 @@
 
 #include "pipeline/codec.h"
 #include "pipeline/module.h"
+#include "pipeline/needs.h"
 
 namespace baton::pipeline {
-
-template <class T>
-struct Handle {
-  std::string id;
-};
-template <class T>
-struct MatrixHandle {
-  std::string id;
-};
-// Of a result that cannot travel: only modules that are pinned to the master may need it.
-template <class T>
-struct LocalHandle {
-  std::string id;
-};
-
-template <class H>
-struct Maybe {
-  H of;
-};
-template <class H>
-struct Settled {
-  H of;
-};
-template <class H>
-struct After {
-  H of;
-};
-struct Selected {
-  std::string name;
-  NeedBy by;
-};
-template <class H>
-Maybe<H> maybe(H handle) {
-  return {std::move(handle)};
-}
-template <class H>
-Settled<H> settled(H handle) {
-  return {std::move(handle)};
-}
-template <class H>
-After<H> after(H handle) {
-  return {std::move(handle)};
-}
-inline Selected by_tag(std::string tag) { return {std::move(tag), NeedBy::tag}; }
-inline Selected by_category(std::string category) { return {std::move(category), NeedBy::category}; }
-
-template <class T>
-struct Outcome {
-  std::string module;
-  std::string target;
-  ModuleStatus status;
-  const T* value;  // null: it has none
-  ModuleFailure failure;
-  std::string skipped_because;
-
-  explicit Outcome(const Settlement& from)
-      : module(from.module),
-        target(from.target),
-        status(from.status),
-        value(static_cast<const T*>(from.value.get())),
-        failure(from.failure),
-        skipped_because(from.skipped_because) {}
-};
-
-// What the instances of a matrix came to, in the order of the targets.
-template <class T>
-class MatrixResults {
- public:
-  explicit MatrixResults(const Input& input) {
-    for (const Settlement& one : input) all_.emplace_back(one);
-  }
-
-  auto begin() const { return all_.begin(); }
-  auto end() const { return all_.end(); }
-  std::size_t size() const { return all_.size(); }
-  const Outcome<T>* find(std::string_view target) const {
-    for (const Outcome<T>& one : all_) {
-      if (one.target == target) return &one;
-    }
-    return nullptr;
-  }
-
- private:
-  std::vector<Outcome<T>> all_;
-};
-
-// How a need reaches the body: `arguments` gives a tuple of one argument, or of none.
-template <class N>
-struct NeedTraits {
-  static_assert(sizeof(N) == 0,
-                "a module needs handles that add(...).run(...) returned, alone or in maybe(), "
-                "settled() or after(), or by_tag() or by_category()");
-};
-template <class T>
-struct NeedTraits<Handle<T>> {
-  static constexpr bool kIsLocal = false;
-  static Need need(const Handle<T>& handle) { return {.on = handle.id, .takes_value = true}; }
-  static std::tuple<const T&> arguments(const Input& input) {
-    return {*static_cast<const T*>(input.front().value.get())};
-  }
-};
-template <>
-struct NeedTraits<Handle<None>> {
-  static constexpr bool kIsLocal = false;
-  static Need need(const Handle<None>& handle) { return {.on = handle.id}; }
-  static std::tuple<> arguments(const Input&) { return {}; }
-};
-template <class T>
-struct NeedTraits<LocalHandle<T>> {
-  static constexpr bool kIsLocal = true;
-  static Need need(const LocalHandle<T>& handle) { return {.on = handle.id, .takes_value = true}; }
-  static std::tuple<const T&> arguments(const Input& input) {
-    return {*static_cast<const T*>(input.front().value.get())};
-  }
-};
-template <class T>
-struct NeedTraits<MatrixHandle<T>> {
-  static constexpr bool kIsLocal = false;
-  static Need need(const MatrixHandle<T>& handle) { return {.on = handle.id}; }
-  static std::tuple<MatrixResults<T>> arguments(const Input& input) { return {MatrixResults<T>(input)}; }
-};
-template <template <class> class H, class T>
-struct NeedTraits<Maybe<H<T>>> {
-  static constexpr bool kIsLocal = NeedTraits<H<T>>::kIsLocal;
-  static_assert(!std::same_as<H<T>, MatrixHandle<T>>,
-                "maybe() is for plain modules; a matrix tells of each instance");
-  static Need need(const Maybe<H<T>>& maybe) { return {.on = maybe.of.id, .kind = NeedKind::optional}; }
-  static std::tuple<const T*> arguments(const Input& input) {
-    return {input.empty() ? nullptr : static_cast<const T*>(input.front().value.get())};
-  }
-};
-template <template <class> class H, class T>
-struct NeedTraits<Settled<H<T>>> {
-  static constexpr bool kIsLocal = NeedTraits<H<T>>::kIsLocal;
-  static Need need(const Settled<H<T>>& settled) { return {.on = settled.of.id, .kind = NeedKind::settled}; }
-  static auto arguments(const Input& input) {
-    if constexpr (std::same_as<H<T>, MatrixHandle<T>>)
-      return std::tuple(MatrixResults<T>(input));
-    else
-      return std::tuple(Outcome<T>(input.front()));
-  }
-};
-template <class H>
-struct NeedTraits<After<H>> {
-  static constexpr bool kIsLocal = false;
-  static Need need(const After<H>& after) { return {.on = after.of.id}; }
-  static std::tuple<> arguments(const Input&) { return {}; }
-};
-template <>
-struct NeedTraits<Selected> {
-  static constexpr bool kIsLocal = false;
-  static Need need(const Selected& selected) { return {.on = selected.name, .by = selected.by}; }
-  static std::tuple<> arguments(const Input&) { return {}; }
-};
 
 template <class... N>
 using ArgumentsOf = decltype(std::tuple_cat(NeedTraits<N>::arguments(std::declval<const Input&>())...));
@@ -207,7 +47,9 @@ ResultType result_type() {
   ResultType type;
   if constexpr (Encodable<T>) {
     type.schema = Codec<T>::schema();
-    type.encode = [](const void* value) { return to_json(Codec<T>::encode(*static_cast<const T*>(value))); };
+    type.encode = [](const void* value) {
+      return to_exact_json(Codec<T>::encode(*static_cast<const T*>(value)));
+    };
     type.decode = [](std::string_view encoded) -> Result<std::shared_ptr<const void>> {
       auto value = from_json(encoded);
       if (!value) return std::unexpected(value.error());
@@ -266,6 +108,19 @@ class ModuleBuilder {
   ModuleBuilder skip_when(SkipCondition condition) {
     return set([&](ModuleSpec& spec) { spec.skip.push_back(std::move(condition)); });
   }
+  // Where none of these holds it is skipped, and that is why.
+  ModuleBuilder skip_unless(std::function<bool(Context&)> holds, std::string otherwise) {
+    return run_if_any({std::move(holds)}, std::move(otherwise));
+  }
+  ModuleBuilder run_if_any(std::vector<std::function<bool(Context&)>> alternatives, std::string otherwise) {
+    return skip_when([alternatives = std::move(alternatives),
+                      otherwise = std::move(otherwise)](Context& context) -> std::optional<std::string> {
+      for (const auto& holds : alternatives) {
+        if (holds(context)) return std::nullopt;
+      }
+      return otherwise;
+    });
+  }
   ModuleBuilder needs_capability(std::string name) {
     return set([&](ModuleSpec& spec) { spec.capabilities.push_back(std::move(name)); });
   }
@@ -280,6 +135,9 @@ class ModuleBuilder {
   }
   ModuleBuilder in_pool(std::string name, std::uint32_t weight = 1) {
     return set([&](ModuleSpec& spec) { spec.pool = std::move(name), spec.weight = weight; });
+  }
+  ModuleBuilder weight(std::uint32_t places) {
+    return set([&](ModuleSpec& spec) { spec.weight = places; });
   }
   ModuleBuilder priority(Priority priority) {
     return set([&](ModuleSpec& spec) { spec.priority = priority; });
@@ -330,7 +188,12 @@ class ModuleBuilder {
     for (const std::string& target : targets) all.push_back({target, {target}, {{"target", target}}});
     return matrix_of(std::move(all));
   }
-  // With other names than capabilities, as where there are several axes.
+  // Every combination of the values, as linux,gcc; `as_capabilities` names the axes whose value is one.
+  ModuleBuilder<W, Many::matrix, N...> matrix_of_axes(const std::vector<Axis>& axes,
+                                                      const std::vector<std::string>& as_capabilities = {}) {
+    return matrix_of(combinations(axes, as_capabilities));
+  }
+  // With names of one's own.
   ModuleBuilder<W, Many::matrix, N...> matrix_of(std::vector<Target> targets) {
     spec_->targets = std::move(targets);
     return ModuleBuilder<W, Many::matrix, N...>(*spec_);

@@ -55,6 +55,14 @@ Result<Circumstances> circumstances(const GraphNode& node, const ModuleAssignmen
     produced.insert(produced.end(), one.paths.begin(), one.paths.end());
   }
   all["what it produces"] = hash_of(produced);
+  if (node.target) {
+    for (const auto& [axis, value] : node.target->axes) all["axis " + axis] = hash_of(value);
+  }
+  for (const std::string& path : spec.cache.existence) {
+    std::error_code absent;
+    all["whether " + path + " exists"] =
+        std::filesystem::exists(std::filesystem::path(directory) / path, absent) ? "yes" : "no";
+  }
   for (const std::string& name : spec.cache.environment) {
     const char* value = std::getenv(name.c_str());
     all["variable " + name] = value != nullptr ? hash_of(value) : "";

@@ -73,7 +73,7 @@ CacheAnswer CacheClerk::look_up(NodeIndex node, const ModuleAssignment& assignme
     if (auto brought = bring(*answer.found); !brought)
       answer = {{}, "its result is gone: " + brought.error().message};
   }
-  if (!answer.found) looked_up_[node] = std::move(*now);
+  if (!answer.found) looked_up_[node] = {assignment, std::move(*now)};
   return answer;
 }
 
@@ -110,8 +110,12 @@ void CacheClerk::keep(NodeIndex node, const Carried& value, const std::vector<Ar
   ask([this, node, value, artifacts] {
     const auto known = looked_up_.find(node);
     if (known == looked_up_.end()) return;
-    CachedResult result{site_.run, std::move(known->second), value, artifacts};
+    const LookedUp before = std::move(known->second);
     looked_up_.erase(known);
+    // What changed while it ran may or may not have been what it saw.
+    const auto now = circumstances(graph_[node], before.assignment, site_.directory);
+    if (!now || *now != before.circumstances) return;
+    CachedResult result{site_.run, *now, value, artifacts};
     if (auto stored = store(result); !stored) return;  // it is run again the next time
     (void)cache_.keep(graph_[node].id, std::move(result));
   });

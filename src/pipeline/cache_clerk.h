@@ -42,8 +42,12 @@ class CacheClerk {
   Cache& cache_;
   const bool puts_files_back_;
   const Answered answered_;
-  std::map<NodeIndex, Circumstances> looked_up_;  // the thread's own
-  std::set<NodeIndex> taken_;                     // the caller's own
+  struct LookedUp {
+    ModuleAssignment assignment;
+    Circumstances circumstances;
+  };
+  std::map<NodeIndex, LookedUp> looked_up_;  // the thread's own
+  std::set<NodeIndex> taken_;                // the caller's own
 
   std::mutex mutex_;
   std::condition_variable arrived_;

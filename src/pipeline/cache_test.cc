@@ -36,6 +36,17 @@ TEST(Difference, IsToldAsAPersonWould) {
               HasSubstr("and 1 more"));
 }
 
+TEST(Circumstances, HaveTheAxesOfATargetInThem) {
+  const auto with = [](const std::string& compiler) {
+    Sketch sketch;
+    sketch.add("build").targets = {{.name = "win", .capabilities = {}, .axes = {{"compiler", compiler}}}};
+    const Graph graph = sketch.graph();
+    return *circumstances(graph[0], {}, ".");
+  };
+  EXPECT_EQ(with("msvc17"), with("msvc17"));
+  EXPECT_EQ(difference(with("msvc17"), with("msvc19")), "axis compiler changed");
+}
+
 // Compiles a file, and links what came of it.
 class ACachedRun : public ::testing::Test {
  protected:

@@ -6,6 +6,7 @@
 //   };
 //   BATON_FIELDS(BuildInfo, version, files)      // beside the type, in its namespace
 //
+// An enumeration is any of its numbers, unless `constexpr E baton_last(E)` beside it says which is the last.
 // Numbers, text, enumerations, durations, optionals, vectors, arrays, maps by text, pairs, tuples and
 // variants need no more. A field that is missing is an error unless it is optional; one that is not known is
 // passed over, so that a field can be added.
@@ -130,7 +131,12 @@ struct Codec<T> {
   static Result<T> decode(const Value& value) {
     auto number = Codec<Number>::decode(value);
     if (!number) return std::unexpected(number.error());
-    return static_cast<T>(*number);
+    const T read = static_cast<T>(*number);
+    if constexpr (requires { baton_last(read); }) {
+      if (read > baton_last(read))
+        return failure(Errc::invalid_request, std::to_string(*number) + " is out of range");
+    }
+    return read;
   }
   static std::string schema() { return "enum " + Codec<Number>::schema(); }
 };

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "pipeline/status.h"
+
 namespace shop {
 
 enum class Colour : std::uint8_t { red, green };
@@ -86,8 +88,15 @@ TEST(AResult, SaysWhatIsWrongAndWhere) {  // P12
   EXPECT_EQ(message(("{" + fine + R"(, "parts": [{"name": "a", "size": -1}]})").c_str()),
             "parts: [0]: size: -1 is out of range");
   EXPECT_EQ(Codec<std::uint8_t>::decode(*from_json("256")).error().message, "256 is out of range");
+  EXPECT_EQ(Codec<ModuleStatus>::decode(*from_json("99")).error().message, "99 is out of range");
   EXPECT_EQ((Codec<std::variant<int, bool>>::decode(*from_json("[2, true]"))).error().message,
             "there is no alternative 2");
+}
+
+TEST(AResult, IsNotChangedOnItsWay) {  // P12
+  const Value bytes{std::string("a\xFF")};
+  EXPECT_THROW((void)to_exact_json(bytes), std::invalid_argument);
+  EXPECT_EQ(*from_json(to_json(bytes))->text(), "a\uFFFD") << "what is only told is made readable";
 }
 
 TEST(AResult, HasASchemaThatChangesWithItsFields) {

@@ -88,6 +88,21 @@ Context::~Context() {
   if (!temporary_.empty()) std::filesystem::remove_all(temporary_, ignored);
 }
 
+std::stop_token Context::stop() const {
+  const std::lock_guard lock(mutex_);
+  return stop_;
+}
+
+void Context::begin_try(std::stop_token stop) {
+  const std::lock_guard lock(mutex_);
+  stop_ = std::move(stop);
+}
+
+std::string Context::last_words() const {
+  const std::lock_guard lock(mutex_);
+  return last_words_;
+}
+
 const std::string& Context::module() const { return node_.id; }
 const std::string& Context::worker() const { return site_.name; }
 const std::string& Context::run_id() const { return site_.run; }
@@ -177,18 +192,24 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
       (is_error ? errors : output).add(text);
       (is_error ? error_lines : output_lines).add(text);
     };
-    auto ended = process::run_child(command, std::span(&stop_, 1));
+    const std::stop_token until = stop();
+    auto ended = process::run_child(command, std::span(&until, 1));
     if (!ended) throw NotStarted(words[0] + " could not be started: " + ended.error().message);
     end = std::move(*ended);
   }
   const auto took = chrono::duration_cast<chrono::milliseconds>(chrono::steady_clock::now() - began);
   CommandResult result{end.exit_code, output.text(), errors.text(), Duration{took.count()}};
-  last_words_ =
-      site_.secrets.mask(tail_of(result.errors.empty() ? result.output : result.errors, kLastWordsBytes));
+  // Masked before it is cut: half a secret would not be found.
+  const std::string last_words =
+      tail_of(site_.secrets.mask(result.errors.empty() ? result.output : result.errors), kLastWordsBytes);
+  {
+    const std::lock_guard lock(mutex_);
+    last_words_ = last_words;
+  }
   if (end.was_stopped) throw Stopped(words[0] + " was stopped");
   if ((end.exit_code != 0 || end.signal != 0) && !options.may_fail) {
     throw CommandFailed(how_it_ended(words[0], end), end.signal != 0 ? 128 + end.signal : end.exit_code,
-                        last_words_);
+                        last_words);
   }
   return result;
 }
@@ -200,6 +221,7 @@ CommandResult Context::shell(const std::string& script, const CommandOptions& op
 std::string Context::temporary_file() { return site_.scratch->new_path(); }
 
 std::string Context::temporary_directory() {
+  const std::lock_guard lock(mutex_);
   if (temporary_.empty()) {
     std::string path = (std::filesystem::temp_directory_path() / "baton-module-XXXXXX").string();
     if (::mkdtemp(path.data()) == nullptr)

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <stop_token>
@@ -63,7 +64,7 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  std::stop_token stop() const { return stop_; }
+  std::stop_token stop() const;                       // of this try
   std::uint32_t attempt() const { return attempt_; }  // 1, and one more for each worker that was lost with it
   const std::string& module() const;
   const std::string& worker() const;  // that it runs on
@@ -93,14 +94,18 @@ class Context {
   std::string temporary_directory();  // is removed when the module is over
   std::string temporary_file();       // the name of one that is not there yet; whoever makes it removes it
 
-  const std::string& last_words() const { return last_words_; }
+  std::string last_words() const;  // of the last command
+
+  // By whoever runs the module: it is tried again.
+  void begin_try(std::stop_token stop);
 
  private:
   const Site& site_;
   const GraphNode& node_;
   const std::uint32_t attempt_;
-  const std::stop_token stop_;
-  std::string last_words_;  // of the last command
+  mutable std::mutex mutex_;  // guards what follows
+  std::stop_token stop_;
+  std::string last_words_;
   std::string temporary_;
 };
 

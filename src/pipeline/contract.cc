@@ -33,6 +33,8 @@ const Check kChecks[] = {
     {"HasOneMaster", "a run has one master at a time", has_one_master},
     {"GoesOnAfterARestartOfTheMaster", "a master that was started again finds all that was there",
      goes_on_after_a_restart_of_the_master},
+    {"HandsOverToTheNextMaster", "it hears what was enqueued, and gets all results",
+     hands_over_to_the_next_master},
     {"BroadcastsCancellation", "a cancellation is durable, and the first reason stands",
      broadcasts_cancellation},
     {"TakesTheMastersOwnResults", "the master publishes what it ran itself", takes_the_masters_own_results},

@@ -2,6 +2,7 @@
 #include "pipeline/contract_checks.h"
 #include "pipeline/contract_parties.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace baton::pipeline::contract {
@@ -125,6 +126,41 @@ Status goes_on_after_a_restart_of_the_master(Subject& subject) {
   const auto refused = again->enqueue_module(other, {});
   HOLDS(!refused && refused.error().code == Errc::conflict,
         "a module that is enqueued as something else should be refused (CONFLICT)");
+  return {};
+}
+
+Status hands_over_to_the_next_master(Subject& subject) {
+  CAST(all);
+  HOLDS(all.master->enqueued_modules({}) == std::vector<std::string>(), "something was enqueued by nobody");
+  for (const char* module : {"told", "done", "open"})
+    DONE(all.master->enqueue_module(assignment(module), {}));
+  const auto told = take_assignment(*all.first, all.one, subject.patience());
+  const auto done = take_assignment(*all.first, all.one, subject.patience());
+  HOLDS(told && done, "no assignment");
+  const Deadline deadline(subject.patience());
+  DONE(all.first->publish_result(result_of(*told, 1), {}));
+  const auto heard = all.master->next_results(deadline.token());
+  DONE(all.first->publish_result(result_of(*done, 1), {}));
+  subject.let_pass(subject.lease() + milliseconds(1));
+
+  const Party again = subject.connect();
+  RunOpening other = opening("later");
+  other.fingerprint = 8;
+  const auto refused = again->open_run(other, {});
+  HOLDS(!refused && refused.error().code == Errc::conflict,
+        "a master with another pipeline should not get the run (CONFLICT)");
+  DONE(again->open_run(opening("later"), {}));
+  auto enqueued = again->enqueued_modules({});
+  HOLDS(enqueued, "what was enqueued is not known");
+  std::ranges::sort(*enqueued);
+  HOLDS(*enqueued == (std::vector<std::string>{"done", "open", "told"}),
+        "the next master should hear of all that was enqueued");
+  if (!heard && heard.error().code == Errc::not_found) return {};  // there is no feed
+  for (std::vector<std::string> known; known.size() < 2;) {
+    const auto results = again->next_results(deadline.token());
+    HOLDS(results, "the next master should get the results from before: told to its predecessor or not");
+    for (const SerializedModuleResult& one : *results) known.push_back(one.module);
+  }
   return {};
 }
 

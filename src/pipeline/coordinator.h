@@ -1,9 +1,9 @@
 // What the instances of a pipeline need of each other, as an interface: whoever has another way to carry it
 // than those that come with baton implements this. pipeline/contract.h checks an implementation.
 //
-//   master:  open_run, enqueue_module, wait_for_result, get_registered_workers, broadcast_cancellation,
-//   close_run worker:  register_worker, dequeue_module, publish_result, send_heartbeat,
-//   is_cancellation_requested
+//   master:  open_run, enqueued_modules, enqueue_module, wait_for_result, get_registered_workers,
+//   broadcast_cancellation, close_run worker:  register_worker, dequeue_module, publish_result,
+//   send_heartbeat, is_cancellation_requested
 //
 //        enqueue            dequeue              publish
 //   (none) ----> waiting ------------> leased ------------> done, with the first result that was accepted
@@ -95,11 +95,12 @@ struct SerializedModuleResult {
   Duration took;
   std::vector<ArtifactRef> artifacts;
   std::string log;                  // all that it said, a line after the other; or
-  std::optional<BlobRef> log_blob;  // where that is
+  std::optional<BlobRef> log_blob;  // where that is; or, without a place for it, the end
+  std::uint64_t log_from = 0;       // the how manieth line of it the first one is
   friend bool operator==(const SerializedModuleResult&, const SerializedModuleResult&) = default;
 };
 BATON_FIELDS(SerializedModuleResult, module, attempt, lease, worker_index, status, value, blob, failure,
-             skipped_because, tries, took, artifacts, log, log_blob)
+             skipped_because, tries, took, artifacts, log, log_blob, log_from)
 
 // Some of what a module says, while it runs.
 struct Said {
@@ -178,6 +179,9 @@ class DistributedCoordinator {
   // The master's. A run that an earlier process opened is gone on with, with all that was enqueued and
   // published, unless that process is still there (CONFLICT).
   virtual Status open_run(const RunOpening& opening, std::stop_token stop) = 0;
+  // What was enqueued in this run, by an earlier master too: its results come from here on as if this one had
+  // enqueued it, those that were published before included.
+  virtual Result<std::vector<std::string>> enqueued_modules(std::stop_token stop) = 0;
   // An assignment is made once for a module of a run; the same again changes nothing.
   virtual Status enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) = 0;
   // Until there is a result, or it was stopped. One that was published before is there at once.

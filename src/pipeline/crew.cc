@@ -65,8 +65,8 @@ void Crew::hire() {
       }
       const GraphNode& node = *order.node;
       const auto began = Clock::now();
-      auto result = watch_.run(std::move(order), [&, this](ModuleResult instead) {
-        // This thread may be lost for good; another takes its place.
+      // By value: this thread may have gone by then, or be lost for good. Another takes its place.
+      auto result = watch_.run(std::move(order), [this, state, &node, began](ModuleResult instead) {
         hire();
         const std::lock_guard lock(state->mutex);
         --state->threads;

@@ -1,6 +1,8 @@
 #include "pipeline/directory_coordinator.h"
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 #include <utility>
 
 #include "pipeline/directory_run.h"
@@ -30,10 +32,12 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
   if (files.exists("closed"))
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " is over: give each run a folder of its own");
+  if (const auto before = run_opening(stop); before && before->fingerprint != opening.fingerprint)
+    return failure(Errc::conflict, "the run in " + folder_->options.directory +
+                                       " was begun with another pipeline: give each run a folder of its own");
   if (auto written = files.write("master", opening.session); !written) return written;
   if (auto written = files.write("run", to_text(opening)); !written) return written;
-  const std::lock_guard lock(folder_->mutex);
-  folder_->numbers = files.list("modules").size();
+  folder_->look_around();
   return {};
 }
 
@@ -42,6 +46,22 @@ Result<RunOpening> DirectoryCoordinator::run_opening(std::stop_token stop) {
   const auto text = folder_->files.read("run");
   if (!text) return std::unexpected(text.error());
   return from_text<RunOpening>(*text);
+}
+
+Result<std::vector<std::string>> DirectoryCoordinator::enqueued_modules(std::stop_token stop) {
+  if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
+  // All of them: a crash may have come between making the one and the other, and files are on their way.
+  std::set<std::string> all;
+  for (const std::string folder : {"modules/", "queue/", "leased/", "ended/"}) {
+    for (const std::string& name : folder_->files.list(folder)) {
+      const auto text = folder_->files.read(folder + name);
+      if (auto one = text ? from_text<ModuleAssignment>(*text) : Result<ModuleAssignment>(); text && one)
+        all.insert(std::move(one->module));
+    }
+  }
+  const std::lock_guard lock(folder_->mutex);
+  folder_->told.clear();
+  return std::vector<std::string>(all.begin(), all.end());
 }
 
 Status DirectoryCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
@@ -61,12 +81,7 @@ Status DirectoryCoordinator::enqueue_module(const ModuleAssignment& assignment, 
   if (known && *known != text)
     return failure(Errc::conflict, assignment.module + " was enqueued before, as something else");
   if (known) return {};
-  for (const char* folder : {"queue", "leased", "ended"}) {
-    for (const std::string& name : files.list(folder)) {
-      if (!name.starts_with("own-") && parsed(name).module == module)
-        return files.write("modules/" + module, text);
-    }
-  }
+  if (!folder_->enter(module)) return files.write("modules/" + module, text);
   if (auto written = files.write("queue/" + entry.text(), text); !written) return written;
   return files.write("modules/" + module, text);
 }
@@ -89,7 +104,7 @@ Result<std::vector<SerializedModuleResult>> DirectoryCoordinator::next_results(s
     if (auto expired = folder_->expire(); !expired) return std::unexpected(expired.error());
     std::vector<SerializedModuleResult> results;
     for (const std::string& name : folder_->files.list("ended")) {
-      if (name.starts_with("own-") || !folder_->told.insert(name).second) continue;
+      if (!parsed(name) || !folder_->is_news(name)) continue;
       auto result = folder_->result(name);
       if (!result) return std::unexpected(result.error());
       results.push_back(std::move(*result));
@@ -104,7 +119,9 @@ Result<std::vector<RegisteredWorker>> DirectoryCoordinator::get_registered_worke
   (void)folder_->files.touch("master");
   std::vector<RegisteredWorker> all;
   for (const std::string& name : folder_->files.list("workers")) {
-    const auto index = static_cast<std::int32_t>(std::stol(name));
+    std::int32_t index = 0;
+    if (std::from_chars(name.data(), name.data() + name.size(), index).ptr != name.data() + name.size())
+      continue;  // not one of ours
     auto presence = folder_->presence(index);
     if (!presence) return std::unexpected(presence.error());
     auto silence = folder_->silence(index);

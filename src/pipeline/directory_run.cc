@@ -1,6 +1,7 @@
 #include "pipeline/directory_run.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/pause.h"
@@ -26,12 +27,34 @@ EntryName entry_name(const ModuleAssignment& assignment, std::uint64_t number) {
           as_file_name(assignment.module)};
 }
 
-EntryName parsed(const std::string& name) {
-  EntryName entry{name.substr(0, kPlaceLength),
-                  static_cast<std::uint32_t>(std::stoul(name.substr(kPlaceLength + 1, 6))),
-                  name.substr(kPlaceLength + 8)};
+std::optional<EntryName> parsed(const std::string& name) {
+  constexpr std::size_t kAttempt = kPlaceLength + 1, kModule = kAttempt + 7;
+  if (name.size() <= kModule || name[kPlaceLength] != '-' || name[kModule - 1] != '-') return std::nullopt;
+  EntryName entry{name.substr(0, kPlaceLength), 0, name.substr(kModule)};
+  const char* const end = name.data() + kModule - 1;
+  if (std::from_chars(name.data() + kAttempt, end, entry.attempt).ptr != end) return std::nullopt;
   if (const std::size_t dash = entry.module.find('-'); dash != std::string::npos) entry.module.erase(dash);
   return entry;
+}
+
+void DirectoryRun::look_around() {
+  const std::lock_guard lock(mutex);
+  numbers = files.list("modules").size();
+  for (const char* folder : {"queue", "leased", "ended"}) {
+    for (const std::string& name : files.list(folder)) {
+      if (const auto entry = parsed(name)) entered.insert(entry->module);
+    }
+  }
+}
+
+bool DirectoryRun::enter(const std::string& module) {
+  const std::lock_guard lock(mutex);
+  return entered.insert(module).second;
+}
+
+bool DirectoryRun::is_news(const std::string& ended) {
+  const std::lock_guard lock(mutex);
+  return told.insert(ended).second;
 }
 
 Status DirectoryRun::ready(const std::stop_token& stop) {
@@ -59,6 +82,8 @@ std::string DirectoryRun::next_said() {
 
 Status DirectoryRun::expire() {
   for (const std::string& lease : files.list("leased")) {
+    std::optional<EntryName> entry = parsed(lease);
+    if (!entry) continue;
     const auto age = files.age("leased/" + lease);
     if (!age) return std::unexpected(age.error());
     if (!*age || **age <= options.lease) continue;
@@ -66,18 +91,17 @@ Status DirectoryRun::expire() {
     if (!text) continue;  // somebody else was faster
     const auto assignment = from_text<ModuleAssignment>(*text);
     if (!assignment) return failure(Errc::corrupt, "leased/" + lease + ": " + assignment.error().message);
-    EntryName entry = parsed(lease);
-    if (entry.attempt < assignment->attempts_max) {
-      ++entry.attempt;
-      if (auto moved = files.rename("leased/" + lease, "queue/" + entry.text()); !moved)
+    if (entry->attempt < assignment->attempts_max) {
+      ++entry->attempt;
+      if (auto moved = files.rename("leased/" + lease, "queue/" + entry->text()); !moved)
         return std::unexpected(moved.error());
       continue;
     }
     SerializedModuleResult lost{
-        .module = assignment->module, .attempt = entry.attempt, .status = ModuleStatus::failed};
+        .module = assignment->module, .attempt = entry->attempt, .status = ModuleStatus::failed};
     lost.failure = ModuleFailure{.kind = FailureKind::worker_lost,
                                  .message = "its worker fell silent during attempt " +
-                                            std::to_string(entry.attempt) + ", the last one it had"};
+                                            std::to_string(entry->attempt) + ", the last one it had"};
     // Under a name of its own: a result that comes too late must not be taken for this one.
     if (auto written = files.write("results/" + lease + ".lost", to_text(lost)); !written) return written;
     if (auto moved = files.rename("leased/" + lease, "ended/" + lease + ".lost"); !moved)
@@ -106,7 +130,8 @@ Result<std::optional<Closed>> DirectoryRun::closed() const {
 std::string DirectoryRun::ended(const std::string& module) const {
   const std::string wanted = as_file_name(module);
   for (const std::string& name : files.list("ended")) {
-    if (name == "own-" + wanted || (!name.starts_with("own-") && parsed(name).module == wanted)) return name;
+    const auto entry = parsed(name);
+    if (name == "own-" + wanted || (entry && entry->module == wanted)) return name;
   }
   return {};
 }
@@ -137,17 +162,18 @@ Result<Duration> DirectoryRun::silence(std::int32_t index) const {
 }
 
 std::optional<ModuleAssignment> DirectoryRun::assignment(const std::string& entry) {
+  const auto name = parsed(entry);
+  if (!name) return std::nullopt;
   {
     const std::lock_guard lock(mutex);
-    if (const auto known = assignments_.find(parsed(entry).module); known != assignments_.end())
-      return known->second;
+    if (const auto known = assignments_.find(name->module); known != assignments_.end()) return known->second;
   }
   const auto text = files.read("queue/" + entry);
   if (!text) return std::nullopt;
   auto assignment = from_text<ModuleAssignment>(*text);
   if (!assignment) return std::nullopt;
   const std::lock_guard lock(mutex);
-  return assignments_.emplace(parsed(entry).module, std::move(*assignment)).first->second;
+  return assignments_.emplace(name->module, std::move(*assignment)).first->second;
 }
 
 std::optional<Assigned> DirectoryRun::take(const WorkerRegistration& worker) {
@@ -158,7 +184,7 @@ std::optional<Assigned> DirectoryRun::take(const WorkerRegistration& worker) {
     const std::string lease = entry + "-" + as_file_name(worker.session) + "." + random_name();
     if (!files.touch("queue/" + entry)) continue;
     if (const auto taken = files.rename("queue/" + entry, "leased/" + lease); !taken || !*taken) continue;
-    return Assigned{*wanted, parsed(entry).attempt, lease};
+    return Assigned{*wanted, parsed(entry)->attempt, lease};
   }
   return std::nullopt;
 }

@@ -24,8 +24,9 @@ struct EntryName {
   std::string text() const;
 };
 EntryName entry_name(const ModuleAssignment& assignment, std::uint64_t number);
-// Of an entry, or of a lease: the same with a name behind it.
-EntryName parsed(const std::string& name);
+// Of an entry, or of a lease: the same with a name behind it. Nothing: the file is not one of ours, as those
+// that network file systems leave behind.
+std::optional<EntryName> parsed(const std::string& name);
 
 // What is kept of a worker.
 struct Presence {
@@ -47,6 +48,11 @@ class DirectoryRun {
   bool wait(Duration& delay, const std::stop_token& stop) const;
   // Names of one writer are in the order they were made in.
   std::string next_said();
+  // What an earlier master left.
+  void look_around();
+  // False: a module of that name has been entered before.
+  bool enter(const std::string& module);
+  bool is_news(const std::string& ended);  // to next_results; once
   // What time has brought about.
   Status expire();
   Status admit(const WorkerRegistration& worker) const;
@@ -64,7 +70,8 @@ class DirectoryRun {
   const SharedFiles files;
   std::mutex mutex;  // guards what follows
   std::uint64_t numbers = 0;
-  std::set<std::string> told;  // by next_results
+  std::set<std::string> entered;  // modules, as file names
+  std::set<std::string> told;     // by next_results
 
  private:
   bool is_ready_ = false;

@@ -29,25 +29,25 @@ Duration delay_before(std::uint32_t next_try, const RetryPolicy& retry) {
 
 class Execution {
  public:
-  Execution(const Site& site, const ModuleOrder& order, std::stop_token stop,
-            const std::function<bool()>& is_late)
+  Execution(const Site& site, const ModuleOrder& order, Supervisor& supervisor)
       : site_(site),
         spec_(*order.node->spec),
         order_(order),
         inputs_(order.inputs),
-        stop_(stop),
-        is_late_(is_late),
-        context_(site, *order.node, order.attempt, stop) {}
+        supervisor_(supervisor),
+        stop_(supervisor.next_try({})),
+        context_(site, *order.node, order.attempt, stop_) {}
 
   ModuleResult run() {
-    if (std::optional<std::string> reason = reason_to_skip()) return skipped(std::move(*reason));
+    if (std::optional<std::string> reason = reason_to_skip()) return skipped(*reason);
     if (has_failed_) return failed_without_body();
-    if (spec_.hooks.before && !guarded([&] { spec_.hooks.before(context_); })) return failed_without_body();
+    if (spec_.hooks.before && !guarded([&] { spec_.hooks.before(context_); }))
+      return was_skipped_ ? skipped(result_.skipped_because) : failed_without_body();
     do {
       ++result_.tries;
       has_failed_ = false;
       guarded([&] { perform(); });
-      if (was_skipped_) return skipped(std::move(result_.skipped_because));
+      if (was_skipped_) return skipped(result_.skipped_because);
     } while (has_failed_ && try_again());
     if (!has_failed_) result_.status = ModuleStatus::succeeded, result_.failure = {};
     if (has_failed_) call_hook("failed", spec_.hooks.failed);
@@ -106,8 +106,10 @@ class Execution {
 
   void settle(ModuleFailure failure) {
     has_failed_ = true;
+    failure.message = site_.secrets.mask(failure.message);
+    failure.detail = site_.secrets.mask(failure.detail);
     if (stop_.stop_requested()) {
-      if (is_late_()) {
+      if (supervisor_.is_late()) {
         failure = {FailureKind::timeout,
                    "it took longer than " + std::to_string(spec_.timeout.ms) + " ms and was stopped",
                    failure.detail};
@@ -129,9 +131,9 @@ class Execution {
     return reason;
   }
 
-  ModuleResult skipped(std::string reason) {
+  ModuleResult skipped(const std::string& reason) {
     result_.status = ModuleStatus::skipped;
-    result_.skipped_because = std::move(reason);
+    result_.skipped_because = site_.secrets.mask(reason);
     call_hook("skipped", spec_.hooks.skipped);
     return std::move(result_);
   }
@@ -143,11 +145,13 @@ class Execution {
 
   bool try_again() {
     const RetryPolicy& retry = spec_.retry;
-    if (stop_.stop_requested() || result_.tries > retry.max) return false;
+    if (result_.failure.kind == FailureKind::cancelled || result_.tries > retry.max) return false;
     if (retry.when && !retry.when(result_.failure)) return false;
     context_.log("try " + std::to_string(result_.tries) + " failed: " + result_.failure.message);
-    pause(delay_before(result_.tries + 1, retry), stop_);
-    return !stop_.stop_requested();
+    const Duration delay = delay_before(result_.tries + 1, retry);
+    stop_ = supervisor_.next_try(delay);
+    context_.begin_try(stop_);
+    return !pause(delay, stop_) && !stop_.stop_requested();
   }
 
   // A hook that comes afterwards changes nothing any more; that it threw is told.
@@ -166,8 +170,8 @@ class Execution {
   const ModuleSpec& spec_;
   const ModuleOrder& order_;
   std::vector<Input> inputs_;
-  const std::stop_token stop_;
-  const std::function<bool()>& is_late_;
+  Supervisor& supervisor_;
+  std::stop_token stop_;  // of this try
   Context context_;
   ModuleResult result_;
   bool has_failed_ = false;
@@ -193,9 +197,8 @@ Settlement settlement_of(const GraphNode& node, const ModuleResult& result) {
           .skipped_because = result.skipped_because};
 }
 
-ModuleResult execute(const Site& site, const ModuleOrder& order, std::stop_token stop,
-                     const std::function<bool()>& is_late) {
-  return Execution(site, order, std::move(stop), is_late).run();
+ModuleResult execute(const Site& site, const ModuleOrder& order, Supervisor& supervisor) {
+  return Execution(site, order, supervisor).run();
 }
 
 }  // namespace baton::pipeline

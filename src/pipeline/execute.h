@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,9 +42,19 @@ struct ModuleOrder {
   bool is_carried = false;             // its value is wanted on other machines
 };
 
-// Nothing is thrown, whatever the body does. `is_late` says, once the token was triggered, that time was up.
-ModuleResult execute(const Site& site, const ModuleOrder& order, std::stop_token stop,
-                     const std::function<bool()>& is_late);
+// Watches over the tries of a module, each of which has its own time.
+class Supervisor {
+ public:
+  virtual ~Supervisor() = default;
+  // The next one begins after the delay. The token is triggered when its time is up, or when nobody wants the
+  // module any more.
+  virtual std::stop_token next_try(Duration delay) = 0;
+  // Why it was triggered: its time was up.
+  virtual bool is_late() = 0;
+};
+
+// Nothing is thrown, whatever the body does.
+ModuleResult execute(const Site& site, const ModuleOrder& order, Supervisor& supervisor);
 
 // As the one that needs it sees it.
 Settlement settlement_of(const GraphNode& node, const ModuleResult& result);

@@ -52,9 +52,28 @@ void ReferenceCheck::check(const Reference& reference) {
     }
     check_among(reference, known);
   } else if (reference.root == "needs") {
-    const std::string& rest = reference.rest;
-    check_need(rest.substr(0, std::min(rest.find(".outputs."), rest.rfind(".status"))), text_of(reference));
+    check_need(reference);
   }
+}
+
+void ReferenceCheck::check_need(const Reference& reference) {
+  constexpr std::string_view kOutputs = ".outputs.";
+  const std::string& rest = reference.rest;
+  const std::string name = text_of(reference);
+  const std::size_t outputs = rest.find(kOutputs);
+  const std::size_t status = rest.ends_with(".status") ? rest.rfind(".status") : std::string::npos;
+  if (outputs == std::string::npos && status == std::string::npos)
+    return map_.complain(node_, name + ": of a module there are `.outputs.NAME` and `.status`");
+  const std::string id = rest.substr(0, std::min(outputs, status));
+  if (!check_need(id, name)) return;
+  const auto known = needables_.find(id.substr(0, id.find('[')));
+  if (known == needables_.end()) return;  // optional, and not there
+  if (known->second.is_matrix && id.find('[') == std::string::npos)
+    return map_.complain(node_, name + ": " + id + " is a matrix, so say which of it: " + id + "[TARGET]");
+  if (outputs == std::string::npos) return;
+  const std::string output = rest.substr(outputs + kOutputs.size());
+  if (const auto& all = known->second.outputs; std::ranges::find(all, output) == all.end())
+    map_.complain(node_, name + ": " + id + " does not declare it under `outputs`" + suggestion(output, all));
 }
 
 void ReferenceCheck::check_among(const Reference& reference, const std::vector<std::string>& known) {
@@ -62,11 +81,12 @@ void ReferenceCheck::check_among(const Reference& reference, const std::vector<s
     map_.complain(node_, text_of(reference) + " is not known" + suggestion(reference.rest, known));
 }
 
-void ReferenceCheck::check_need(const std::string& id, const std::string& name) {
+bool ReferenceCheck::check_need(const std::string& id, const std::string& name) {
   const std::string plain = id.substr(0, id.find('['));
-  if (std::ranges::find(module_.needs, plain) == module_.needs.end())
-    map_.complain(node_,
-                  name + ": the module does not need '" + plain + "'" + suggestion(plain, module_.needs));
+  if (std::ranges::find(module_.needs, plain) != module_.needs.end()) return true;
+  map_.complain(node_,
+                name + ": the module does not need '" + plain + "'" + suggestion(plain, module_.needs));
+  return false;
 }
 
 void add_command_to_key(CacheInputs& cache, const FileModule& module,
@@ -77,8 +97,11 @@ void add_command_to_key(CacheInputs& cache, const FileModule& module,
     parts.push_back(std::to_string(list.size()));
     parts.insert(parts.end(), list.begin(), list.end());
   }
+  // With how many there are of each, so that one cannot be taken for another.
+  parts.push_back(std::to_string(module.steps.size()));
   for (const FileStep& step : module.steps) parts.push_back(step.script);
   for (const auto* values : {&module.environment, &module.variables, &parameters}) {
+    parts.push_back(std::to_string(values->size()));
     for (const auto& [name, value] : *values) parts.push_back(name + "=" + value);
   }
   parts.insert(parts.end(), {module.directory, module.run_if.value_or(""), module.skip_if.value_or("")});
@@ -87,6 +110,13 @@ void add_command_to_key(CacheInputs& cache, const FileModule& module,
     if (!references) continue;  // it has been complained of
     for (const Reference& reference : *references) {
       if (reference.root == "env") cache.environment.push_back(reference.rest);
+    }
+  }
+  for (const auto& condition : {module.run_if, module.skip_if}) {
+    const auto asks = condition ? parts_of_condition(*condition) : Result<ConditionParts>();
+    if (!condition || !asks) continue;
+    for (const Asked& asked : asks->asked) {
+      if (asked.function == "exists") cache.existence.push_back(asked.argument);
     }
   }
   cache.parts.insert(cache.parts.end(), parts.begin(), parts.end());

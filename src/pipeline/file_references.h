@@ -13,12 +13,24 @@
 
 namespace baton::pipeline {
 
+// What others may refer to of a module that they need.
+struct Needable {
+  std::vector<std::string> outputs;
+  bool is_matrix = false;
+};
+
 // Complains to the map, at the node. All outlive it.
 class ReferenceCheck {
  public:
-  ReferenceCheck(const std::vector<FileParameter>& parameters, YamlMap& map, const Yaml& node,
+  ReferenceCheck(const std::vector<FileParameter>& parameters,
+                 const std::map<std::string, Needable>& needables, YamlMap& map, const Yaml& node,
                  const ModuleSpec& spec, const FileModule& module)
-      : parameters_(parameters), map_(map), node_(node), spec_(spec), module_(module) {}
+      : parameters_(parameters),
+        needables_(needables),
+        map_(map),
+        node_(node),
+        spec_(spec),
+        module_(module) {}
 
   void run();
 
@@ -27,9 +39,11 @@ class ReferenceCheck {
   void check_condition(const std::string& condition);
   void check(const Reference& reference);
   void check_among(const Reference& reference, const std::vector<std::string>& known);
-  void check_need(const std::string& id, const std::string& name);
+  void check_need(const Reference& reference);
+  bool check_need(const std::string& id, const std::string& name);
 
   const std::vector<FileParameter>& parameters_;
+  const std::map<std::string, Needable>& needables_;
   YamlMap& map_;
   const Yaml& node_;
   const ModuleSpec& spec_;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "pipeline/codec.h"
 #include "pipeline/module.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/problem.h"
@@ -23,6 +24,7 @@ struct Selection {
   std::vector<std::string> skip_modules;  // count as skipped
   std::vector<std::string> skip_categories;
 };
+BATON_FIELDS(Selection, modules, categories, skip_modules, skip_categories)
 
 struct GraphNeed {
   NeedKind kind = NeedKind::required;

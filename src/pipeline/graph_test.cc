@@ -29,6 +29,15 @@ TEST(Graph, SpreadsAMatrixIntoItsInstances) {  // P9
   EXPECT_THAT(graph[2].needs[0].on, ElementsAre(0, 1));
 }
 
+TEST(AMatrixOfAxes, HasEveryCombination) {  // P9
+  const auto targets = combinations({{"os", {"linux", "windows"}}, {"cc", {"gcc", "clang"}}}, {"os"});
+  std::vector<std::string> names;
+  for (const Target& one : targets) names.push_back(one.name);
+  EXPECT_THAT(names, ElementsAre("linux,gcc", "linux,clang", "windows,gcc", "windows,clang"));
+  EXPECT_THAT(targets[3].capabilities, ElementsAre("windows"));
+  EXPECT_EQ(targets[3].axes.at("cc"), "clang");
+}
+
 TEST(Graph, TellsEverythingThatIsWrongAtOnce) {
   Sketch sketch;
   sketch.add("build", {"buidl"});

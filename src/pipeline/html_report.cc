@@ -68,23 +68,6 @@ std::string class_of(ModuleStatus status) {
   return name;
 }
 
-std::string why(const ModuleReport& one) {
-  if (one.failure.kind != FailureKind::none) return one.failure.message;
-  if (!one.reason.empty() || one.cache.empty()) return one.reason;
-  return (one.status == ModuleStatus::cached ? "" : "not cached: ") + one.cache;
-}
-
-// What failed comes first; what did not run because of it, after that.
-std::vector<const ModuleReport*> worst_first(const RunReport& report) {
-  std::vector<const ModuleReport*> all;
-  for (const ModuleReport& one : report.modules) all.push_back(&one);
-  std::ranges::stable_sort(all, {}, [](const ModuleReport* one) {
-    if (one->status == ModuleStatus::failed || one->status == ModuleStatus::timed_out) return 0;
-    return spoils_run(one->status) ? 1 : 2;
-  });
-  return all;
-}
-
 class Page {
  public:
   Page(const Graph& graph, const RunReport& report, const std::function<std::string(const std::string&)>& log)

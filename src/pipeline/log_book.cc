@@ -16,8 +16,7 @@ std::vector<std::string> lines_of(std::string_view text, std::uint64_t first) {
 
 void LogBook::add(const LogLine& line) {
   const std::lock_guard lock(mutex_);
-  Log& log = logs_[line.module];
-  if (log.attempt != line.attempt) log = {.attempt = line.attempt};
+  Log& log = logs_[{line.module, line.attempt}];
   if (log.text.size() + line.text.size() >= kBytesMax) {
     ++log.left_out;
     return;
@@ -29,7 +28,7 @@ void LogBook::add(const LogLine& line) {
 std::vector<Said> LogBook::take(std::size_t bytes_max) {
   std::vector<Said> all;
   const std::lock_guard lock(mutex_);
-  for (auto& [module, log] : logs_) {
+  for (auto& [whose, log] : logs_) {
     if (log.taken_bytes == log.text.size() || bytes_max == 0) continue;
     // Up to the end of a line, and one line at least, however long.
     const std::size_t within = log.text.rfind('\n', log.taken_bytes + bytes_max);
@@ -37,7 +36,7 @@ std::vector<Said> LogBook::take(std::size_t bytes_max) {
     const std::size_t end = (fits ? within : log.text.find('\n', log.taken_bytes)) + 1;
     const std::string_view piece = std::string_view(log.text).substr(log.taken_bytes, end - log.taken_bytes);
     Said& said = all.emplace_back();
-    said = {module, log.attempt, log.taken_lines, lines_of(piece)};
+    said = {whose.first, whose.second, log.taken_lines, lines_of(piece)};
     log.taken_lines += said.lines.size();
     log.taken_bytes = end;
     bytes_max -= std::min(bytes_max, piece.size());
@@ -45,9 +44,9 @@ std::vector<Said> LogBook::take(std::size_t bytes_max) {
   return all;
 }
 
-std::string LogBook::close(const std::string& module) {
+std::string LogBook::close(const std::string& module, std::uint32_t attempt) {
   const std::lock_guard lock(mutex_);
-  const auto found = logs_.find(module);
+  const auto found = logs_.find({module, attempt});
   if (found == logs_.end()) return {};
   Log log = std::move(found->second);
   logs_.erase(found);

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/coordinator.h"
@@ -23,11 +24,10 @@ class LogBook {
   // What was not taken before, in order, up to so many bytes.
   std::vector<Said> take(std::size_t bytes_max);
   // All that it said, a line after the other. It is forgotten then.
-  std::string close(const std::string& module);
+  std::string close(const std::string& module, std::uint32_t attempt);
 
  private:
   struct Log {
-    std::uint32_t attempt = 1;
     std::string text;
     std::uint64_t left_out = 0;   // lines
     std::size_t taken_bytes = 0;  // of the text
@@ -35,7 +35,8 @@ class LogBook {
   };
 
   std::mutex mutex_;
-  std::map<std::string, Log> logs_;
+  // By module and attempt: a worker that was stopped for a while may have two of one module.
+  std::map<std::pair<std::string, std::uint32_t>, Log> logs_;
 };
 
 // Each line of a text, from the given one on.

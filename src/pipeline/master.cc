@@ -32,8 +32,12 @@ Master::Master(const Graph& graph, RunOptions options)
       schedule_(graph, options_.history),
       results_(graph, schedule_, report_.modules) {
   if (options_.coordinator) coordinator_.emplace(*options_.coordinator, Role::master);
-  if (options_.site.blobs == nullptr)
-    options_.site.blobs = coordinator_ ? coordinator_->blobs() : &own_blobs_.emplace();
+  if (options_.site.blobs == nullptr && coordinator_) {
+    options_.site.blobs = coordinator_->blobs();
+  } else if (options_.site.blobs == nullptr) {
+    own_blobs_ = std::make_shared<TemporaryBlobs>();
+    options_.site.blobs = own_blobs_.get();
+  }
   results_.store_in(coordinator_ ? options_.site.blobs : nullptr);
   report_.run = options_.run;
   report_.pipeline = graph.definition().name;
@@ -42,53 +46,54 @@ Master::Master(const Graph& graph, RunOptions options)
     report_.modules.push_back({.node = node, .id = graph[node].id});
     has_queue_timeouts_ |= graph[node].spec->queue_timeout > Duration{};
   }
-  options_.site.log = [this, also = options_.site.log](const LogLine& line) {
+  options_.site.log = [this, inbox = inbox_, also = options_.site.log](const LogLine& line) {
     if (also) also(line);
-    post([this, line] { observer_.said(line); });
+    inbox->post_chatter([this, line] { observer_.said(line); });
   };
-  options_.site.progress = [this](const std::string& module, double part) {
-    post([this, module, part] {
+  options_.site.progress = [this, inbox = inbox_](const std::string& module, double part) {
+    inbox->post_chatter([this, module, part] {
       if (const NodeIndex* node = graph_.find(module)) observer_.progressed(*node, part);
     });
   };
 }
 
-Master::~Master() { closing_.request_stop(); }  // and then the threads are waited for
+Master::~Master() {
+  inbox_->close();
+  closing_.request_stop();  // and then the threads are waited for
+}
 
 Duration Master::now() const { return {steady_ms() - began_}; }
 
-void Master::post(std::function<void()> what) {
-  const std::lock_guard lock(mutex_);
-  inbox_.push_back(std::move(what));
-  if (inbox_.size() == 1) arrived_.notify_one();
-}
-
 void Master::take_in() {
-  std::vector<std::function<void()>> all;
-  {
-    const std::lock_guard lock(mutex_);
-    all.swap(inbox_);
-  }
-  for (const auto& what : all) what();
+  for (const auto& what : inbox_->take()) what();
 }
 
-// True: something arrived. False: time has passed.
-bool Master::wait() {
+void Master::wait() {
   const bool clock_matters = !lacking_.empty() || give_up_at_ || has_queue_timeouts_ ||
                              graph_.definition().timeout > Duration{} || coordinator_;
-  std::unique_lock lock(mutex_);
-  const auto something = [this] { return !inbox_.empty(); };
-  if (observer_.wants_time()) return arrived_.wait_for(lock, chrono::milliseconds(kShown.ms), something);
-  if (clock_matters) return arrived_.wait_for(lock, chrono::milliseconds(kTick.ms), something);
-  arrived_.wait(lock, something);
-  return true;
+  if (observer_.wants_time()) return inbox_->wait(kShown);
+  inbox_->wait(clock_matters ? std::optional(kTick) : std::nullopt);
+}
+
+// By the clock, however much arrives meanwhile.
+void Master::watch() {
+  if (now() - watched_at_ < (observer_.wants_time() ? kShown : kTick)) return;
+  watched_at_ = now();
+  watch_capabilities();
+  watch_clock();
+  observer_.time_passed();
 }
 
 RunReport Master::run() {
   observer_.began(graph_, options_.run);
   const std::stop_callback on_stop(options_.stop,
                                    [this] { post([this] { stop(options_.stop_reason, true); }); });
-  crew_ = std::make_unique<Crew>(std::make_shared<const Site>(options_.site), options_.jobs,
+  struct Equipment {
+    Site site;
+    std::shared_ptr<BlobStore> blobs;
+  };
+  const auto mine = std::make_shared<const Equipment>(options_.site, own_blobs_);
+  crew_ = std::make_unique<Crew>(std::shared_ptr<const Site>(mine, &mine->site), options_.jobs,
                                  [this](const GraphNode& node, ModuleResult result, Duration took) {
                                    post([this, index = index_of(node), result = std::move(result),
                                          took]() mutable { ended_here(index, std::move(result), took); });
@@ -98,20 +103,18 @@ RunReport Master::run() {
         graph_, options_.site, *options_.cache, !coordinator_, [this](NodeIndex node, CacheAnswer answer) {
           post([this, node, answer = std::move(answer)]() mutable { looked_up(node, std::move(answer)); });
         });
-  if (auto opened = open(); !opened) lose_coordination(opened.error());
+  if (auto opened = open(); !opened) refuse(opened.error());
   restore();
+  take_over();
   if (!coordinator_) skip_what_cannot_run_here();
   tell_what_ended();
   watch_capabilities();
   while (!schedule_.is_over()) {
     dispatch();
     if (schedule_.is_over()) break;
-    if (!wait()) {
-      watch_capabilities();
-      watch_clock();
-      observer_.time_passed();
-    }
+    wait();
     take_in();
+    watch();
   }
   return close();
 }
@@ -123,6 +126,9 @@ Status Master::open() {
                            .fingerprint = graph_.fingerprint(),
                            .definition = options_.definition};
   if (auto opened = coordinator_->open_run(opening, closing_.get_token()); !opened) return opened;
+  auto before = coordinator_->enqueued_modules(closing_.get_token());
+  if (!before) return std::unexpected(before.error());
+  enqueued_before_ = std::move(*before);
   if (auto workers = coordinator_->get_registered_workers(closing_.get_token()))
     saw_workers(std::move(*workers));
   threads_.emplace_back([this] { receive(closing_.get_token()); });
@@ -130,6 +136,17 @@ Status Master::open() {
   own_results_.emplace(*coordinator_,
                        [this](const std::string& text) { post([this, text] { observer_.noticed(text); }); });
   return {};
+}
+
+// Another may be the master of this run, so nothing of it is ours to begin: not even what always runs.
+void Master::refuse(const Error& error) {
+  lost_ = error;
+  observer_.noticed("the run cannot be opened: " + error.message);
+  schedule_.stop("the run could not be opened: " + error.message);
+  for (const NodeIndex node : graph_.in_order()) {
+    if (!is_final(schedule_.status(node)))
+      schedule_.finish(node, ModuleStatus::cancelled, schedule_.stop_reason());
+  }
 }
 
 void Master::restore() {
@@ -146,6 +163,20 @@ void Master::restore() {
     report_.modules[*node].artifacts = restored.artifacts;
     results_.put(*node, nullptr, restored.value, restored.artifacts);
     schedule_.finish(*node, ModuleStatus::restored, "it has succeeded before");
+  }
+}
+
+// What an earlier master handed out may be running: it is nobody else's, and so is what it shares with
+// others.
+void Master::take_over() {
+  for (const std::string& module : enqueued_before_) {
+    const NodeIndex* node = graph_.find(module);
+    if (!node || is_final(schedule_.status(*node))) continue;
+    schedule_.take_over(*node);
+    const Lane lane = lane_of(graph_[*node]);
+    there_.emplace(*node, lane);
+    fleet_.handed_out(lane);
+    tell(*node);
   }
 }
 
@@ -215,15 +246,16 @@ RunReport Master::close() {
                                : RunOutcome::succeeded;
   report_.reason = schedule_.stop_reason();
   report_.took = now();
+  // First nobody else speaks with the coordinator any more.
+  closing_.request_stop();
+  own_results_.reset();
+  threads_.clear();
+  waiting_.clear();
   if (coordinator_ && !lost_) {
     if (auto closed = coordinator_->close_run(std::string(word(report_.outcome)), {}); !closed) {
       observer_.noticed("the workers could not be told that the run is over: " + closed.error().message);
     }
   }
-  closing_.request_stop();
-  own_results_.reset();
-  threads_.clear();
-  waiting_.clear();
   report_.workers = fleet_.workers();
   observer_.ended(report_);
   return std::move(report_);

@@ -2,15 +2,12 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +16,7 @@
 #include "pipeline/crew.h"
 #include "pipeline/fleet.h"
 #include "pipeline/folder_blobs.h"
+#include "pipeline/inbox.h"
 #include "pipeline/own_results.h"
 #include "pipeline/result_shelf.h"
 #include "pipeline/role_guard.h"
@@ -38,12 +36,14 @@ class Master {
 
  private:
   // From any thread: to be done by the one that decides.
-  void post(std::function<void()> what);
+  void post(std::function<void()> what) { inbox_->post(std::move(what)); }
   void take_in();
-  bool wait();
+  void wait();
+  void watch();
 
   Status open();
   void restore();
+  void take_over();
   void skip_what_cannot_run_here();
   void dispatch();
   void dispatch_here();
@@ -51,6 +51,7 @@ class Master {
   bool could_run_here(const Lane& lane) const;
   bool fits_here(const Lane& lane) const;
   bool waits_for_preferred(const Lane& lane);
+  void forget_preferences();
   Status enqueue(std::vector<ModuleAssignment>& assignments);
   void begin_here(NodeIndex node);
   bool looks_up(NodeIndex node);
@@ -61,12 +62,14 @@ class Master {
   void ended_there(const SerializedModuleResult& result);
   void hear(const Said& said);
   void hear_rest(NodeIndex node, const SerializedModuleResult& result);
-  void fetch_log(SerializedModuleResult& result) const;
+  void fetch_log(SerializedModuleResult& result);
   void finish(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failure);
   void tell_what_ended();
   void tell(NodeIndex node);
   void stop(const std::string& reason, bool by_user);
+  void refuse(const Error& error);
   void watch_capabilities();
+  void give_up_what_needs_others();
   void watch_clock();
   void watch_queues();
   void lose_coordination(const Error& error);
@@ -87,7 +90,8 @@ class Master {
   RunObserver nobody_;
   RunObserver& observer_;
   std::optional<RoleGuard> coordinator_;
-  std::optional<TemporaryBlobs> own_blobs_;  // where nobody gave us a place for artifacts
+  // Where nobody gave us a place for artifacts. Shared with modules that do not end.
+  std::shared_ptr<TemporaryBlobs> own_blobs_;
   const std::int64_t began_;
   RunReport report_;
 
@@ -97,22 +101,22 @@ class Master {
   std::size_t here_ = 0;      // modules that run here
   std::size_t here_cpu_ = 0;  // of them, those that keep a processor busy
   std::map<NodeIndex, Lane> there_;
+  std::vector<std::string> enqueued_before_;  // by an earlier master of this run
   struct Heard {
     std::uint32_t attempt = 0;
     std::uint64_t lines = 0;
   };
   std::map<NodeIndex, Heard> heard_;           // of modules elsewhere
   std::map<Lane, Duration> preferring_since_;  // those for whom a preferred place was not free
-  std::set<NodeIndex> lacking_;                // ready, and nobody can run them
+  std::map<NodeIndex, Duration> lacking_;      // ready, and nobody can run them since then
   bool has_queue_timeouts_ = false;
   bool by_user_ = false;
   bool told_workers_to_stop_ = false;
   std::optional<Duration> give_up_at_;  // on workers that do not end what they have after a stop
   std::optional<Error> lost_;
 
-  std::mutex mutex_;
-  std::condition_variable arrived_;
-  std::vector<std::function<void()>> inbox_;
+  const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();  // likewise
+  Duration watched_at_;                                             // what only time brings
 
   std::unique_ptr<Crew> crew_;
   std::optional<CacheClerk> clerk_;

@@ -2,6 +2,7 @@
 #include "pipeline/master.h"
 
 #include <algorithm>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -53,6 +54,14 @@ Status Master::enqueue(std::vector<ModuleAssignment>& assignments) {
 bool Master::waits_for_preferred(const Lane& lane) {
   if (lane.preferred.empty() || !coordinator_ || !fleet_.covers(as_preferred(lane))) return false;
   return now() - preferring_since_.try_emplace(lane, now()).first->second < kPreferred;
+}
+
+// Whoever comes later waits anew.
+void Master::forget_preferences() {
+  std::set<Lane> ready;
+  schedule_.each_ready([&](const Lane& lane) { return preferring_since_.contains(lane); },
+                       [&](NodeIndex node) { ready.insert(lane_of(graph_[node])); });
+  std::erase_if(preferring_since_, [&](const auto& one) { return !ready.contains(one.first); });
 }
 
 void Master::dispatch_here() {
@@ -128,8 +137,11 @@ void Master::keep_for_next_time(NodeIndex node) {
 }
 
 void Master::begin_here(NodeIndex node) {
-  ModuleOrder order = results_.order_of(node);
-  order.is_carried = coordinator_.has_value();
+  auto order = results_.order_of(node);
+  if (!order)
+    return finish(node, ModuleStatus::failed, {},
+                  {.kind = FailureKind::decode, .message = order.error().message});
+  order->is_carried = coordinator_.has_value();
   schedule_.note_status(node, ModuleStatus::running);
   lacking_.erase(node);
   ++here_;
@@ -139,7 +151,7 @@ void Master::begin_here(NodeIndex node) {
   report.attempt = 1;
   report.began_at = now();
   tell(node);
-  crew_->begin(std::move(order));
+  crew_->begin(std::move(*order));
 }
 
 }  // namespace baton::pipeline

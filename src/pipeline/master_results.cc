@@ -1,6 +1,7 @@
 // What became of modules: those that ran here, and those that ran elsewhere, with what they said.
 #include "pipeline/master.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -56,7 +57,12 @@ void Master::ended_there(const SerializedModuleResult& result) {
   report.took = result.took;
   report.began_at = now() - result.took;
   hear_rest(*node, result);
-  const ModuleFailure failed = result.failure.value_or(ModuleFailure{});
+  ModuleFailure failed = result.failure.value_or(ModuleFailure{});
+  if (!is_final(result.status)) {  // nothing that a worker says may harm more than its own module
+    failed = {.kind = FailureKind::decode,
+              .message = report.worker + " says that it ended as '" + std::string(word(result.status)) + "'"};
+    return finish(*node, status_of_failure(graph_[*node], failed), {}, failed);
+  }
   const bool was_lost = failed.kind == FailureKind::worker_lost;
   finish(*node, was_lost ? status_of_failure(graph_[*node], failed) : result.status, result.skipped_because,
          failed);
@@ -79,14 +85,22 @@ void Master::hear_rest(NodeIndex node, const SerializedModuleResult& result) {
   const Heard heard = heard_[node];
   heard_.erase(node);
   const std::uint64_t known = heard.attempt == result.attempt ? heard.lines : 0;
-  for (const std::string& line : lines_of(result.log, known))
+  const auto say = [&](const std::string& line) {
     observer_.said({result.module, result.attempt, Stream::output, line});
+  };
+  if (result.log_from > known) say("[… " + std::to_string(result.log_from - known) + " lines left out …]");
+  std::ranges::for_each(lines_of(result.log, known - std::min(known, result.log_from)), say);
 }
 
-void Master::fetch_log(SerializedModuleResult& result) const {
+void Master::fetch_log(SerializedModuleResult& result) {
   if (!result.log_blob || options_.site.blobs == nullptr) return;
-  if (auto text = fetch_text(*options_.site.blobs, *result.log_blob, closing_.get_token()))
+  auto text = fetch_text(*options_.site.blobs, *result.log_blob, closing_.get_token());
+  if (text)
     result.log = std::move(*text);
+  else
+    post([this, module = result.module, error = text.error()] {
+      observer_.noticed("what " + module + " said could not be fetched: " + error.message);
+    });
 }
 
 void Master::receive(const std::stop_token& end) {

@@ -11,17 +11,26 @@ namespace baton::pipeline {
 
 // Ready modules that nobody can run are seen to wait, with what is missing, and not for ever.
 void Master::watch_capabilities() {
-  if (!coordinator_ || lost_) return;
+  if (lost_) return give_up_what_needs_others();
+  if (!coordinator_) return;
   const bool all_are_there = options_.workers_expected > 0 && fleet_.alive() >= options_.workers_expected;
   std::vector<NodeIndex> hopeless;
   const auto nobody_can = [&](const Lane& lane) {
     return !could_run_here(lane) && (lane.pinned || !fleet_.covers(lane));
   };
+  std::erase_if(lacking_, [&](const auto& one) {
+    const NodeIndex node = one.first;
+    if (nobody_can(lane_of(graph_[node]))) return false;
+    schedule_.note_status(node, ModuleStatus::ready);
+    tell(node);
+    return true;
+  });
   schedule_.each_ready(nobody_can, [&](NodeIndex node) {
     const Lane lane = lane_of(graph_[node]);
     ModuleReport& report = report_.modules[node];
-    if (lacking_.insert(node).second) {
-      report.ready_at = now();
+    const auto [since, is_new] = lacking_.try_emplace(node, now());
+    if (is_new) {
+      if (report.ready_at == Duration{}) report.ready_at = now();
       schedule_.note_status(node, ModuleStatus::waiting_for_capability);
       const std::string closest = fleet_.closest(lane);
       report.reason = "nobody has " + joined(lane.capabilities) + (closest.empty() ? "" : "; " + closest);
@@ -29,7 +38,7 @@ void Master::watch_capabilities() {
       observer_.changed(report, nullptr);
       observer_.noticed(report.id + " waits: " + report.reason);
     }
-    if (lane.pinned || all_are_there || now() - report.ready_at >= options_.capability_timeout)
+    if (lane.pinned || all_are_there || now() - since->second >= options_.capability_timeout)
       hopeless.push_back(node);
   });
   for (const NodeIndex node : hopeless) {
@@ -40,14 +49,33 @@ void Master::watch_capabilities() {
   }
 }
 
+// What always runs does so here, as far as it can.
+void Master::give_up_what_needs_others() {
+  std::vector<NodeIndex> hopeless;
+  schedule_.each_ready([&](const Lane& lane) { return !fits_here(lane); },
+                       [&](NodeIndex node) { hopeless.push_back(node); });
+  for (const NodeIndex node : hopeless) {
+    if (is_final(schedule_.status(node))) continue;
+    finish(node, ModuleStatus::cancelled, "the coordinator was lost",
+           {.kind = FailureKind::cancelled, .message = lost_->message});
+  }
+}
+
 void Master::watch_clock() {
   const Duration limit = graph_.definition().timeout;
   if (limit > Duration{} && now() > limit && !schedule_.is_stopping()) {
     stop("the run took longer than " + std::to_string(limit.ms / 1000) + " s", true);
   }
   if (has_queue_timeouts_) watch_queues();
+  if (!preferring_since_.empty()) forget_preferences();
   if (!give_up_at_ || now() < *give_up_at_) return;
-  for (const auto& [node, lane] : std::exchange(there_, {})) {
+  std::vector<NodeIndex> silent;
+  for (const auto& [node, lane] : there_) {
+    // What always runs has all the time it wants, as long as there is somebody for it.
+    if (!graph_[node].spec->always_run || !fleet_.covers(lane)) silent.push_back(node);
+  }
+  for (const NodeIndex node : silent) {
+    fleet_.came_back(there_.extract(node).mapped());
     finish(node, ModuleStatus::cancelled, "its worker did not say how it ended",
            {.kind = FailureKind::cancelled, .message = "its worker did not say how it ended"});
   }
@@ -108,6 +136,7 @@ void Master::lose_coordination(const Error& error) {
            {.kind = FailureKind::cancelled, .message = error.message});
   }
   stop("the coordinator was lost: " + error.message, false);
+  give_up_what_needs_others();
 }
 
 }  // namespace baton::pipeline

@@ -32,6 +32,8 @@ Status MemoryCoordinator::open_run(const RunOpening& opening, std::stop_token st
   if (is_there && state_.master->session != opening.session) {
     return failure(Errc::conflict, "this run has a master that is still there: give each run its own id");
   }
+  if (state_.master && state_.master->fingerprint != opening.fingerprint)
+    return failure(Errc::conflict, "this run was begun with another pipeline: give each run its own id");
   state_.master = opening;
   state_.master_heard_of = state_.now();
   return {};
@@ -42,6 +44,20 @@ Result<RunOpening> MemoryCoordinator::run_opening(std::stop_token stop) {
   const std::lock_guard lock(state_.mutex);
   if (!state_.master) return failure(Errc::not_found, "the run has no master yet");
   return *state_.master;
+}
+
+Result<std::vector<std::string>> MemoryCoordinator::enqueued_modules(std::stop_token stop) {
+  if (stop.stop_requested()) return stopped();
+  const std::lock_guard lock(state_.mutex);
+  std::vector<std::string> all;
+  state_.untold.clear();
+  for (const auto& [module, entry] : state_.entries) {
+    if (entry.number == 0) continue;  // the master's own
+    all.push_back(module);
+    if (entry.phase == Phase::done) state_.untold.push_back(entry.result);
+  }
+  state_.results_changed.notify_all();
+  return all;
 }
 
 Status MemoryCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
@@ -154,6 +170,8 @@ Result<Dequeued> MemoryCoordinator::dequeue_module(const WorkerRegistration& wor
     const auto place = state_.waiters.insert(state_.waiters.end(), &self);
     state_.wait(lock, self.wake, stop);
     state_.waiters.erase(place);
+    // Whoever was called and does not take it lets the next one have it.
+    if (self.is_called && stop.stop_requested()) state_.call_somebody();
   }
 }
 

@@ -1,5 +1,6 @@
 #include "pipeline/memory_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -22,8 +23,15 @@ Instant MemoryRun::now() const { return options.now ? options.now() : steady_now
 void MemoryRun::put(const std::string& module, Entry& entry) {
   entry.phase = Phase::waiting;
   waiting[entry.assignment.required_capabilities].insert({entry.assignment.priority, entry.number, module});
+  call_somebody();
+}
+
+void MemoryRun::call_somebody() {
   for (Waiter* waiter : waiters) {
-    if (waiter->is_called || !covers(*waiter->capabilities, entry.assignment.required_capabilities)) continue;
+    const bool can_take = std::ranges::any_of(waiting, [&](const auto& one) {
+      return !one.second.empty() && covers(*waiter->capabilities, one.first);
+    });
+    if (waiter->is_called || !can_take) continue;
     waiter->is_called = true;
     waiter->wake.notify_one();
     return;

@@ -55,6 +55,14 @@ struct Target {
   std::map<std::string, std::string> axes;
 };
 
+// One way in which the instances of a matrix differ.
+struct Axis {
+  std::string name;
+  std::vector<std::string> values;
+};
+std::vector<Target> combinations(const std::vector<Axis>& axes,
+                                 const std::vector<std::string>& as_capabilities);
+
 enum class Priority : std::uint8_t { low, normal, high, critical };
 enum class Hint : std::uint8_t { none, cpu, io };  // what it mostly waits for: so many at a time on a machine
 
@@ -90,13 +98,14 @@ struct CacheInputs {
   std::vector<std::string> files;        // globs
   std::vector<std::string> environment;  // names of variables
   std::vector<std::string> parts;        // anything else, as a version of the body
+  std::vector<std::string> existence;    // paths: whether something is there
   bool empty() const { return files.empty() && environment.empty() && parts.empty(); }
 };
 
 // How a result leaves the process. Empty functions: it stays on the master.
 struct ResultType {
   std::string schema;
-  std::function<std::string(const void* value)> encode;
+  std::function<std::string(const void* value)> encode;  // throws if it cannot be written
   std::function<Result<std::shared_ptr<const void>>(std::string_view encoded)> decode;
   bool travels() const { return static_cast<bool>(encode); }
 };

@@ -1,5 +1,6 @@
 #include "pipeline/packing.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace baton::pipeline {
@@ -65,7 +66,12 @@ void attach_log(SerializedModuleResult& result, std::string log, BlobStore* stor
       result.log.clear();
     }
   }
-  if (result.log.size() > kLogInline) result.log.erase(0, result.log.size() - kLogInline);
+  if (result.log.size() <= kLogInline) return;
+  const std::size_t cut =
+      std::min(result.log.find('\n', result.log.size() - kLogInline), result.log.size() - 1) + 1;
+  result.log_from = static_cast<std::uint64_t>(
+      std::count(result.log.begin(), result.log.begin() + static_cast<std::ptrdiff_t>(cut), '\n'));
+  result.log.erase(0, cut);
 }
 
 }  // namespace baton::pipeline

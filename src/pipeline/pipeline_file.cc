@@ -7,6 +7,7 @@
 #include "pipeline/builder.h"
 #include "pipeline/file_matrix.h"
 #include "pipeline/file_module.h"
+#include "pipeline/file_parameters.h"
 #include "pipeline/file_references.h"
 #include "pipeline/file_retry.h"
 #include "pipeline/similar.h"
@@ -44,7 +45,7 @@ class FileReader {
       top.complain(root_, "`version: 1` is missing");
     }
     definition.name = top.text("name").value_or("pipeline");
-    read_parameters(top);
+    read_parameters(top, root_, complaints_, given_, file_);
     file_.secrets = top.texts("secrets");
     environment_ = top.texts_by_name("env");
     variables_ = top.texts_by_name("vars");
@@ -62,53 +63,9 @@ class FileReader {
       return top.complain(modules != nullptr ? *modules : root_,
                           "`modules` is missing: a map of modules by their ids");
     }
-    for (const auto& [id, node] : modules->fields) ids_.push_back(id.text);
+    for (const auto& [id, node] : modules->fields) note_module(id, node);
     for (const auto& [id, node] : modules->fields) read_module(id, node);
     check_secrets();
-  }
-
-  void read_parameters(YamlMap& top) {
-    const Yaml* node = top.take("params");
-    if (node != nullptr) {
-      for (const auto& [name, value] : node->fields) {
-        FileParameter parameter{.name = name.text};
-        if (value.kind == Yaml::Kind::scalar) {
-          parameter.otherwise = value.text;
-        } else {
-          YamlMap about(value, complaints_);
-          parameter.otherwise = about.text("default");
-          parameter.choices = about.texts("choices");
-          parameter.help = about.text("help").value_or("");
-          const bool is_required = about.boolean("required").value_or(!parameter.otherwise);
-          about.finish();
-          if (!is_required && !parameter.otherwise) parameter.otherwise = "";
-        }
-        set_parameter(name, parameter);
-        file_.parameters.push_back(std::move(parameter));
-      }
-    }
-    for (const auto& [name, value] : given_) {
-      std::vector<std::string> known;
-      for (const FileParameter& parameter : file_.parameters) known.push_back(parameter.name);
-      if (std::ranges::find(known, name) == known.end())
-        top.complain(root_, "there is no parameter '" + name + "'" + suggestion(name, known));
-    }
-  }
-  void set_parameter(const Yaml& at, const FileParameter& parameter) {
-    const auto given = given_.find(parameter.name);
-    const std::optional<std::string> value =
-        given != given_.end() ? std::optional(given->second) : parameter.otherwise;
-    if (!value)
-      return complaints_.add(
-          at.place, {},
-          "parameter '" + parameter.name + "' has to be given: --param " + parameter.name + "=…");
-    const auto& choices = parameter.choices;
-    if (!choices.empty() && std::ranges::find(choices, *value) == choices.end()) {
-      return complaints_.add(
-          at.place, {},
-          "parameter '" + parameter.name + "' cannot be '" + *value + "'" + suggestion(*value, choices));
-    }
-    file_.values[parameter.name] = *value;
   }
 
   void read_pools(YamlMap& top) {
@@ -129,6 +86,21 @@ class FileReader {
       return top.complain(*node, "workers has to be a list of lists of capabilities");
     for (const Yaml& worker : node->items)
       file_.workers.push_back(canonical(top.texts_of(worker, "a worker")));
+  }
+
+  // What others may say of it.
+  void note_module(const Yaml& id, const Yaml& node) {
+    ids_.push_back(id.text);
+    const auto find = [&](const char* key) {
+      const Yaml* own = node.find(key);
+      return own == nullptr && defaults_ != nullptr ? defaults_->find(key) : own;
+    };
+    Needable& one = needables_[id.text];
+    one.is_matrix = find("matrix") != nullptr;
+    if (const Yaml* outputs = find("outputs")) {
+      if (outputs->kind == Yaml::Kind::scalar) one.outputs.push_back(outputs->text);
+      for (const Yaml& name : outputs->items) one.outputs.push_back(name.text);
+    }
   }
 
   void read_module(const Yaml& id, const Yaml& node) {
@@ -153,15 +125,10 @@ class FileReader {
     module->skip_if = map.text("skip_if");
     module->secrets = map.texts("secrets");
     spec.secrets = module->secrets;
-    if (const Yaml* outputs = map.take("outputs")) {
-      if (outputs->kind == Yaml::Kind::map) {
-        for (const auto& [name, type] : outputs->fields) module->outputs.push_back(name.text);
-      } else {
-        module->outputs = map.texts_of(*outputs, "outputs");
-      }
-    }
+    module->outputs = map.texts("outputs");
     map.finish();
-    ReferenceCheck(file_.parameters, map, node, spec, *module).run();
+    if (!std::exchange(checked_defaults_, true)) map.finish_fallback();
+    ReferenceCheck(file_.parameters, needables_, map, node, spec, *module).run();
     add_command_to_key(spec.cache, *module, file_.values);
     spec.result = result_type<CommandOutputs>();
     spec.body = body_of(std::move(module));
@@ -176,7 +143,11 @@ class FileReader {
       map.complain(node, "it needs one of `run` (a script), `cmd` (a list of words) and `steps`");
     }
     if (run != nullptr) {
-      for (std::string& script : map.texts_of(*run, "run")) module.steps.push_back({{}, std::move(script)});
+      for (std::string& script : map.texts_of(*run, "run")) {
+        if (script.empty()) map.complain(*run, "run is empty");
+        module.steps.push_back({{}, std::move(script)});
+      }
+      if (run->kind == Yaml::Kind::list && run->items.empty()) map.complain(*run, "run is empty");
     }
     if (command != nullptr) {
       module.words = map.texts_of(*command, "cmd");
@@ -184,6 +155,8 @@ class FileReader {
         map.complain(*command, "cmd has to be a list: the program and its arguments");
     }
     if (steps != nullptr) {
+      if (steps->items.empty())
+        map.complain(*steps, "steps has to be a list of `{name, run}`, of one at least");
       for (const Yaml& step : steps->items) {
         YamlMap one(step, complaints_, module.id);
         module.steps.push_back({one.text("name").value_or("step " + std::to_string(module.steps.size() + 1)),
@@ -212,14 +185,14 @@ class FileReader {
         }
         one.finish();
       }
-      if (std::ranges::find(ids_, need.on) == ids_.end() && need.kind != NeedKind::optional) {
+      if (!needables_.contains(need.on) && need.kind != NeedKind::optional) {
         return map.complain(node,
                             "it needs '" + need.on + "', which does not exist" + suggestion(need.on, ids_));
       }
       module.needs.push_back(need.on);
       spec.needs.push_back(std::move(need));
     };
-    if (needs->kind == Yaml::Kind::scalar) add(*needs);
+    if (needs->kind != Yaml::Kind::list) return add(*needs);
     for (const Yaml& node : needs->items) add(node);
   }
 
@@ -273,11 +246,11 @@ class FileReader {
 
   void read_files(YamlMap& map, ModuleSpec& spec) {
     read_inputs(map, spec);
-    if (const Yaml* produces = map.take("produces")) {
+    if (const Yaml* produces = map.map("produces")) {
       for (const auto& [name, paths] : produces->fields)
         spec.produces.push_back({name.text, map.texts_of(paths, "produces")});
     }
-    if (const Yaml* consumes = map.take("consumes")) {
+    if (const Yaml* consumes = map.map("consumes")) {
       for (const auto& [what, into] : consumes->fields) {
         const std::size_t slash = what.text.rfind('/');
         if (slash == std::string::npos) {
@@ -318,6 +291,8 @@ class FileReader {
   std::map<std::string, std::string> environment_;
   std::map<std::string, std::string> variables_;
   std::vector<std::string> ids_;
+  std::map<std::string, Needable> needables_;
+  bool checked_defaults_ = false;
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ modules:
     run: |
       echo "config ${params.config} for $WHO in $BATON_MODULE"
       echo "version=1.4" >> "$BATON_OUTPUT"
-    outputs: { version: string }
+    outputs: [version]
   test:
     needs: [build]
     matrix: { os: [linux], cc: [gcc, clang], exclude: [{ cc: clang, os: linux }], include: [{ os: linux, cc: tcc }], caps: ["{os}"] }
@@ -142,6 +142,35 @@ TEST(APipelineFile, RefusesWhatSurprises) {  // P14
       ElementsAre("ci.yaml:2:11: parameter 'x' cannot be 'c' (did you mean 'a'?)"));
 }
 
+TEST(APipelineFile, PassesNothingOverInSilence) {  // P14
+  const auto of_module = [](const std::string& keys) {
+    return problems(
+        "version: 1\nmodules:\n  b: { run: ls, outputs: [version], matrix: [linux] }\n"
+        "  c: { run: ls, outputs: [version] }\n  a: " +
+        keys + "\n");
+  };
+  EXPECT_THAT(of_module("{ run: ls, needs: { id: d } }"), ElementsAre(HasSubstr("it needs 'd'")));
+  EXPECT_THAT(of_module("{ run: ls, needs: { id: b } }"), ElementsAre());
+  EXPECT_THAT(of_module("{ steps: make }"), ElementsAre(HasSubstr("steps has to be a list")));
+  EXPECT_THAT(of_module("{ steps: [] }"), ElementsAre(HasSubstr("steps has to be a list")));
+  EXPECT_THAT(of_module("{ run: [] }"), ElementsAre(HasSubstr("run is empty")));
+  EXPECT_THAT(of_module("{ run: '' }"), ElementsAre(HasSubstr("run is empty")));
+  EXPECT_THAT(of_module("{ run: ls, produces: [x] }"), ElementsAre(HasSubstr("produces has to be a map")));
+  EXPECT_THAT(of_module("{ run: ls, consumes: [x] }"), ElementsAre(HasSubstr("consumes has to be a map")));
+  EXPECT_THAT(of_module("{ run: ls, outputs: { v: int } }"),
+              ElementsAre(HasSubstr("outputs has to be text, and this is a map")));
+  EXPECT_THAT(of_module("{ needs: c, run: 'echo ${needs.c.outputs.verison}' }"),
+              ElementsAre(HasSubstr("c does not declare it under `outputs` (did you mean 'version'?)")));
+  EXPECT_THAT(of_module("{ needs: b, run: 'echo ${needs.b.status}' }"),
+              ElementsAre(HasSubstr("b is a matrix, so say which of it: b[TARGET]")));
+  EXPECT_THAT(of_module("{ needs: b, run: 'echo ${needs.b[linux].outputs.version}' }"), ElementsAre());
+  EXPECT_THAT(problems("version: 1\nparams: [x]\nmodules: { a: { run: ls } }\n"),
+              ElementsAre("ci.yaml:2:9: params has to be a map, and this is a list"));
+  EXPECT_THAT(
+      problems("version: 1\ndefaults: { timeuot: 5m }\nmodules: { a: { run: ls }, b: { run: ls } }\n"),
+      ElementsAre("ci.yaml:2:13: there is no key 'timeuot' here (did you mean 'timeout'?)"));
+}
+
 TEST(APipelineFile, TakesWhatModulesHaveInCommonFromDefaults) {  // P14
   const auto file = PipelineFile::parse(
       "version: 1\ndefaults: { timeout: 5m, caps: [linux] }\nmodules:\n  a: { run: ls }\n  b: { run: ls, "
@@ -176,11 +205,14 @@ modules:
   hard: { run: exit 76, allow_failure: [75] }
   again: { run: exit 3, retry: { max: 2, delay: 1ms, on: ["exit:3"] } }
   once: { run: exit 4, retry: { max: 2, delay: 1ms, on: ["exit:3"] } }
+  late: { run: sleep 100, timeout: 20ms, stop_grace: 10ms, retry: { max: 2, delay: 1ms, on: [timeout] } }
 )");
   EXPECT_EQ(ran.report.modules[0].status, ModuleStatus::ignored_failure);
   EXPECT_EQ(ran.report.modules[1].status, ModuleStatus::failed);
   EXPECT_EQ(ran.report.modules[2].tries, 3U);
   EXPECT_EQ(ran.report.modules[3].tries, 1U);
+  EXPECT_EQ(ran.report.modules[4].tries, 3U);
+  EXPECT_EQ(ran.report.modules[4].status, ModuleStatus::timed_out);
 }
 
 Result<bool> holds(const std::string& condition) {

@@ -10,6 +10,7 @@
 #include "pipeline/memory_coordinator.h"
 #include "pipeline/run.h"
 #include "pipeline/similar.h"
+#include "pipeline/stop_on_signal.h"
 #include "pipeline/worker.h"
 
 namespace baton::pipeline {
@@ -77,13 +78,26 @@ Result<std::shared_ptr<DistributedCoordinator>> coordinator_of(const Pipeline& p
   return std::make_shared<MemoryCoordinator>(exchange);
 }
 
-int be_worker(const Graph& graph, DistributedCoordinator& coordinator, const DistributedOptions& options) {
+// What modules declare, as far as this machine has it in its environment.
+Secrets secrets_of(const Definition& definition) {
+  Secrets secrets;
+  for (const ModuleSpec& spec : definition.modules) {
+    for (const std::string& name : spec.secrets) {
+      if (const char* value = std::getenv(name.c_str())) secrets.add(name, value);
+    }
+  }
+  return secrets;
+}
+
+int be_worker(const Graph& graph, DistributedCoordinator& coordinator, const DistributedOptions& options,
+              const std::stop_token& stop) {
   WorkerOptions worker{.index = options.instance_index, .slots = options.slots};
   worker.site.name = "instance-" + std::to_string(options.instance_index);
   worker.site.capabilities = options.capabilities;
   worker.site.run = options.run_id;
+  worker.site.secrets = secrets_of(graph.definition());
   worker.notice = tell;
-  const WorkerReport report = run_worker(graph, coordinator, worker);
+  const WorkerReport report = run_worker(graph, coordinator, worker, stop);
   if (report.end != WorkerEnd::closed) tell(report.reason);
   return exit_code(report.end);
 }
@@ -129,7 +143,8 @@ Result<ProgramOptions> program_options(const Pipeline& pipeline, const std::vect
   return options;
 }
 
-int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObserver* observer) {
+int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObserver* observer,
+                const std::stop_token& stop) {
   const auto graph = Graph::of(pipeline.definition());
   if (!graph) {
     for (const Problem& problem : graph.error()) tell(describe(problem));
@@ -146,6 +161,8 @@ int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObse
   for (const std::string& name : detected_capabilities()) instance.capabilities.push_back(name);
   RunOptions run{.run = instance.run_id, .jobs = instance.slots};
   run.site.capabilities = instance.capabilities;
+  run.site.secrets = secrets_of(graph->definition());
+  run.stop = stop;
   Teller teller;
   run.observer = observer ? observer : &teller;
   if (instance.total_instances <= 1) return exit_code(pipeline::run(*graph, std::move(run)).outcome);
@@ -153,7 +170,7 @@ int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObse
   auto coordinator = coordinator_of(pipeline);
   if (!coordinator)
     return tell("the coordinator: " + coordinator.error().message), exit_code(RunOutcome::coordination_lost);
-  if (instance.instance_index > 0) return be_worker(*graph, **coordinator, instance);
+  if (instance.instance_index > 0) return be_worker(*graph, **coordinator, instance, stop);
   run.coordinator = coordinator->get();
   run.workers_expected = instance.total_instances - 1;
   return exit_code(pipeline::run(*graph, std::move(run)).outcome);
@@ -162,7 +179,8 @@ int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObse
 int Pipeline::main(int argc, char** argv) const {
   const auto options = program_options(*this, std::vector<std::string>(argv + 1, argv + argc),
                                        [](const char* name) { return std::getenv(name); });
-  if (options) return run_program(*this, *options);
+  const StopOnSignal signals;
+  if (options) return run_program(*this, *options, nullptr, signals.token());
   tell(options.error().message);
   return kExitInvalid;
 }

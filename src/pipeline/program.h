@@ -6,9 +6,12 @@
 //   ./ci --jobs 8 --cap docker         so many modules at a time; what this machine can do
 //
 // BATON_INSTANCE, BATON_TOTAL, BATON_RUN and BATON_CAPS (with commas) say the same; a flag wins over a
-// variable, a variable over what the program says.
+// variable, a variable over what the program says. Secrets that modules need are variables too. Ctrl-C
+// cancels.
 #pragma once
 
+#include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -26,7 +29,8 @@ struct ProgramOptions {
 Result<ProgramOptions> program_options(const Pipeline& pipeline, const std::vector<std::string>& words,
                                        const std::function<const char*(const char*)>& variable);
 
-// Runs the instance that the options say. Returns what to exit with.
-int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObserver* observer = nullptr);
+// Runs the instance that the options say, with secrets from the environment. Returns what to exit with.
+int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObserver* observer = nullptr,
+                const std::stop_token& stop = {});
 
 }  // namespace baton::pipeline

@@ -1,6 +1,7 @@
 #include "pipeline/records.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -53,6 +54,15 @@ std::vector<fs::directory_entry> run_folders(const std::string& folder) {
   return all;
 }
 
+// It is over, or its master was killed long ago.
+bool may_go(const fs::path& run) {
+  constexpr auto kLongAgo = std::chrono::hours(24 * 7);
+  std::error_code absent;
+  if (fs::exists(run / "report.json", absent)) return true;
+  const auto last_heard_of = fs::last_write_time(run / "pipeline.json", absent);
+  return absent || fs::file_time_type::clock::now() - last_heard_of > kLongAgo;
+}
+
 std::vector<JournalLine> lines_in(const std::string& path) {
   std::vector<JournalLine> lines;
   std::ifstream file(path);
@@ -84,14 +94,22 @@ void Records::began(const Graph& graph, const std::string& run) {
   // Nobody wants this in a repository.
   if (!fs::exists(base(folder_) + "/.gitignore", trouble)) write(base(folder_) + "/.gitignore", "*\n");
   const auto folders = run_folders(folder_);
-  for (std::size_t i = 0; i + kRunsKept < folders.size(); ++i) fs::remove_all(folders[i].path(), trouble);
+  for (std::size_t i = 0; i + kRunsKept < folders.size(); ++i) {
+    if (may_go(folders[i].path())) fs::remove_all(folders[i].path(), trouble);
+  }
 }
 
 void Records::append(File& file, const std::string& path, const std::string& line) {
   if (!file) file.reset(std::fopen(path.c_str(), "ae"));
-  if (!file) return;
-  std::fputs((line + "\n").c_str(), file.get());
-  std::fflush(file.get());
+  const std::string whole = line + "\n";
+  const bool is_kept = file && std::fwrite(whole.data(), 1, whole.size(), file.get()) == whole.size() &&
+                       std::fflush(file.get()) == 0;
+  if (!is_kept && trouble_.empty()) trouble_ = path + " cannot be written: some of this run is not kept";
+}
+
+void Records::keep(const std::string& path, const std::string& text) {
+  if (!write(path, text) && trouble_.empty())
+    trouble_ = path + " cannot be written: some of this run is not kept";
 }
 
 void Records::changed(const ModuleReport& report, const std::shared_ptr<const void>& value) {
@@ -118,7 +136,9 @@ void Records::changed(const ModuleReport& report, const std::shared_ptr<const vo
                    report.artifacts,
                    report.cache};
   const ResultType& type = (*graph_)[report.node].spec->result;
-  if (value && type.travels() && !report.blob) line.value = type.encode(value.get());
+  if (value && type.travels() && !report.blob) {
+    if (auto carried = carry(type, value.get(), nullptr, {})) line.value = std::move(carried->text);
+  }
   append(journal_, directory_ + "/journal", to_text(line));
   logs_.erase(report.id);
   if (report.status == ModuleStatus::succeeded) {
@@ -135,10 +155,10 @@ void Records::said(const LogLine& line) {
 
 void Records::ended(const RunReport& report) {
   if (directory_.empty()) return;
-  write(directory_ + "/report.json", to_json(report));
+  keep(directory_ + "/report.json", to_json(report));
   Value::Fields fields;
   for (const auto& [module, took] : history_) fields.emplace_back(module, Value{took.ms});
-  write(base(folder_) + "/history.json", pipeline::to_json(Value{std::move(fields)}));
+  keep(base(folder_) + "/history.json", pipeline::to_json(Value{std::move(fields)}));
 }
 
 History Records::history(const std::string& folder) {
@@ -173,7 +193,16 @@ std::map<std::string, JournalLine> Records::under_way(const std::string& folder,
 }
 
 std::vector<JournalLine> Records::journal(const std::string& folder, const std::string& run) {
-  return lines_in(run_folder(folder, run) + "/journal");
+  std::vector<JournalLine> lines;
+  std::map<std::string, std::size_t> known;  // where in them a module is
+  for (JournalLine& line : lines_in(run_folder(folder, run) + "/journal")) {
+    const auto [at, is_new] = known.try_emplace(line.module, lines.size());
+    if (is_new)
+      lines.push_back(std::move(line));
+    else
+      lines[at->second] = std::move(line);
+  }
+  return lines;
 }
 
 Result<std::string> Records::log(const std::string& folder, const std::string& run,
@@ -182,6 +211,9 @@ Result<std::string> Records::log(const std::string& folder, const std::string& r
 }
 
 std::string Records::cache(const std::string& folder) { return base(folder) + "/cache"; }
+std::string Records::meeting(const std::string& folder, const std::string& run) {
+  return run_folder(folder, run) + "/meeting";
+}
 std::string Records::blobs(const std::string& folder) { return base(folder) + "/blobs"; }
 
 std::set<std::string> Records::blobs_named(const std::string& folder) {

@@ -4,7 +4,7 @@
 //   .baton/history.json                      how long modules took
 //   .baton/runs/RUN/pipeline.json            the file's text and parameters, and the fingerprint of the graph
 //   .baton/runs/RUN/journal                  a line of JSON for each module that is over, as soon as it is
-//   .baton/runs/RUN/report.json              at the end
+//   .baton/runs/RUN/report.json              at the end; one without it is not removed, for it may be running
 //   .baton/runs/RUN/logs/MODULE.log
 #pragma once
 
@@ -26,8 +26,9 @@ struct FileDefinition {
   std::string path;
   std::string text;
   std::map<std::string, std::string> parameters;
+  Selection selection;
 };
-BATON_FIELDS(FileDefinition, path, text, parameters)
+BATON_FIELDS(FileDefinition, path, text, parameters, selection)
 
 struct KeptRun {
   std::string run;
@@ -69,10 +70,13 @@ class Records : public RunObserver {
   static Result<KeptRun> kept(const std::string& folder, const std::string& run);
   // Where modules stand that have not ended, by the last that was told of them.
   static std::map<std::string, JournalLine> under_way(const std::string& folder, const std::string& run);
+  // One line for each module: the last, where a run was gone on with.
   static std::vector<JournalLine> journal(const std::string& folder, const std::string& run);
   static Result<std::string> log(const std::string& folder, const std::string& run,
                                  const std::string& module);
   static std::string cache(const std::string& folder);
+  // Where the master and workers of a run meet that are all on this machine; goes with what is kept of it.
+  static std::string meeting(const std::string& folder, const std::string& run);
   static std::string blobs(const std::string& folder);  // where artifacts and large results are
   static std::set<std::string> blobs_named(const std::string& folder);  // by runs that are remembered
   static Result<std::string> report(const std::string& folder, const std::string& run);
@@ -84,6 +88,7 @@ class Records : public RunObserver {
   using File = std::unique_ptr<std::FILE, Close>;
 
   void append(File& file, const std::string& path, const std::string& line);
+  void keep(const std::string& path, const std::string& text);
 
   const std::string folder_;
   const FileDefinition file_;

@@ -1,6 +1,7 @@
 #include "pipeline/redis_coordinator.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <utility>
 
@@ -40,8 +41,8 @@ std::string another_pipeline(const WorkerRegistration& worker) {
 class RedisCoordinator::Server {
  public:
   explicit Server(const RedisCoordinatorOptions& options) : options_(options) {
-    for (const char* part :
-         {"run", "modules", "waiting", "leases", "feed", "wake", "workers", "assignments", "results"}) {
+    for (const char* part : {"run", "modules", "waiting", "leases", "feed", "wake", "bell", "workers",
+                             "assignments", "results"}) {
       keys_.push_back("baton:{" + options.run + "}:" + part);
     }
   }
@@ -53,27 +54,29 @@ class RedisCoordinator::Server {
     command.insert(command.end(), keys_.begin(), keys_.end());
     command.push_back(std::to_string(options_.lease.ms));
     command.insert(command.end(), arguments.begin(), arguments.end());
-    return lines_.say(command);
+    return lines_.say(command, stop);
   }
 
   // Until somebody puts something into the list, or a while is over; and then it is worth looking again.
-  Status wait_at(std::size_t key) {
-    auto answer = lines_.say({"BLPOP", keys_[key], "0.2"});
+  Status wait_at(std::size_t key, const std::stop_token& stop) {
+    auto answer = lines_.say({"BLPOP", keys_[key], "0.2"}, stop);
     return answer ? Status{} : Status(std::unexpected(answer.error()));
   }
-  static constexpr std::size_t kWake = 5;
+  static constexpr std::size_t kWake = 5;  // for workers
+  static constexpr std::size_t kBell = 6;  // for the master
 
   // What is said while modules run: the last thousand pieces that nobody has taken.
-  Status push(const std::string& text) {
+  Status push(const std::string& text, const std::stop_token& stop) {
     constexpr char kPush[] =
         "redis.call('RPUSH', KEYS[1], ARGV[1]) redis.call('LTRIM', KEYS[1], -1000, -1) "
         "redis.call('EXPIRE', KEYS[1], 86400) return {'ok'}";
-    auto answer = lines_.say({"EVAL", kPush, "1", said_key(), text});
+    auto answer = lines_.say({"EVAL", kPush, "1", said_key(), text}, stop);
     return answer ? Status{} : Status(std::unexpected(answer.error()));
   }
-  Result<Words> pop() { return lines_.say({"LPOP", said_key(), "100"}); }
+  Result<Words> pop(const std::stop_token& stop) { return lines_.say({"LPOP", said_key(), "100"}, stop); }
 
   const RedisCoordinatorOptions options_;
+  std::atomic<std::size_t> told = 0;  // of the feed
 
  private:
   std::string said_key() const { return "baton:{" + options_.run + "}:said"; }
@@ -95,6 +98,9 @@ Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token sto
   if (answer->front() == "conflict")
     return failure(Errc::conflict, "run " + server_->options_.run +
                                        " has a master that is still there: give each run its own id");
+  if (answer->front() == "another pipeline")
+    return failure(Errc::conflict, "run " + server_->options_.run +
+                                       " was begun with another pipeline: give each run its own id");
   return {};
 }
 
@@ -103,6 +109,14 @@ Result<RunOpening> RedisCoordinator::run_opening(std::stop_token stop) {
   if (!answer) return std::unexpected(answer.error());
   if (answer->front() == "none") return failure(Errc::not_found, "there is no run " + server_->options_.run);
   return from_text<RunOpening>((*answer)[1]);
+}
+
+Result<std::vector<std::string>> RedisCoordinator::enqueued_modules(std::stop_token stop) {
+  auto answer = server_->call(redis_scripts::kEnqueued, {}, stop);
+  if (!answer) return answer;
+  server_->told = 0;
+  answer->erase(answer->begin());
+  return answer;
 }
 
 Status RedisCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
@@ -125,17 +139,17 @@ Status RedisCoordinator::enqueue_module(const ModuleAssignment& assignment, std:
 
 Result<SerializedModuleResult> RedisCoordinator::wait_for_result(const std::string& module,
                                                                  std::stop_token stop) {
-  for (;;) {
+  for (Duration delay = milliseconds(5);; delay = std::min(delay + delay, milliseconds(200))) {
     const auto answer = server_->call(redis_scripts::kResult, {module}, stop);
     if (!answer) return std::unexpected(answer.error());
     if (answer->front() == "done") return from_text<SerializedModuleResult>((*answer)[1]);
-    pause(milliseconds(20), stop);
+    pause(delay, stop);
   }
 }
 
 Result<std::vector<SerializedModuleResult>> RedisCoordinator::next_results(std::stop_token stop) {
   for (;;) {
-    const auto answer = server_->call(redis_scripts::kFeed, {}, stop);
+    const auto answer = server_->call(redis_scripts::kFeed, {std::to_string(server_->told.load())}, stop);
     if (!answer) return std::unexpected(answer.error());
     std::vector<SerializedModuleResult> results;
     for (std::size_t i = 1; i < answer->size(); ++i) {
@@ -143,8 +157,9 @@ Result<std::vector<SerializedModuleResult>> RedisCoordinator::next_results(std::
       if (!result) return std::unexpected(result.error());
       results.push_back(std::move(*result));
     }
+    server_->told += results.size();
     if (!results.empty()) return results;
-    pause(milliseconds(5), stop);
+    if (auto waited = server_->wait_at(Server::kBell, stop); !waited) return std::unexpected(waited.error());
   }
 }
 
@@ -211,7 +226,7 @@ Result<Dequeued> RedisCoordinator::dequeue_module(const WorkerRegistration& work
       const std::string lease = lease_name(assignment->module, nonce);
       return Assigned{std::move(*assignment), static_cast<std::uint32_t>(number((*answer)[2])), lease};
     }
-    if (auto waited = server_->wait_at(Server::kWake); !waited) return std::unexpected(waited.error());
+    if (auto waited = server_->wait_at(Server::kWake, stop); !waited) return std::unexpected(waited.error());
   }
 }
 
@@ -259,12 +274,12 @@ Result<std::optional<CancellationSignal>> RedisCoordinator::is_cancellation_requ
   return std::optional<CancellationSignal>();
 }
 
-Status RedisCoordinator::say(const std::vector<Said>& said, std::stop_token) {
-  return server_->push(to_text(said));
+Status RedisCoordinator::say(const std::vector<Said>& said, std::stop_token stop) {
+  return server_->push(to_text(said), stop);
 }
 
-Result<std::vector<Said>> RedisCoordinator::take_said(std::stop_token) {
-  auto texts = server_->pop();
+Result<std::vector<Said>> RedisCoordinator::take_said(std::stop_token stop) {
+  auto texts = server_->pop(stop);
   if (!texts) return std::unexpected(texts.error());
   std::vector<Said> all;
   for (const std::string& text : *texts) {

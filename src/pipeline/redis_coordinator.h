@@ -19,6 +19,7 @@ struct RedisCoordinatorOptions {
   std::string run;
   Duration lease = kLostAfter;
   Duration connect_timeout = seconds(5);
+  Duration away_max = seconds(30);  // how long the server may be away once it was there
 };
 
 class RedisCoordinator : public DistributedCoordinator {
@@ -30,6 +31,7 @@ class RedisCoordinator : public DistributedCoordinator {
 
   Status open_run(const RunOpening& opening, std::stop_token stop) override;
   Result<RunOpening> run_opening(std::stop_token stop) override;
+  Result<std::vector<std::string>> enqueued_modules(std::stop_token stop) override;
   Status enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) override;
   Result<SerializedModuleResult> wait_for_result(const std::string& module, std::stop_token stop) override;
   Result<std::vector<SerializedModuleResult>> next_results(std::stop_token stop) override;

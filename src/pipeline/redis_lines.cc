@@ -3,10 +3,17 @@
 #include <hiredis/hiredis.h>
 #include <sys/time.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
+
+#include "base/pause.h"
+#include "process/quiet_pipe.h"
 
 namespace baton::pipeline {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 struct Discard {
   void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
@@ -30,12 +37,28 @@ std::unexpected<Error> refusal(const std::string& text) {
 
 void RedisLines::Hangup::operator()(redisContext* context) const { ::redisFree(context); }
 
-Result<RedisLines::Words> RedisLines::say(const Words& command) {
+Result<RedisLines::Words> RedisLines::say(const Words& command, const std::stop_token& stop) {
+  const auto began = Clock::now();
+  for (Duration delay = milliseconds(50);; delay = std::min(delay + delay, seconds(2))) {
+    auto answer = say_once(command);
+    if (answer || answer.error().code != Errc::unavailable) return answer;
+    {
+      const std::lock_guard lock(mutex_);
+      idle_.clear();  // whatever broke this one broke them all
+      if (!was_there_ || Clock::now() - began > std::chrono::milliseconds(options_.away_max.ms))
+        return answer;
+    }
+    if (pause(delay, stop)) return answer;
+  }
+}
+
+Result<RedisLines::Words> RedisLines::say_once(const Words& command) {
   auto line = take_line();
   if (!line) return std::unexpected(line.error());
   auto answer = say_on(**line, command);
   if (answer || answer.error().code != Errc::unavailable) {
     const std::lock_guard lock(mutex_);
+    was_there_ = true;
     idle_.push_back(std::move(*line));
   }
   return answer;
@@ -48,6 +71,7 @@ Result<RedisLines::Words> RedisLines::say_on(redisContext& line, const Words& co
     texts.push_back(word.data());
     lengths.push_back(word.size());
   }
+  const process::QuietPipe quiet;
   const Reply reply(static_cast<redisReply*>(
       ::redisCommandArgv(&line, static_cast<int>(texts.size()), texts.data(), lengths.data())));
   if (!reply) return failure(Errc::unavailable, std::string("the connection to Redis broke: ") + line.errstr);

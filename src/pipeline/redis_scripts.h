@@ -6,7 +6,7 @@ namespace baton::pipeline::redis_scripts {
 
 // Before each of the others. ARGV[1]: how long a lease lasts, in ms.
 inline constexpr char kCommon[] = R"lua(
-local run, modules, waiting, leases, feed, wake, workers, assignments, results = unpack(KEYS)
+local run, modules, waiting, leases, feed, wake, bell, workers, assignments, results = unpack(KEYS)
 local lease_ms = tonumber(ARGV[1])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -29,7 +29,11 @@ local function settle(module, entry, result, is_told)
   entry.state = 'done'
   save(module, entry)
   redis.call('HSET', results, module, result)
-  if is_told then redis.call('RPUSH', feed, result) end
+  if is_told then
+    redis.call('RPUSH', feed, module)
+    redis.call('RPUSH', bell, '1')
+    redis.call('LTRIM', bell, -1, -1)
+  end
 end
 for _, module in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now - 1)) do
   redis.call('ZREM', leases, module)
@@ -49,6 +53,7 @@ local session = redis.call('HGET', run, 'session')
 local heard_of = tonumber(redis.call('HGET', run, 'heard_of') or 0)
 if redis.call('HEXISTS', run, 'closed') == 1 then return {'over'} end
 if session and session ~= ARGV[2] and now - heard_of <= lease_ms then return {'conflict'} end
+if is_another_pipeline(ARGV[3]) then return {'another pipeline'} end
 redis.call('HSET', run, 'session', ARGV[2], 'fingerprint', ARGV[3], 'opening', ARGV[4], 'heard_of', now)
 return {'ok'}
 )lua";
@@ -57,6 +62,17 @@ inline constexpr char kOpening[] = R"lua(
 local opening = redis.call('HGET', run, 'opening')
 if opening then return {'opening', opening} end
 return {'none'}
+)lua";
+
+// Nothing; answers all that was enqueued, and the feed begins anew, with all that have ended.
+inline constexpr char kEnqueued[] = R"lua(
+local all = redis.call('HKEYS', assignments)
+redis.call('DEL', feed)
+for _, module in ipairs(all) do
+  if redis.call('HEXISTS', results, module) == 1 then redis.call('RPUSH', feed, module) end
+end
+table.insert(all, 1, 'ok')
+return all
 )lua";
 
 // module, assignment, priority, attempts_max, result if it is lost, capabilities…
@@ -120,11 +136,13 @@ if result then return {'done', result} end
 return {'none'}
 )lua";
 
-// Nothing; answers all that was not told yet.
+// How many were told already; answers the results of those that ended since. Nothing is removed, so that it
+// may be asked again when the answer was lost.
 inline constexpr char kFeed[] = R"lua(
-local all = redis.call('LRANGE', feed, 0, -1)
-redis.call('DEL', feed)
-table.insert(all, 1, 'ok')
+local all = {'ok'}
+for _, module in ipairs(redis.call('LRANGE', feed, ARGV[2], tonumber(ARGV[2]) + 999)) do
+  table.insert(all, redis.call('HGET', results, module))
+end
 return all
 )lua";
 

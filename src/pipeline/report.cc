@@ -1,5 +1,7 @@
 #include "pipeline/report.h"
 
+#include <algorithm>
+
 namespace baton::pipeline {
 
 std::string_view word(RunOutcome outcome) {
@@ -15,6 +17,22 @@ int exit_code(RunOutcome outcome) {
     case RunOutcome::coordination_lost: return 4;
   }
   return 5;
+}
+
+std::string why(const ModuleReport& one) {
+  if (one.failure.kind != FailureKind::none) return one.failure.message;
+  if (!one.reason.empty() || one.cache.empty()) return one.reason;
+  return (one.status == ModuleStatus::cached ? "" : "not cached: ") + one.cache;
+}
+
+std::vector<const ModuleReport*> worst_first(const RunReport& report) {
+  std::vector<const ModuleReport*> all;
+  for (const ModuleReport& one : report.modules) all.push_back(&one);
+  std::ranges::stable_sort(all, {}, [](const ModuleReport* one) {
+    if (one->status == ModuleStatus::failed || one->status == ModuleStatus::timed_out) return 0;
+    return spoils_run(one->status) ? 1 : 2;
+  });
+  return all;
 }
 
 }  // namespace baton::pipeline

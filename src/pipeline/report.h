@@ -48,6 +48,11 @@ struct RunReport {
   std::vector<RegisteredWorker> workers;
 };
 
+// Why a module ended as it did, or was not taken from an earlier run.
+std::string why(const ModuleReport& report);
+// What failed comes first; what did not run because of it, after that.
+std::vector<const ModuleReport*> worst_first(const RunReport& report);
+
 // Told of all that happens, one thing after the other, on one thread.
 class RunObserver {
  public:

@@ -11,6 +11,18 @@ constexpr std::size_t kInlineInAll = 4 * kInlineBytesMax;  // of one assignment
 
 }  // namespace
 
+ResultShelf::ResultShelf(const Graph& graph, const Schedule& schedule,
+                         const std::vector<ModuleReport>& modules)
+    : graph_(graph), schedule_(schedule), modules_(modules), held_(graph.size()) {
+  for (const GraphNode& node : graph.nodes()) {
+    for (const Consumed& consumed : node.spec->consumes) producers_[consumed.producer];
+  }
+  for (NodeIndex node = 0; node < graph.size(); ++node) {
+    const auto producer = producers_.find(graph[node].spec->id);
+    if (producer != producers_.end()) producer->second.push_back(node);
+  }
+}
+
 Result<std::shared_ptr<const void>> ResultShelf::value_of(NodeIndex node) {
   Held& held = held_[node];
   if (!held.value && held.carried && !held.carried->blob) {
@@ -32,7 +44,7 @@ Result<std::optional<Carried>> ResultShelf::carried_of(NodeIndex node) {
   return held.carried;
 }
 
-ModuleOrder ResultShelf::order_of(NodeIndex node) {
+Result<ModuleOrder> ResultShelf::order_of(NodeIndex node) {
   ModuleOrder order{.node = &graph_[node], .artifacts = artifacts_for(node)};
   for (const GraphNeed& need : graph_[node].needs) {
     Input& input = order.inputs.emplace_back();
@@ -44,7 +56,11 @@ ModuleOrder ResultShelf::order_of(NodeIndex node) {
              .failure = report.failure,
              .skipped_because = schedule_.reason(other)};
       if (graph_[other].target) one.target = graph_[other].target->name;
-      if (auto value = value_of(other)) one.value = std::move(*value);
+      auto value = value_of(other);
+      if (!value)
+        return failure(value.error().code,
+                       "the result of " + report.id + " cannot be read: " + value.error().message);
+      one.value = std::move(*value);
       const auto& carried = held_[other].carried;
       if (!one.value && carried && carried->blob)
         order.large.push_back(
@@ -59,8 +75,7 @@ ModuleOrder ResultShelf::order_of(NodeIndex node) {
 std::vector<ArtifactRef> ResultShelf::artifacts_for(NodeIndex node) const {
   std::vector<ArtifactRef> all;
   for (const Consumed& consumed : graph_[node].spec->consumes) {
-    for (NodeIndex other = 0; other < graph_.size(); ++other) {
-      if (graph_[other].spec->id != consumed.producer) continue;
+    for (const NodeIndex other : producers_.at(consumed.producer)) {
       std::ranges::copy_if(held_[other].artifacts, std::back_inserter(all),
                            [&](const ArtifactRef& artifact) { return artifact.name == consumed.name; });
     }

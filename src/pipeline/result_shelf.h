@@ -2,6 +2,7 @@
 // elsewhere wants it, what ran elsewhere is decoded when somebody here does.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +18,7 @@ namespace baton::pipeline {
 class ResultShelf {
  public:
   // All of them outlive it; `modules` is told of how each ended.
-  ResultShelf(const Graph& graph, const Schedule& schedule, const std::vector<ModuleReport>& modules)
-      : graph_(graph), schedule_(schedule), modules_(modules), held_(graph.size()) {}
+  ResultShelf(const Graph& graph, const Schedule& schedule, const std::vector<ModuleReport>& modules);
 
   // For assignments with many results, each of them small.
   void store_in(BlobStore* store) { store_ = store; }
@@ -36,7 +36,7 @@ class ResultShelf {
   Result<std::optional<Carried>> carried_of(NodeIndex node);
 
   // What the module needs, for its body; and for a worker.
-  ModuleOrder order_of(NodeIndex node);
+  Result<ModuleOrder> order_of(NodeIndex node);
   Result<ModuleAssignment> assignment_of(NodeIndex node);
 
  private:
@@ -53,6 +53,8 @@ class ResultShelf {
   const Schedule& schedule_;
   const std::vector<ModuleReport>& modules_;
   std::vector<Held> held_;
+  std::map<std::string, std::vector<NodeIndex>>
+      producers_;  // instances of modules that somebody consumes from
   BlobStore* store_ = nullptr;
 };
 

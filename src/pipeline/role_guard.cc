@@ -20,6 +20,10 @@ Status RoleGuard::open_run(const RunOpening& opening, std::stop_token stop) {
 Result<RunOpening> RoleGuard::run_opening(std::stop_token stop) {
   return behind_.run_opening(std::move(stop));
 }
+Result<std::vector<std::string>> RoleGuard::enqueued_modules(std::stop_token stop) {
+  if (role_ != Role::master) return not_for(role_, "enqueued_modules");
+  return behind_.enqueued_modules(std::move(stop));
+}
 Status RoleGuard::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   if (role_ != Role::master) return not_for(role_, "enqueue_module");
   return behind_.enqueue_module(assignment, std::move(stop));

@@ -48,8 +48,9 @@ struct RunOptions {
   Duration lost_after = kLostAfter;
 };
 
-// A module that did not stop when it was asked to may still run when this returns: its failure says so, and
-// the graph and the pipeline then have to be there until it ends.
+// A module that did not stop when it was asked to may still run when this returns: its failure says so. The
+// graph, the pipeline and where artifacts go (the site's or the coordinator's) then have to be there until it
+// ends; what it says is dropped.
 RunReport run(const Graph& graph, RunOptions options);
 
 // What this machine is: "linux".

@@ -8,6 +8,7 @@
 #include <barrier>
 #include <cstdio>
 
+#include "pipeline/inbox.h"
 #include "pipeline/testing.h"
 
 namespace baton::pipeline {
@@ -15,6 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 struct BuildInfo {
   std::string version;
@@ -133,6 +135,21 @@ TEST(AModule, IsNotTriedAgainForWhatNoRetryMends) {  // P13
             (ModuleFailure{FailureKind::exit_code, "sh exited with code 2", "wrong input\n", 2}));
 }
 
+TEST(AModule, HasItsWholeTimeInEveryTry) {  // P13
+  Pipeline pipeline("retries");
+  std::atomic<int> calls = 0;
+  pipeline.add("slow-at-first")
+      .timeout(milliseconds(50))
+      .retry(1, milliseconds(1))
+      .run([&](Context& context) {
+        if (++calls == 1) context.exec({"sleep", "100"});
+        if (context.stop().stop_requested()) throw std::runtime_error("stopped before it began");
+      });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded);
+  EXPECT_EQ(module(report, "slow-at-first").tries, 2U);
+}
+
 TEST(ACommand, IsKilledWithAllItStartedWhenTimeIsUp) {  // P13
   Pipeline pipeline("timeouts");
   pipeline.add("slow").timeout(milliseconds(50)).stop_grace(milliseconds(50)).run([](Context& context) {
@@ -144,14 +161,24 @@ TEST(ACommand, IsKilledWithAllItStartedWhenTimeIsUp) {  // P13
   EXPECT_LT(report.took, seconds(20));
 }
 
+TEST(ACommand, ThatNeverFallsSilentIsStoppedWhenTimeIsUp) {  // P13
+  Pipeline pipeline("timeouts");
+  pipeline.add("loud").timeout(milliseconds(50)).stop_grace(milliseconds(50)).run([](Context& context) {
+    context.shell("trap '' TERM; yes 'and another thing'");
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(module(report, "loud").failure.message, "it took longer than 50 ms and was stopped");
+}
+
 TEST(AModule, ThatDoesNotListenIsNotWaitedForForEver) {  // P13
   // Its thread is still at work when the run is over, so what it works with is never taken away.
   static std::atomic<bool> go_on = false;
   static std::atomic<bool> is_over = false;
   static auto& pipeline = *new Pipeline("deaf");
   pipeline.on_failure(OnFailure::finish);
-  pipeline.add("deaf").timeout(milliseconds(1)).stop_grace(Duration{}).run([](Context&) {
+  pipeline.add("deaf").timeout(milliseconds(1)).stop_grace(Duration{}).run([](Context& context) {
     go_on.wait(false);
+    for (std::size_t i = 0; i < 2 * Inbox::kChatterMax; ++i) context.log("is anybody there?");
     is_over = true;
     is_over.notify_all();
   });
@@ -209,6 +236,31 @@ TEST(Hooks, AreCalledAroundTheBody) {  // P13
   EXPECT_EQ(module(report, "left").reason, "why not");
 }
 
+TEST(AModule, RunsIfOneOfItsConditionsHolds) {  // P13
+  Pipeline pipeline("conditions");
+  const auto yes = [](Context&) { return true; };
+  const auto no = [](Context&) { return false; };
+  pipeline.add("one").run_if_any({no, yes}, "neither").run(do_nothing);
+  pipeline.add("none").run_if_any({no, no}, "neither").run(do_nothing);
+  pipeline.add("unless").skip_unless(no, "it is not so").run(do_nothing);
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(module(report, "one").status, ModuleStatus::succeeded);
+  EXPECT_EQ(module(report, "none").reason, "neither");
+  EXPECT_EQ(module(report, "unless").reason, "it is not so");
+}
+
+TEST(ABeforeHook, MaySkipTheModule) {  // P13
+  Pipeline pipeline("hooks");
+  bool ran = false;
+  pipeline.add("m").hooks({.before = [](Context& context) { context.skip("not today"); }}).run([&](Context&) {
+    ran = true;
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(module(report, "m").status, ModuleStatus::skipped);
+  EXPECT_EQ(module(report, "m").reason, "not today");
+  EXPECT_FALSE(ran);
+}
+
 class Listener : public RunObserver {
  public:
   void said(const LogLine& line) override { lines.push_back(line.module + ": " + line.text); }
@@ -227,6 +279,22 @@ TEST(WhatIsSaid, ReachesTheObserverInOrderAndWithoutSecrets) {  // P16
   EXPECT_EQ(run(pipeline, std::move(options)).outcome, RunOutcome::succeeded);
   EXPECT_THAT(listener.lines,
               ElementsAre("talk: the token is ***", "talk: one", "talk: two ***", "talk: three"));
+}
+
+TEST(ASecret, IsMaskedInWhateverIsToldOfAModule) {  // P16
+  Pipeline pipeline("secrets");
+  pipeline.on_failure(OnFailure::finish);
+  pipeline.add("throws").run([](Context&) { throw std::runtime_error("no hunter22 here"); });
+  pipeline.add("skips").run([](Context& context) { context.skip("not with hunter22"); });
+  // Its last words are 4096 bytes, and begin in the middle of the secret.
+  pipeline.add("fails").run(
+      [](Context& context) { context.shell("printf hunter22 >&2; printf '%4092s' x >&2; exit 1"); });
+  RunOptions options;
+  options.site.secrets.add("TOKEN", "hunter22");
+  const RunReport report = run(pipeline, std::move(options));
+  EXPECT_EQ(module(report, "throws").failure.message, "no *** here");
+  EXPECT_EQ(module(report, "skips").reason, "not with ***");
+  EXPECT_THAT(module(report, "fails").failure.detail, Not(HasSubstr("er22")));
 }
 
 TEST(ASecret, HasToBeDeclaredAndKnown) {  // P14
@@ -273,6 +341,28 @@ TEST(AModule, DoesNotWaitForAPlaceForEver) {  // P13
   EXPECT_EQ(module(report, "late").failure.message,
             "it has waited for longer than 10 ms, for lock 'db', which slow has");
   EXPECT_EQ(module(report, "slow").status, ModuleStatus::succeeded);
+}
+
+TEST(ACommand, NeedNotReadItsInput) {
+  Pipeline pipeline("input");
+  pipeline.add("m").run(
+      [](Context& context) { context.exec({"true"}, {.input = std::string(std::size_t{1} << 20, 'x')}); });
+  EXPECT_EQ(run(pipeline).outcome, RunOutcome::succeeded);
+}
+
+TEST(ACommand, SaysWhichFolderIsMissing) {
+  Pipeline pipeline("folders");
+  pipeline.add("m").run([](Context& context) { context.exec({"true"}, {.directory = "/nowhere"}); });
+  EXPECT_THAT(module(run(pipeline), "m").failure.message, HasSubstr("the folder /nowhere"));
+}
+
+TEST(AResultFromBefore, ThatCannotBeReadFailsWhoeverNeedsIt) {  // P17
+  Pipeline pipeline("again");
+  auto build = pipeline.add("build").run([](Context&) { return 1; });
+  pipeline.add("use", build).run([](Context&, int) {});
+  const RunReport report =
+      run(pipeline, {.restored = {{"build", {.value = {"\"text\"", {}}, .artifacts = {}}}}});
+  EXPECT_EQ(module(report, "use").failure.kind, FailureKind::decode);
 }
 
 TEST(ARun, TakesWhatIsKnownFromBefore) {  // P17

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "pipeline/verdict.h"
 
 namespace baton::pipeline {
 namespace {
@@ -15,42 +16,6 @@ bool has_begun(ModuleStatus status) {
 }
 bool is_ready(ModuleStatus status) {
   return status == ModuleStatus::ready || status == ModuleStatus::waiting_for_capability;
-}
-
-// What the needs of a module that are all over mean for it.
-struct Verdict {
-  enum Kind : std::uint8_t { run, skip, cancel, fail } kind = run;
-  std::string reason;
-};
-
-Verdict judge_required(const Graph& graph, const GraphNeed& need,
-                       const std::function<ModuleStatus(NodeIndex)>& status) {
-  bool any_ran = false;
-  std::string skipped;
-  for (const NodeIndex other : need.on) {
-    const ModuleStatus ended = status(other);
-    if (ended == ModuleStatus::cancelled) return {Verdict::cancel, graph[other].id + " was cancelled"};
-    if (spoils_run(ended)) return {Verdict::fail, graph[other].id + " " + std::string(word(ended))};
-    if (ended == ModuleStatus::skipped) {
-      skipped = graph[other].id + " was skipped";
-    } else if (need.takes_value && !has_value(ended)) {
-      return {Verdict::skip, graph[other].id + " failed, which it may, and so has no result"};
-    } else {
-      any_ran = true;
-    }
-  }
-  if (!any_ran && !skipped.empty()) return {Verdict::skip, skipped};
-  return {};
-}
-
-Verdict judge_failed(const GraphNeed& need, const std::function<ModuleStatus(NodeIndex)>& status) {
-  for (const NodeIndex other : need.on) {
-    const ModuleStatus ended = status(other);
-    if (ended == ModuleStatus::failed || ended == ModuleStatus::timed_out ||
-        ended == ModuleStatus::ignored_failure)
-      return {};
-  }
-  return {Verdict::skip, "nothing failed that it is there for"};
 }
 
 }  // namespace
@@ -103,30 +68,57 @@ void Schedule::make_ready(NodeIndex node) {
 
 // Wherever it stands, it stands there no longer.
 void Schedule::unready(NodeIndex node) {
-  lanes_[nodes_[node].lane].ready.erase(rank(node));
-  if (std::string& key = nodes_[node].parked_for; !key.empty()) {
-    std::erase(parked_[key], node);
-    key.clear();
+  LaneState& lane = lanes_[nodes_[node].lane];
+  lane.ready.erase(rank(node));
+  const std::string key = std::exchange(nodes_[node].aside_for, {});
+  if (key.empty()) return;
+  lane.aside[key].erase(rank(node));
+  if (lane.aside[key].empty()) lane.aside.erase(key);
+  if (!is_awaited(key)) given_back_.erase(key);
+}
+
+bool Schedule::is_awaited(const std::string& key) const {
+  return std::ranges::any_of(lanes_, [&](const LaneState& lane) { return lane.aside.contains(key); });
+}
+
+void Schedule::give_back(const std::string& key) {
+  if (is_awaited(key)) given_back_.insert(key);
+}
+
+void Schedule::stand_aside(NodeIndex node, const std::string& key) {
+  nodes_[node].aside_for = key;
+  lanes_[nodes_[node].lane].aside[key].insert(rank(node));
+  given_back_.erase(key);
+}
+
+std::optional<Schedule::Candidate> Schedule::best_of(const LaneState& lane) const {
+  std::optional<Candidate> best;
+  const auto consider = [&](const std::set<Rank>& ranks, const std::string& key) {
+    if (!ranks.empty() && (!best || *ranks.begin() < best->rank)) best = {*ranks.begin(), key};
+  };
+  consider(lane.ready, {});
+  for (const std::string& key : given_back_) {
+    if (const auto aside = lane.aside.find(key); aside != lane.aside.end()) consider(aside->second, key);
   }
+  return best;
 }
 
 std::optional<NodeIndex> Schedule::begin_next(const std::function<bool(const Lane&)>& fits) {
   if (alone_) return std::nullopt;
   for (;;) {
-    LaneState* best = nullptr;
-    for (LaneState& lane : lanes_) {
-      if (lane.ready.empty() || !fits(lane.lane)) continue;
-      if (!best || *lane.ready.begin() < *best->ready.begin()) best = &lane;
+    std::optional<Candidate> best;
+    for (const LaneState& lane : lanes_) {
+      if ((lane.ready.empty() && lane.aside.empty()) || !fits(lane.lane)) continue;
+      if (auto one = best_of(lane); one && (!best || one->rank < best->rank)) best = std::move(one);
     }
     if (!best) return std::nullopt;
-    const NodeIndex node = best->ready.begin()->node;
+    const NodeIndex node = best->rank.node;
     // Whoever wants to be alone would wait for ever if others could pass.
     if (spec(node).alone && begun_ > 0) return std::nullopt;
 
-    best->ready.erase(best->ready.begin());
+    unready(node);
     if (const std::string key = obstacle(node); !key.empty()) {
-      nodes_[node].parked_for = key;
-      parked_[key].push_back(node);
+      stand_aside(node, key);
       continue;
     }
     take_shared(node);
@@ -136,7 +128,15 @@ std::optional<NodeIndex> Schedule::begin_next(const std::function<bool(const Lan
   }
 }
 
-// The first lock or pool that is taken, as a key of parked_.
+void Schedule::take_over(NodeIndex node) {
+  BATON_CHECK(!is_final(nodes_[node].status) && !has_begun(nodes_[node].status));
+  unready(node);
+  take_shared(node);
+  nodes_[node].status = ModuleStatus::queued;
+  ++begun_;
+}
+
+// The first lock or pool that is taken, as a key.
 std::string Schedule::obstacle(NodeIndex node) const {
   for (const std::string& lock : spec(node).locks) {
     if (locked_by_.contains(lock)) return "lock " + lock;
@@ -157,18 +157,11 @@ void Schedule::give_back_shared(NodeIndex node) {
   if (alone_ == node) alone_.reset();
   for (const std::string& lock : spec(node).locks) {
     locked_by_.erase(lock);
-    unpark("lock " + lock);
+    give_back("lock " + lock);
   }
   if (!spec(node).pool.empty()) {
     free_places_[spec(node).pool] += spec(node).weight;
-    unpark("pool " + spec(node).pool);
-  }
-}
-
-void Schedule::unpark(const std::string& key) {
-  for (const NodeIndex node : std::exchange(parked_[key], {})) {
-    nodes_[node].parked_for.clear();
-    lanes_[nodes_[node].lane].ready.insert(rank(node));
+    give_back("pool " + spec(node).pool);
   }
 }
 
@@ -219,21 +212,7 @@ void Schedule::settle() {
 }
 
 void Schedule::resolve(NodeIndex node) {
-  const auto status_of = [this](NodeIndex other) { return status(other); };
-  Verdict verdict;
-  for (const GraphNeed& need : graph_[node].needs) {
-    if (need.kind == NeedKind::required) verdict = judge_required(graph_, need, status_of);
-    if (need.kind == NeedKind::failed) verdict = judge_failed(need, status_of);
-    // One that always runs does so whatever became of the others, unless it cannot be called without their
-    // result.
-    if (spec(node).always_run && verdict.kind != Verdict::run) {
-      const bool lacks_value = need.takes_value && !std::ranges::all_of(need.on, [&](NodeIndex on) {
-                                 return has_value(status(on));
-                               });
-      verdict = lacks_value ? Verdict{Verdict::skip, verdict.reason} : Verdict{};
-    }
-    if (verdict.kind != Verdict::run) break;
-  }
+  const Verdict verdict = verdict_on(graph_, node, [this](NodeIndex other) { return status(other); });
   switch (verdict.kind) {
     case Verdict::skip: return end(node, ModuleStatus::skipped, verdict.reason);
     case Verdict::cancel:
@@ -273,12 +252,10 @@ void Schedule::stop(const std::string& reason) {
 void Schedule::each_ready(const std::function<bool(const Lane&)>& of_interest,
                           const std::function<void(NodeIndex)>& tell) const {
   for (const LaneState& lane : lanes_) {
-    if (lane.ready.empty() || !of_interest(lane.lane)) continue;
+    if ((lane.ready.empty() && lane.aside.empty()) || !of_interest(lane.lane)) continue;
     for (const Rank& one : lane.ready) tell(one.node);
-  }
-  for (const auto& [key, nodes] : parked_) {
-    for (const NodeIndex node : nodes) {
-      if (of_interest(lanes_[nodes_[node].lane].lane)) tell(node);
+    for (const auto& [key, ranks] : lane.aside) {
+      for (const Rank& one : ranks) tell(one.node);
     }
   }
 }

@@ -2,8 +2,9 @@
 // and how it ended, and says what follows.
 //
 // Whatever is shared by all machines is taken here: locks, places in pools, the right to be alone. A module
-// that has to wait for one of them stands aside until it is given back, so looking for the next one stays
-// cheap however many wait.
+// that has to wait for one of them stands aside, in order. When it is given back, the first of those that
+// stand there is looked at, and the next only if that one begins: so looking for the next module stays cheap
+// however many wait.
 #pragma once
 
 #include <compare>
@@ -51,6 +52,8 @@ class Schedule {
   // The best of those that may begin, among lanes that fit: by priority, then by how long the way from it to
   // the end of the run is, then as declared. It counts as begun.
   std::optional<NodeIndex> begin_next(const std::function<bool(const Lane&)>& fits);
+  // It has begun before anybody could ask us, with all that it shares.
+  void take_over(NodeIndex node);
   void put_back(NodeIndex node);  // it has not begun after all
   // It is over. A failure may stop the run, as the definition says.
   void finish(NodeIndex node, ModuleStatus status, std::string reason = {});
@@ -82,7 +85,7 @@ class Schedule {
     std::uint32_t open_needs = 0;  // modules that are not over
     std::uint32_t lane = 0;
     std::int64_t path_ms = 0;  // from its beginning to the end of the run
-    std::string parked_for;    // a key of parked_
+    std::string aside_for;     // a key of its lane's `aside`
   };
   struct Rank {
     Priority priority;
@@ -97,6 +100,7 @@ class Schedule {
   struct LaneState {
     Lane lane;
     std::set<Rank> ready;
+    std::map<std::string, std::set<Rank>> aside;  // ready too, and something that is shared was not free
   };
 
   const ModuleSpec& spec(NodeIndex node) const { return *graph_.nodes()[node].spec; }
@@ -109,14 +113,22 @@ class Schedule {
   std::string obstacle(NodeIndex node) const;
   void take_shared(NodeIndex node);
   void give_back_shared(NodeIndex node);
-  void unpark(const std::string& key);
+  // The best of a lane, with the key that it stood aside for.
+  struct Candidate {
+    Rank rank;
+    std::string key;
+  };
+  std::optional<Candidate> best_of(const LaneState& lane) const;
+  void stand_aside(NodeIndex node, const std::string& key);
+  bool is_awaited(const std::string& key) const;
+  void give_back(const std::string& key);
 
   const Graph& graph_;
   std::vector<State> nodes_;
   std::vector<LaneState> lanes_;
   std::map<std::string, std::uint32_t> free_places_;
   std::map<std::string, NodeIndex> locked_by_;
-  std::map<std::string, std::vector<NodeIndex>> parked_;
+  std::set<std::string> given_back_;  // keys: what stands aside for one of them may begin
   std::optional<NodeIndex> alone_;
   std::size_t begun_ = 0;
   std::size_t open_ = 0;

@@ -163,6 +163,18 @@ TEST(ALock, IsHeldByOneAtATime) {  // P13
   EXPECT_EQ(told.next(), "b");
 }
 
+TEST(ALock, CostsTheSameHoweverManyWaitForIt) {  // P13; looking at all of them each time would take minutes
+  constexpr int kMany = 30'000;
+  Sketch sketch;
+  for (int i = 0; i < kMany; ++i) sketch.add("m" + std::to_string(i)).locks = {"db"};
+  Told told(sketch);
+  for (int i = 0; i < kMany; ++i) {
+    ASSERT_EQ(told.next(), "m" + std::to_string(i));
+    ASSERT_EQ(told.next(), "nothing");
+    told.finish("m" + std::to_string(i));
+  }
+}
+
 TEST(APool, HasSoManyPlaces) {  // P13
   Sketch sketch;
   sketch.definition.pools["emulator"] = 3;

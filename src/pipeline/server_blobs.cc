@@ -1,5 +1,8 @@
 #include "pipeline/server_blobs.h"
 
+#include <algorithm>
+#include <chrono>
+
 #include "base/pause.h"
 #include "pipeline/value.h"
 #include "wire/resp_value.h"
@@ -7,7 +10,11 @@
 namespace baton::pipeline {
 namespace {
 
-constexpr int kTries = 4;  // where the server, or a place at it, is missing for a moment
+std::int64_t now_ms() {
+  using std::chrono::milliseconds;
+  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
 
 std::string in_url(std::string_view text) {
   std::string escaped;
@@ -43,20 +50,21 @@ bool is_momentary(Errc code) {
 
 }  // namespace
 
-Result<client::HttpReply> ServerBlobs::call(const client::HttpRequest& request, const std::stop_token& stop) {
-  for (int attempt = 1;; ++attempt) {
+Result<client::HttpReply> ServerBlobs::call(const client::HttpRequest& request, const std::stop_token& stop,
+                                            const std::function<bool()>& is_open) {
+  const std::int64_t give_up_at = now_ms() + patience_.ms;
+  for (Duration delay = milliseconds(250);; delay = std::min(delay + delay, seconds(5))) {
     auto address = where();
     auto reply = address ? client::call_http(*address, options_, request, stop)
                          : Result<client::HttpReply>(std::unexpected(address.error()));
     if (reply && reply->status >= 300) reply = std::unexpected(refusal(*reply));
-    // A sink that has got a part of it cannot begin anew.
-    const bool may_repeat = !request.wanted_body && attempt < kTries;
-    if (reply || !may_repeat || !is_momentary(reply.error().code)) return reply;
+    if (reply || !is_momentary(reply.error().code) || now_ms() > give_up_at || (is_open && !is_open()))
+      return reply;
     {
       const std::lock_guard lock(mutex_);
       where_.reset();  // after a restart it may listen elsewhere
     }
-    if (pause(milliseconds(250 << attempt), stop)) return reply;
+    if (pause(delay, stop)) return reply;
   }
 }
 
@@ -99,7 +107,13 @@ Result<BlobRef> ServerBlobs::put(const ByteSource& from, const std::stop_token& 
 }
 
 Status ServerBlobs::pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) {
-  auto reply = call({.target = target_of(blob), .body = {}, .wanted_body = into}, stop);
+  bool has_begun = false;  // a sink that has got a part of it cannot begin anew
+  const ByteSink noting = [&](std::string_view piece) {
+    has_begun = true;
+    return into(piece);
+  };
+  auto reply =
+      call({.target = target_of(blob), .body = {}, .wanted_body = noting}, stop, [&] { return !has_begun; });
   if (!reply) return std::unexpected(reply.error());
   return {};
 }

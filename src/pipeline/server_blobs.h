@@ -1,6 +1,7 @@
 // Blobs at a baton server: they belong to the run's task there, and go with it.
 #pragma once
 
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -14,8 +15,9 @@ namespace baton::pipeline {
 
 class ServerBlobs : public BlobStore {
  public:
-  ServerBlobs(client::ClientOptions options, std::string run)
-      : options_(std::move(options)), run_(std::move(run)) {}
+  // `patience`: how long the server may be away.
+  ServerBlobs(client::ClientOptions options, std::string run, Duration patience = seconds(60))
+      : options_(std::move(options)), run_(std::move(run)), patience_(patience) {}
 
   Result<BlobRef> put(const ByteSource& from, const std::stop_token& stop) override;
   Status pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) override;
@@ -23,13 +25,16 @@ class ServerBlobs : public BlobStore {
   std::string place() const override { return "the server's store of run " + run_; }
 
  private:
-  Result<client::HttpReply> call(const client::HttpRequest& request, const std::stop_token& stop);
+  // Again and again while the server is not there, and `is_open` says that there is a use in it.
+  Result<client::HttpReply> call(const client::HttpRequest& request, const std::stop_token& stop,
+                                 const std::function<bool()>& is_open = {});
   // Where the server listens for HTTP: it says so itself.
   Result<client::Address> where();
   std::string target_of(const BlobRef& blob) const;
 
   const client::ClientOptions options_;
   const std::string run_;
+  const Duration patience_;
   std::mutex mutex_;
   std::optional<client::Address> where_;
 };

@@ -70,6 +70,19 @@ Result<RunOpening> ServerCoordinator::run_opening(std::stop_token stop) {
   return from_text<RunOpening>(task->payload);
 }
 
+Result<std::vector<std::string>> ServerCoordinator::enqueued_modules(std::stop_token stop) {
+  auto tasks = run_->list(run_->assignments(), "", stop);
+  if (!tasks) return std::unexpected(tasks.error());
+  std::vector<std::string> all;
+  for (const client::TaskView& view : *tasks) {
+    auto module = run_->module_of(view, stop);
+    if (!module) return std::unexpected(module.error());
+    run_->follow(*module);
+    all.push_back(std::move(*module));
+  }
+  return all;
+}
+
 Status ServerCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   return enqueue_modules({assignment}, std::move(stop));
 }

@@ -124,6 +124,15 @@ Result<std::vector<client::TaskView>> ServerRun::list(const std::string& queue, 
   return all;
 }
 
+Result<std::string> ServerRun::module_of(const client::TaskView& view, const std::stop_token& stop) {
+  if (!view.key.starts_with(run + "/#")) return view.key.substr(std::min(view.key.size(), run.size() + 1));
+  auto task = get(view.key, stop);  // its name was too long for a key
+  if (!task) return std::unexpected(task.error());
+  auto assignment = from_text<ModuleAssignment>(task->payload);
+  if (!assignment) return std::unexpected(assignment.error());
+  return std::move(assignment->module);
+}
+
 Result<WorkerRegistration> ServerRun::registration_of(const client::TaskView& view,
                                                       const std::stop_token& stop) {
   {

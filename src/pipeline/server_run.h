@@ -58,6 +58,10 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   // Waits for the end of one assignment, and again if that takes long; the result goes to the feed.
   void follow(const std::string& module);
   static Result<SerializedModuleResult> result_of(const client::Task& task, const std::string& module);
+  Result<std::vector<client::TaskView>> list(const std::string& queue, const std::string& state,
+                                             const std::stop_token& stop);
+  // Whose assignment a task is.
+  Result<std::string> module_of(const client::TaskView& view, const std::stop_token& stop);
   // Those that there are, with whoever has fallen silent or left and was not replaced.
   Result<std::vector<RegisteredWorker>> registered(const std::stop_token& stop);
   // Whether somebody else has this index.
@@ -87,8 +91,6 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
 
  private:
   Status compare(const WorkerRegistration& worker) const;
-  Result<std::vector<client::TaskView>> list(const std::string& queue, const std::string& state,
-                                             const std::stop_token& stop);
   Result<WorkerRegistration> registration_of(const client::TaskView& view, const std::stop_token& stop);
 
   std::map<std::string, WorkerRegistration> registrations_;  // by task; they never change

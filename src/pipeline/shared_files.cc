@@ -58,7 +58,8 @@ Result<std::string> SharedFiles::read(const std::string& name) const {
 }
 
 Result<std::string> SharedFiles::write_aside(const std::string& name, std::string_view text) const {
-  const std::string aside = path(name) + "." + random_name() + ".tmp";
+  const fs::path whole(path(name));
+  const std::string aside = (whole.parent_path() / ("." + random_name())).string();
   const Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file.is_open()) return cannot("cannot write", aside, errno);
   if (!write_all(file.number(), text) || ::fsync(file.number()) != 0) {
@@ -112,7 +113,7 @@ Result<std::optional<Duration>> SharedFiles::age(const std::string& name) const 
     return cannot("cannot look at", path(name), errno);
   }
   // What time it is, the file system says: by a file that is written now.
-  const std::string probe = path("clock." + std::to_string(::getpid()) + ".tmp");
+  const std::string probe = path(".clock-" + std::to_string(::getpid()));
   const Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!file.is_open() || ::futimens(file.number(), nullptr) != 0) return cannot("cannot write", probe, errno);
   struct stat now{};
@@ -125,7 +126,7 @@ std::vector<std::string> SharedFiles::list(const std::string& folder) const {
   std::error_code gone;
   for (const auto& entry : fs::directory_iterator(path(folder), gone)) {
     std::string name = entry.path().filename().string();
-    if (!name.ends_with(".tmp")) names.push_back(std::move(name));
+    if (!name.starts_with('.')) names.push_back(std::move(name));
   }
   std::ranges::sort(names);
   return names;
@@ -134,8 +135,8 @@ std::vector<std::string> SharedFiles::list(const std::string& folder) const {
 std::string as_file_name(std::string_view text) {
   std::string name;
   for (const char c : text) {
-    const bool is_plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_';
+    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                          (c == '.' && !name.empty()) || c == '_';
     if (is_plain) {
       name += c;
       continue;

@@ -30,7 +30,8 @@ class SharedFiles {
   Status touch(const std::string& name) const;  // NOT_FOUND, if it is not there any more
   // How long ago it was written or touched. Nothing, if it is not there.
   Result<std::optional<Duration>> age(const std::string& name) const;
-  std::vector<std::string> list(const std::string& folder) const;  // in order; without those being written
+  // In order; without those with a dot in front, which are being written, or the file system's own.
+  std::vector<std::string> list(const std::string& folder) const;
 
  private:
   std::string path(const std::string& name) const { return directory_ + "/" + name; }
@@ -39,8 +40,8 @@ class SharedFiles {
   const std::string directory_;
 };
 
-// As part of a file's name: what is no letter, digit, dot or underscore is written as %XX, and what gets too
-// long so is cut off and told apart by a hash.
+// As part of a file's name: what is no letter, digit, underscore or dot, and a dot at the beginning, is
+// written as %XX, and what gets too long so is cut off and told apart by a hash.
 std::string as_file_name(std::string_view text);
 
 }  // namespace baton::pipeline

@@ -34,6 +34,7 @@ enum class ModuleStatus : std::uint8_t {
   dependency_failed,
 };
 inline constexpr ModuleStatus kLastModuleStatus = ModuleStatus::dependency_failed;
+constexpr ModuleStatus baton_last(ModuleStatus) { return kLastModuleStatus; }
 
 std::string_view word(ModuleStatus status);
 std::optional<ModuleStatus> status_of(std::string_view word);
@@ -63,6 +64,7 @@ enum class FailureKind : std::uint8_t {
   unknown_module,          // the worker does not know it
 };
 inline constexpr FailureKind kLastFailureKind = FailureKind::unknown_module;
+constexpr FailureKind baton_last(FailureKind) { return kLastFailureKind; }
 
 std::string_view word(FailureKind kind);
 

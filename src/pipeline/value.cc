@@ -2,6 +2,9 @@
 
 #include <boost/json.hpp>
 #include <cmath>
+#include <stdexcept>
+
+#include "wire/text.h"
 
 namespace baton::pipeline {
 namespace {
@@ -45,7 +48,11 @@ struct Writer {
   json::value operator()(std::int64_t value) const { return value; }
   json::value operator()(std::uint64_t value) const { return value; }
   json::value operator()(double value) const { return number(value); }
-  json::value operator()(const std::string& text) const { return json::string(text); }
+  json::value operator()(const std::string& text) const {
+    if (wire::is_utf8(text)) return json::string(text);
+    if (is_exact) throw std::invalid_argument("there is text in it that is not UTF-8");
+    return json::string(wire::as_utf8(text));
+  }
   json::value operator()(const Value::List& list) const {
     json::array array;
     array.reserve(list.size());
@@ -55,9 +62,12 @@ struct Writer {
   json::value operator()(const Value::Fields& fields) const {
     json::object object;
     object.reserve(fields.size());
-    for (const auto& [name, item] : fields) object.insert_or_assign(name, std::visit(*this, item.is));
+    for (const auto& [name, item] : fields)
+      object.insert_or_assign((*this)(name).get_string(), std::visit(*this, item.is));
     return object;
   }
+
+  bool is_exact = false;
 };
 
 }  // namespace
@@ -85,6 +95,9 @@ Result<Value> from_json(std::string_view text) {
 }
 
 std::string to_json(const Value& value) { return json::serialize(std::visit(Writer{}, value.is)); }
+std::string to_exact_json(const Value& value) {
+  return json::serialize(std::visit(Writer{.is_exact = true}, value.is));
+}
 
 std::string_view kind_of(const Value& value) {
   static constexpr std::string_view kKinds[] = {"nothing",  "true or false", "a number", "a number",

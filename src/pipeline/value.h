@@ -32,7 +32,11 @@ struct Value {
 };
 
 Result<Value> from_json(std::string_view text);
+// Text that is not UTF-8, as commands may print it, is shown as U+FFFD: whoever reads it back takes nothing
+// else.
 std::string to_json(const Value& value);
+// Throws where that would change the value.
+std::string to_exact_json(const Value& value);
 
 // "a number", "text": for complaints.
 std::string_view kind_of(const Value& value);

@@ -24,8 +24,9 @@ Clock::duration as_clock(Duration duration) { return std::chrono::milliseconds(d
 struct Watch::Job {
   ModuleOrder order;
   std::function<void(ModuleResult)> abandoned;
-  std::stop_source stop;
-  bool is_late = false;
+  std::stop_source stop;     // of this try
+  bool is_late = false;      // this try is
+  bool is_unwanted = false;  // the module is: there is no other try
   bool is_abandoned = false;
   std::multimap<Clock::time_point, std::shared_ptr<Job>>::iterator alarm;
   bool has_alarm = false;
@@ -51,6 +52,10 @@ struct Watch::State {
   }
   void clear_alarm(Job& job) {
     if (std::exchange(job.has_alarm, false)) alarms.erase(job.alarm);
+  }
+  void do_without(const std::shared_ptr<Job>& job, std::vector<std::stop_source>& sources) {
+    job->is_unwanted = true;
+    ask_to_stop(job, sources);
   }
   void ask_to_stop(const std::shared_ptr<Job>& job, std::vector<std::stop_source>& sources) {
     if (job->stop.stop_requested()) return;
@@ -106,6 +111,40 @@ struct Watch::State {
   }
 };
 
+// A module in hand, as it sees us.
+class Watch::Supervision : public Supervisor {
+ public:
+  Supervision(State& state, std::shared_ptr<Job> job) : state_(state), job_(std::move(job)) {}
+
+  std::stop_token next_try(Duration delay) override {
+    const std::lock_guard lock(state_.mutex);
+    const ModuleSpec& spec = *job_->order.node->spec;
+    job_->stop = {};
+    job_->is_late = false;
+    if (job_->is_abandoned) {
+      job_->stop.request_stop();
+    } else if (job_->is_unwanted || state_.stops_all || (state_.stops && !spec.always_run)) {
+      std::vector<std::stop_source> sources;
+      state_.do_without(job_, sources);
+      State::trigger(sources);  // nobody listens yet
+    } else if (spec.timeout > Duration{}) {
+      state_.set_alarm(job_, Clock::now() + as_clock(delay + spec.timeout));
+    } else {
+      state_.clear_alarm(*job_);
+    }
+    return job_->stop.get_token();
+  }
+
+  bool is_late() override {
+    const std::lock_guard lock(state_.mutex);
+    return job_->is_late;
+  }
+
+ private:
+  State& state_;
+  const std::shared_ptr<Job> job_;
+};
+
 Watch::Watch(std::shared_ptr<const Site> site) : state_(std::make_shared<State>(std::move(site))) {
   state_->clock = std::jthread([state = state_.get()](const std::stop_token& end) { state->keep_time(end); });
 }
@@ -124,19 +163,9 @@ std::optional<ModuleResult> Watch::run(ModuleOrder order,
   {
     const std::lock_guard lock(state->mutex);
     state->running.push_front(job);
-    const ModuleSpec& spec = *job->order.node->spec;
-    std::vector<std::stop_source> sources;
-    if (state->stops_all || (state->stops && !spec.always_run)) {
-      state->ask_to_stop(job, sources);
-      State::trigger(sources);  // nobody listens yet
-    } else if (spec.timeout > Duration{}) {
-      state->set_alarm(job, Clock::now() + as_clock(spec.timeout));
-    }
   }
-  ModuleResult result = execute(*state->site, job->order, job->stop.get_token(), [&] {
-    const std::lock_guard lock(state->mutex);
-    return job->is_late;
-  });
+  Supervision supervision(*state, job);
+  ModuleResult result = execute(*state->site, job->order, supervision);
   const std::lock_guard lock(state->mutex);
   if (job->is_abandoned) return std::nullopt;
   state->clear_alarm(*job);
@@ -151,18 +180,18 @@ void Watch::stop(bool all) {
     state_->stops = true;
     state_->stops_all |= all;
     for (const auto& job : state_->running) {
-      if (all || !job->order.node->spec->always_run) state_->ask_to_stop(job, sources);
+      if (all || !job->order.node->spec->always_run) state_->do_without(job, sources);
     }
   }
   State::trigger(sources);
 }
 
-void Watch::stop(const std::string& module) {
+void Watch::stop(const std::string& module, std::uint32_t attempt) {
   std::vector<std::stop_source> sources;
   {
     const std::lock_guard lock(state_->mutex);
     for (const auto& job : state_->running) {
-      if (job->order.node->id == module) state_->ask_to_stop(job, sources);
+      if (job->order.node->id == module && job->order.attempt == attempt) state_->do_without(job, sources);
     }
   }
   State::trigger(sources);

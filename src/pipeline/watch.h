@@ -3,6 +3,8 @@
 //
 //   begins ------ timeout, or stop() ------> asked to stop ------ grace ------> abandoned
 //
+// A try that was late may be followed by another, with as much time.
+//
 // One that is abandoned is over for everybody else. Its thread is left alone with it, since a thread cannot
 // be ended from outside; commands can, and are.
 #pragma once
@@ -33,11 +35,12 @@ class Watch {
   // Asks what runs to stop, but for modules that always run; with `all`, those too. What begins later is
   // asked at once.
   void stop(bool all = false);
-  void stop(const std::string& module);  // this one, if it runs
+  void stop(const std::string& module, std::uint32_t attempt);  // this one, if it runs
 
  private:
   struct Job;
   struct State;
+  class Supervision;
   const std::shared_ptr<State> state_;  // shared with the threads of abandoned modules, which outlive us
 };
 

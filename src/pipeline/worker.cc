@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <map>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,6 +15,7 @@
 #include "base/random_name.h"
 #include "pipeline/log_book.h"
 #include "pipeline/packing.h"
+#include "pipeline/pulse.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/watch.h"
 
@@ -25,11 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 Duration since(Clock::time_point then) {
   return {std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - then).count()};
-}
-
-bool is_transient(Errc code) {
-  return code == Errc::unavailable || code == Errc::deadline_exceeded || code == Errc::outcome_unknown ||
-         code == Errc::io_failed || code == Errc::exhausted;
 }
 
 constexpr Duration kSpoken = milliseconds(300);  // how often the master is told what modules say
@@ -63,7 +59,7 @@ class WorkerShift {
   WorkerReport run(const std::stop_token& stop) {
     const std::stop_callback on_stop(stop, [this] { end(WorkerEnd::stopped, "stopped"); });
     if (!report_for_duty()) return report();
-    std::jthread heart([this] { beat(); });
+    pulse_.start(self_);
     std::jthread voice([this] { speak(); });
     for (std::uint32_t slot = 0; slot < options_.slots; ++slot) hire();
     {
@@ -71,9 +67,8 @@ class WorkerShift {
       changed_.wait(lock, [this] { return slots_ == 0; });
     }
     over_.request_stop();
-    heart.join();
     voice.join();
-    (void)coordinator_.send_heartbeat({.index = self_.index, .session = self_.session, .leaving = true}, {});
+    pulse_.stop();
     return report();
   }
 
@@ -132,12 +127,13 @@ class WorkerShift {
     }
   }
 
-  void hire() {
+  void hire(std::function<void()> first = {}) {
     {
       const std::lock_guard lock(mutex_);
       ++slots_;
     }
-    std::thread([this] {
+    std::thread([this, first = std::move(first)] {
+      if (first) first();
       if (work()) leave();
     }).detach();
   }
@@ -171,9 +167,9 @@ class WorkerShift {
 
   bool take_on(Assigned assigned) {
     const std::string module = assigned.assignment.module;
+    pulse_.keep(assigned.lease, {module, assigned.attempt});
     {
       const std::lock_guard lock(mutex_);
-      leases_[module] = assigned.lease;
       if (is_cancelled_ && !assigned.assignment.always_run) watch_.stop();
     }
     const auto began = Clock::now();
@@ -197,9 +193,10 @@ class WorkerShift {
       publish(std::move(result));
       return true;
     }
-    auto ended = watch_.run(std::move(order), [&, this](ModuleResult instead) {
-      hire();
-      publish(packed(result, instead, since(began)));
+    // By value: this thread may have gone by then, or be lost for good. Another takes its place, and has to
+    // begin with what this one leaves.
+    auto ended = watch_.run(std::move(order), [this, result, began](const ModuleResult& instead) {
+      hire([this, given_up = packed(result, instead, since(began))] { publish(given_up); });
       leave();
     });
     if (!ended) return false;
@@ -216,12 +213,12 @@ class WorkerShift {
   }
 
   void publish(SerializedModuleResult result) {
-    attach_log(result, book_->close(result.module), options_.site.blobs);
+    attach_log(result, book_->close(result.module, result.attempt), options_.site.blobs);
     publish_as_it_is(std::move(result));
   }
 
   void publish_as_it_is(SerializedModuleResult result) {
-    if (result.status == ModuleStatus::cancelled && !was_cancelled()) return let_go(result.module);
+    if (result.status == ModuleStatus::cancelled && !was_cancelled()) return let_go(result);
     const auto accepted = persistently([&] { return coordinator_.publish_result(result, {}); },
                                        options_.publish_max, over_.get_token());
     if (!accepted && accepted.error().code == Errc::too_large && !result.value.empty()) {
@@ -234,8 +231,8 @@ class WorkerShift {
       result.value.clear();
       return publish_as_it_is(std::move(result));
     }
+    pulse_.let_go(result.lease);
     const std::lock_guard lock(mutex_);
-    leases_.erase(result.module);
     if (!accepted) {
       notice("the result of " + result.module + " could not be published: " + accepted.error().message);
     } else if (*accepted == Accepted::stale) {
@@ -251,63 +248,14 @@ class WorkerShift {
     return is_cancelled_;
   }
   // It was stopped because of us, and not of the run: when its lease has ended, somebody else takes it.
-  void let_go(const std::string& module) {
-    const std::lock_guard lock(mutex_);
-    leases_.erase(module);
-    notice(module + " was stopped here; another worker takes it when its lease has ended");
+  void let_go(const SerializedModuleResult& result) {
+    pulse_.let_go(result.lease);
+    notice(result.module + " was stopped here; another worker takes it when its lease has ended");
   }
 
-  void beat() {
-    auto last_heard = Clock::now();
-    auto last_beat = Clock::time_point{};
-    const std::stop_token stop = over_.get_token();
-    do {
-      if (since(last_beat) >= options_.heartbeat || last_beat == Clock::time_point{}) {
-        last_beat = Clock::now();
-        if (!send_heartbeat(last_heard)) return;
-      } else if (const auto signal = coordinator_.is_cancellation_requested(stop)) {
-        last_heard = Clock::now();
-        if (*signal) cancel((*signal)->reason);
-      }
-    } while (!pause(std::min(options_.cancellation_poll, options_.heartbeat), stop));
-  }
-
-  // False: there is no use in another.
-  bool send_heartbeat(Clock::time_point& last_heard) {
-    WorkerHeartbeat heartbeat{.index = self_.index, .session = self_.session};
-    std::map<std::string, std::string> modules;
-    {
-      const std::lock_guard lock(mutex_);
-      for (const auto& [module, lease] : leases_) {
-        heartbeat.leases.push_back(lease);
-        modules.emplace(lease, module);
-        heartbeat.current_module = module;
-      }
-    }
-    const auto reply = coordinator_.send_heartbeat(heartbeat, over_.get_token());
-    if (!reply) {
-      if (over_.stop_requested()) return false;
-      if (!is_transient(reply.error().code)) {
-        end(WorkerEnd::refused, reply.error().message);
-        return false;
-      }
-      if (since(last_heard) > options_.unreachable_max)
-        end(WorkerEnd::coordination_lost, "the coordinator has not answered for " +
-                                              std::to_string(since(last_heard).ms / 1000) +
-                                              " s: " + reply.error().message);
-      return true;
-    }
-    last_heard = Clock::now();
-    if (reply->cancelled) cancel(reply->cancelled->reason);
-    for (const std::string& lease : reply->lost) {
-      notice("the lease of " + modules[lease] + " was lost; it is stopped");
-      watch_.stop(modules[lease]);
-    }
-    if (reply->master_silent_for > options_.master_lost_after) {
-      end(WorkerEnd::master_lost, "the master has not been heard of for " +
-                                      std::to_string(reply->master_silent_for.ms / 1000) + " s");
-    }
-    return true;
+  void stop_lost(const Pulse::Begun& one) {
+    notice("the lease of " + one.module + " was lost; it is stopped");
+    watch_.stop(one.module, one.attempt);
   }
 
   void cancel(const std::string& reason) {
@@ -330,11 +278,15 @@ class WorkerShift {
   WorkerReport report_;
   bool is_ending_ = false;
   bool is_cancelled_ = false;
-  std::size_t slots_ = 0;                      // threads that take modules
-  std::map<std::string, std::string> leases_;  // by module
-  std::stop_source ending_;                    // nothing more is taken
-  std::stop_source over_;                      // and everything has ended
+  std::size_t slots_ = 0;    // threads that take modules
+  std::stop_source ending_;  // nothing more is taken
+  std::stop_source over_;    // and everything has ended
   Watch watch_;
+  Pulse pulse_{coordinator_,
+               options_,
+               {.cancelled = [this](const std::string& reason) { cancel(reason); },
+                .lost = [this](const Pulse::Begun& one) { stop_lost(one); },
+                .ended = [this](WorkerEnd how, const std::string& why) { end(how, why); }}};
 };
 
 }  // namespace

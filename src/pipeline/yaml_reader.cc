@@ -55,6 +55,13 @@ const Yaml* YamlMap::take(const char* key) {
   return fallback_ != nullptr ? fallback_->find(key) : nullptr;
 }
 
+const Yaml* YamlMap::map(const char* key) {
+  const Yaml* node = take(key);
+  if (node == nullptr || node->kind == Yaml::Kind::map) return node;
+  complain(*node, std::string(key) + " has to be a map, and this is " + std::string(kind_of(*node)));
+  return nullptr;
+}
+
 std::optional<std::string> YamlMap::text_of(const Yaml& node, const std::string& what) {
   if (node.kind == Yaml::Kind::scalar) return node.text;
   complain(node, what + " has to be text, and this is " + std::string(kind_of(node)));
@@ -142,10 +149,17 @@ std::optional<std::size_t> YamlMap::choice(const char* key, const std::vector<st
   return std::nullopt;
 }
 
-void YamlMap::finish() {
-  for (const auto& [key, value] : node_.fields) {
+void YamlMap::finish() { complain_of_others(node_, module_); }
+
+void YamlMap::finish_fallback() {
+  if (fallback_ != nullptr) complain_of_others(*fallback_, {});
+}
+
+void YamlMap::complain_of_others(const Yaml& node, const std::string& module) {
+  for (const auto& [key, value] : node.fields) {
     if (std::ranges::find(known_, key.text) != known_.end()) continue;
-    complain(key, "there is no key '" + key.text + "' here" + suggestion(key.text, known_));
+    complaints_.add(key.place, module,
+                    "there is no key '" + key.text + "' here" + suggestion(key.text, known_));
   }
 }
 

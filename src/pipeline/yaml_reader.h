@@ -35,6 +35,7 @@ class YamlMap {
   YamlMap(const Yaml& node, Complaints& complaints, std::string module = {}, const Yaml* fallback = nullptr);
 
   const Yaml* take(const char* key);
+  const Yaml* map(const char* key);  // one that is a map; null: there is none, or it was complained of
   std::optional<std::string> text(const char* key);
   std::vector<std::string> texts(const char* key);  // one, or a list
   std::optional<bool> boolean(const char* key);
@@ -44,6 +45,7 @@ class YamlMap {
   // The index among `words`.
   std::optional<std::size_t> choice(const char* key, const std::vector<std::string>& words);
   void finish();
+  void finish_fallback();  // for the fallback, by what was asked for here
 
   void complain(const Yaml& node, std::string message) {
     complaints_.add(node.place, module_, std::move(message));
@@ -56,6 +58,8 @@ class YamlMap {
   Complaints& complaints_;
   const std::string module_;
   const Yaml* const fallback_;
+  void complain_of_others(const Yaml& node, const std::string& module);
+
   std::vector<std::string> known_;
 };
 

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/descriptor.h"
+#include "process/quiet_pipe.h"
 
 extern char** environ;
 
@@ -30,6 +31,8 @@ namespace {
 constexpr std::size_t kErrorsKept = 2048;
 constexpr Duration kKillAgain = seconds(1);
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr int kReadsPerTurn = 4;    // one that never falls silent must not keep us from looking up
+constexpr int kReadsAtTheEnd = 16;  // as much as a pipe can hold
 
 std::int64_t now_ms() {
   timespec now{};
@@ -101,7 +104,7 @@ class Child {
  private:
   [[noreturn]] void become(char* const* arguments, char* const* variables);
   void feed();
-  void listen(Descriptor& from);
+  void listen(Descriptor& from, int reads);
   void keep(const Descriptor& from, std::string_view text);
   void signal_group(int number) const { ::kill(-pid_, number); }
   void begin_ending();
@@ -110,6 +113,7 @@ class Child {
   const ChildCommand& command_;
   Pipe input_, output_, errors_;
   volatile int trouble_ = 0;  // why the program could not be started
+  volatile bool has_folder_ = true;
   Descriptor ended_;
   Descriptor stopped_;
   pid_t pid_ = -1;
@@ -139,6 +143,7 @@ void Child::become(char* const* arguments, char* const* variables) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (is_there) ::execvpe(arguments[0], arguments, variables);
   trouble_ = errno;
+  has_folder_ = is_there;
   ::_exit(127);
 }
 
@@ -165,7 +170,8 @@ Status Child::start() {
   pid_ = pid;
   if (trouble_ != 0) {
     ::waitpid(std::exchange(pid_, -1), nullptr, 0);
-    return cannot(command_.words[0].c_str(), trouble_);
+    return has_folder_ ? cannot(command_.words[0].c_str(), trouble_)
+                       : cannot(("the folder " + command_.directory).c_str(), trouble_);
   }
   ended_ = Descriptor(
       static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));  // the header of glibc 2.36 is not for C++
@@ -180,6 +186,7 @@ Status Child::start() {
 }
 
 void Child::feed() {
+  const QuietPipe quiet;  // a command need not read its input
   const ssize_t took =
       ::write(input_.write.number(), command_.input.data() + fed_, command_.input.size() - fed_);
   if (took > 0) fed_ += static_cast<std::size_t>(took);
@@ -203,9 +210,9 @@ void Child::keep(const Descriptor& from, std::string_view text) {
   }
 }
 
-void Child::listen(Descriptor& from) {
+void Child::listen(Descriptor& from, int reads) {
   char bytes[kReadBytes];
-  while (from.is_open()) {
+  while (from.is_open() && reads-- > 0) {
     const ssize_t got = ::read(from.number(), bytes, sizeof bytes);
     if (got > 0) {
       keep(from, {bytes, static_cast<std::size_t>(got)});
@@ -260,8 +267,8 @@ ChildEnd Child::attend(std::span<const std::stop_token> stops) {
     if (polled[2].revents != 0) feed();
     runs = polled[0].revents == 0;
     // What it had said when it ended is there; what others say whom it left behind is not its own.
-    listen(output_.read);
-    listen(errors_.read);
+    listen(output_.read, runs ? kReadsPerTurn : kReadsAtTheEnd);
+    listen(errors_.read, runs ? kReadsPerTurn : kReadsAtTheEnd);
   }
   if (end_.was_stopped || end_.said_too_much) signal_group(SIGKILL);  // those it left behind
   int status = 0;

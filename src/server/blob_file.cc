@@ -46,6 +46,10 @@ Status NewBlobFile::open() {
   file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (!file_.is_open()) return cannot("write", path);
   path_ = path;
+  // Set aside at once, where the file system can: uploads at the same time would otherwise count on the same
+  // room.
+  if (::fallocate(file_.number(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_)) != 0 && errno == ENOSPC)
+    return cannot("write", path);
   if (auto synced = sync_directory(parent_of(above)); !synced) return synced;
   return sync_directory(above);
 }

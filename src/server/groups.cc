@@ -30,7 +30,7 @@ Result<group::Generation> Groups::join(const Name& name, const group::Joining& j
   }
   const group::Generation next = std::max(last_, group.generation()) + 1;
   const auto generation = group.join(joining, next, now);
-  if (generation == last_ + 1) ++last_;
+  if (generation && *generation == last_ + 1) ++last_;
   looked_at(entry, now);
   return generation;
 }

@@ -39,6 +39,21 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+std::string as_utf8(std::string_view text) {
+  std::string readable;
+  readable.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    if (take_code_point(text, at)) {
+      readable += text.substr(from, at - from);
+    } else {
+      readable += "\uFFFD";
+      ++at;
+    }
+  }
+  return readable;
+}
+
 void put_json_string(std::string& out, std::string_view text) {
   constexpr std::string_view kHex = "0123456789abcdef";
   out += '"';

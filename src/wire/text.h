@@ -10,6 +10,8 @@
 namespace baton::wire {
 
 bool is_utf8(std::string_view text);
+// What is not well-formed in it is shown as U+FFFD, a byte each.
+std::string as_utf8(std::string_view text);
 
 // With its quotes. `text` is UTF-8.
 void put_json_string(std::string& out, std::string_view text);

@@ -14,6 +14,13 @@ TEST(Utf8, IsToldFromOtherBytes) {
     EXPECT_FALSE(is_utf8(bad)) << bad;
 }
 
+TEST(Utf8, IsMadeOfWhatIsNone) {
+  EXPECT_EQ(as_utf8("gr\xC3\xBC\xC3\x9F"), "gr\xC3\xBC\xC3\x9F");
+  EXPECT_EQ(as_utf8("\x9F"
+                    "a\xE2\x82"),
+            "\uFFFDa\uFFFD\uFFFD");
+}
+
 TEST(JsonString, EscapesWhatHasTo) {
   std::string out;
   put_json_string(out, std::string_view("a\"b\\c\n\0\x7F\xC3\xBC", 10));

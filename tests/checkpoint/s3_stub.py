@@ -80,7 +80,8 @@ class Service(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if stumbles == "busy":
-            return self.complain(503, "SlowDown")
+            # Once it has begun to answer that an upload is complete, a service can only say so in the body.
+            return self.complain(200 if self.command == "POST" and "uploadId" in self.path else 503, "SlowDown")
         self.drops_after = stumbles == "after"
         raw, _, query_text = self.path.partition("?")
         path = urllib.parse.unquote(raw)

@@ -31,6 +31,7 @@ enum class Fault : std::uint8_t {
   admits_any_pipeline,
   admits_a_second_master,
   forgets_at_a_restart,
+  hands_nothing_over,
   last_reason_stands,
   drops_own_results,
   feeds_twice,

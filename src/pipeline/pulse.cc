@@ -1,0 +1,96 @@
+#include "pipeline/pulse.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/pause.h"
+
+namespace baton::pipeline {
+namespace {
+
+std::int64_t now_ms() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+std::string in_seconds(Duration time) { return std::to_string(time.ms / 1000) + " s"; }
+
+}  // namespace
+
+bool is_transient(Errc code) {
+  return code == Errc::unavailable || code == Errc::deadline_exceeded || code == Errc::outcome_unknown ||
+         code == Errc::io_failed || code == Errc::exhausted;
+}
+
+void Pulse::start(const WorkerRegistration& self) {
+  index_ = self.index;
+  session_ = self.session;
+  thread_ = std::jthread([this](const std::stop_token& end) { beat(end); });
+}
+
+void Pulse::stop() {
+  thread_.request_stop();
+  thread_.join();
+  (void)coordinator_.send_heartbeat({.index = index_, .session = session_, .leaving = true}, {});
+}
+
+void Pulse::keep(const std::string& lease, Begun begun) {
+  const std::lock_guard lock(mutex_);
+  held_[lease] = std::move(begun);
+}
+
+void Pulse::let_go(const std::string& lease) {
+  const std::lock_guard lock(mutex_);
+  held_.erase(lease);
+}
+
+void Pulse::beat(const std::stop_token& end) {
+  heard_at_ms_ = now_ms();
+  std::int64_t next_ms = heard_at_ms_;
+  do {
+    if (now_ms() >= next_ms) {
+      next_ms = now_ms() + options_.heartbeat.ms;
+      if (!send(end)) return;
+    } else if (const auto signal = coordinator_.is_cancellation_requested(end)) {
+      heard_at_ms_ = now_ms();
+      if (*signal) listener_.cancelled((*signal)->reason);
+    }
+  } while (!pause(std::min(options_.cancellation_poll, options_.heartbeat), end));
+}
+
+// False: there is no use in another.
+bool Pulse::send(const std::stop_token& end) {
+  WorkerHeartbeat heartbeat{.index = index_, .session = session_};
+  std::map<std::string, Begun> held;
+  {
+    const std::lock_guard lock(mutex_);
+    held = held_;
+  }
+  for (const auto& [lease, one] : held) {
+    heartbeat.leases.push_back(lease);
+    heartbeat.current_module = one.module;
+  }
+  const auto reply = coordinator_.send_heartbeat(heartbeat, end);
+  if (!reply) {
+    if (end.stop_requested()) return false;
+    if (!is_transient(reply.error().code)) {
+      listener_.ended(WorkerEnd::refused, reply.error().message);
+      return false;
+    }
+    const Duration silence{now_ms() - heard_at_ms_};
+    if (silence > options_.unreachable_max)
+      listener_.ended(WorkerEnd::coordination_lost, "the coordinator has not answered for " +
+                                                        in_seconds(silence) + ": " + reply.error().message);
+    return true;
+  }
+  heard_at_ms_ = now_ms();
+  if (reply->cancelled) listener_.cancelled(reply->cancelled->reason);
+  for (const std::string& lease : reply->lost) listener_.lost(held[lease]);
+  if (reply->master_silent_for > options_.master_lost_after)
+    listener_.ended(WorkerEnd::master_lost,
+                    "the master has not been heard of for " + in_seconds(reply->master_silent_for));
+  return true;
+}
+
+}  // namespace baton::pipeline

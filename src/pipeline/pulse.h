@@ -1,0 +1,61 @@
+// A worker's heartbeats: that it is there, and which leases it wants to keep. What it hears in return is for
+// whoever runs the worker.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "pipeline/coordinator.h"
+#include "pipeline/worker.h"
+
+namespace baton::pipeline {
+
+// Errors that may pass by themselves.
+bool is_transient(Errc code);
+
+class Pulse {
+ public:
+  struct Begun {
+    std::string module;
+    std::uint32_t attempt = 1;
+  };
+  // Called on the thread that beats.
+  struct Listener {
+    std::function<void(const std::string& reason)> cancelled;
+    std::function<void(const Begun&)> lost;
+    std::function<void(WorkerEnd how, const std::string& why)> ended;
+  };
+
+  Pulse(DistributedCoordinator& coordinator, const WorkerOptions& options, Listener listener)
+      : coordinator_(coordinator), options_(options), listener_(std::move(listener)) {}
+  Pulse(const Pulse&) = delete;
+  Pulse& operator=(const Pulse&) = delete;
+
+  void start(const WorkerRegistration& self);
+  // The last one says that the worker leaves.
+  void stop();
+
+  void keep(const std::string& lease, Begun begun);
+  void let_go(const std::string& lease);
+
+ private:
+  void beat(const std::stop_token& end);
+  bool send(const std::stop_token& end);
+
+  DistributedCoordinator& coordinator_;
+  const WorkerOptions& options_;
+  const Listener listener_;
+  std::int32_t index_ = 0;
+  std::string session_;
+  std::int64_t heard_at_ms_ = 0;  // of the coordinator, by the thread that beats
+  std::mutex mutex_;
+  // By lease: one that was silent for too long may be given the same module again while it still has it.
+  std::map<std::string, Begun> held_;
+  std::jthread thread_;
+};
+
+}  // namespace baton::pipeline

@@ -1,0 +1,30 @@
+// Ctrl-C and SIGTERM as a stop token: modules are asked to stop, and what always runs still does. A second
+// signal ends the process at once, and the commands that run with it.
+#pragma once
+
+#include <csignal>
+#include <stop_token>
+#include <thread>
+
+namespace baton::pipeline {
+
+// To be made before other threads, which are not to get the signals.
+class StopOnSignal {
+ public:
+  StopOnSignal();
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  void wait();
+
+  sigset_t set_{};
+  sigset_t before_{};
+  std::stop_source source_;
+  std::thread thread_;
+};
+
+}  // namespace baton::pipeline

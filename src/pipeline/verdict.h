@@ -1,0 +1,20 @@
+// What it means for a module how those ended that it needs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "pipeline/graph.h"
+
+namespace baton::pipeline {
+
+struct Verdict {
+  enum Kind : std::uint8_t { run, skip, cancel, fail } kind = run;
+  std::string reason;
+};
+
+// All that it needs is over.
+Verdict verdict_on(const Graph& graph, NodeIndex node, const std::function<ModuleStatus(NodeIndex)>& status);
+
+}  // namespace baton::pipeline

@@ -1,0 +1,150 @@
+// Pipelines of processes that are killed, restarted, left alone, or given only a part of the work.
+#include <gmock/gmock.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+
+#include "tests/pipeline/redis_server.h"
+#include "tests/pipeline/yard.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::AnyOf;
+
+// The master runs modules too, so what its predecessor gave to workers must be known to it.
+TEST(ProcessesInTrouble, RunNothingTwiceWhenTheirMasterIsStartedAgain) {  // P17
+  const Yard yard(R"(
+version: 1
+modules:
+  held: { caps: [far], lock: db, run: 'echo held >> ran; while [ ! -e go ]; do sleep 0.05; done; echo gone >> ran' }
+  next: { idempotent: false, caps: [far], run: 'echo next >> ran' }
+  other: { lock: db, run: 'echo other >> ran' }
+)");
+  Served server(BATON_PROGRAM);
+  const std::vector<std::string> how = {"--connect", server.address(), "--lost-after", "2s", "--json",
+                                        "--run",     "again",          "-j",           "1"};
+  std::vector<std::string> first = how, second = how;
+  first.push_back("--only-master");
+  second.insert(second.end(), {"--cap", "far"});
+  auto master = std::make_unique<crash::Child>(yard.run(first));
+  crash::Child worker(yard.worker(server.address(), {"--quiet", "--run", "again", "--cap", "far"}));
+  ASSERT_TRUE(eventually([&] { return yard.contents("ran") == "held\n"; }));
+  // Both are with the worker, one of them waiting there.
+  ASSERT_TRUE(eventually([&] {
+    return yard.contents(".baton/runs/again/progress").find("\"next\",\"status\":\"queued") !=
+           std::string::npos;
+  })) << yard.contents(".baton/runs/again/progress");
+  master->signal(SIGKILL);
+  master->wait(crash::after_ms(10'000));
+  std::unique_ptr<crash::Child> again;
+  ASSERT_TRUE(eventually([&] {  // until the lease of the first has ended
+    again = std::make_unique<crash::Child>(yard.run(second));
+    return again->listen(crash::after_ms(1'000), [](const std::string&) { return true; });
+  }));
+  std::ofstream(yard.path() + "/go").close();
+  crash::Exit exit;
+  const Value report = report_of(*again, exit);
+  EXPECT_EQ(exit.code, 0) << again->errors() << to_json(report);
+  EXPECT_THAT(yard.contents("ran"), AnyOf("held\ngone\nnext\nother\n", "held\ngone\nother\nnext\n"))
+      << "run twice, or in spite of a lock";
+}
+
+TEST(ProcessesInTrouble, RunOnlyWhatWasChosen) {  // P11 P14
+  const Yard yard(R"(
+version: 1
+modules:
+  build: { run: 'echo build >> ran' }
+  test: { needs: [build], run: 'echo test >> ran; test -e fixed' }
+  deploy: { needs: [test], run: 'echo deploy >> ran' }
+)");
+  const crash::Ran some =
+      crash::run(yard.run({"--workers", "2", "--only-master", "--skip-module", "deploy"}), 60'000);
+  EXPECT_EQ(some.exit.code, 1) << some.errors;
+  EXPECT_EQ(yard.contents("ran"), "build\ntest\n");
+  std::ofstream(yard.path() + "/fixed").close();
+  const crash::Ran again =
+      crash::run(yard.baton({"pipeline", "rerun", "--failed", "--dir", yard.path()}), 60'000);
+  EXPECT_EQ(again.exit.code, 0) << again.errors;
+  EXPECT_EQ(yard.contents("ran"), "build\ntest\ntest\n") << "what was left out stays so";
+}
+
+TEST(ProcessesInTrouble, KeepWorkersThatBeatAsOftenAsTheyMust) {  // P4 P6
+  const Yard yard("version: 1\nmodules: { a: { idempotent: false, run: sleep 3 } }");
+  const crash::Ran ran =
+      crash::run(yard.run({"--workers", "1", "--only-master", "--lost-after", "1s"}), 60'000);
+  EXPECT_EQ(ran.exit.code, 0) << ran.errors;
+}
+
+TEST(ProcessesInTrouble, LeaveNothingBehindThatNobodyRemembers) {  // P16
+  const Yard yard("version: 1\nmodules: { a: { run: 'true' } }");
+  EXPECT_EQ(crash::run(yard.run({"--workers", "1"}), 60'000).exit.code, 0);
+  std::size_t folders = 0;
+  for (const auto& one : std::filesystem::directory_iterator(yard.path() + "/.baton/runs")) {
+    EXPECT_TRUE(std::filesystem::exists(one.path() / "pipeline.json")) << one.path();
+    ++folders;
+  }
+  EXPECT_EQ(folders, 1U);
+}
+
+TEST(ProcessesInTrouble, EndAtOnceAtTheSecondSignal) {  // X6
+  const Yard yard(
+      "version: 1\nmodules: { a: { stop_grace: 1h, run: \"trap '' TERM; touch began; sleep 1000\" } }");
+  crash::Child master(yard.run({}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+  master.signal(SIGINT);
+  // The first may not have been heard of yet, and two of one kind are one.
+  master.signal(SIGTERM);
+  EXPECT_GE(master.wait(crash::after_ms(30'000)).code, 128);
+}
+
+// The contract: noticed and begun elsewhere within the lease and a second.
+TEST(ProcessesInTrouble, GiveALostModuleToAnotherInTime) {  // P4
+  const Yard yard("version: 1\nmodules: { a: { run: 'echo $BATON_RUN >> ran; [ -e go ] || sleep 1000' } }");
+  Served server(BATON_PROGRAM);
+  crash::Child master(yard.run(
+      {"--connect", server.address(), "--only-master", "--lost-after", "3s", "--json", "--run", "lost"}));
+  const auto worker = [&] {
+    return yard.baton(
+        {"worker", "--connect", server.address(), "--lost-after", "3s", "--quiet", "--run", "lost"});
+  };
+  crash::Child victim(worker());
+  ASSERT_TRUE(eventually([&] { return !yard.contents("ran").empty(); }));
+  crash::Child heir(worker());
+  std::ofstream(yard.path() + "/go").close();
+  const auto killed_at = std::chrono::steady_clock::now();
+  victim.signal(SIGKILL);
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  const auto took = std::chrono::steady_clock::now() - killed_at;
+  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+  EXPECT_EQ(number_of(report, "a", "attempt"), 2);
+  EXPECT_LT(took, std::chrono::milliseconds(3000 + 1000 + 1000)) << "a second more, for the processes to end";
+}
+
+TEST(ProcessesInTrouble, GoOnAfterAKillOfRedis) {  // P4
+  const Yard yard(R"(
+version: 1
+modules:
+  first: { run: 'echo first >> ran; while [ ! -e go ]; do sleep 0.05; done' }
+  second: { needs: [first], run: 'echo second >> ran' }
+)");
+  RedisServer server;
+  const std::string where = "redis://" + server.path();
+  crash::Child master(
+      yard.run({"--connect", where, "--only-master", "--lost-after", "10s", "--json", "--run", "again"}));
+  crash::Child worker(
+      yard.baton({"worker", "--connect", where, "--lost-after", "10s", "--quiet", "--run", "again"}));
+  ASSERT_TRUE(eventually([&] { return !yard.contents("ran").empty(); }));
+  server.restart();
+  std::ofstream(yard.path() + "/go").close();
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+  EXPECT_EQ(yard.contents("ran"), "first\nsecond\n");
+}
+
+}  // namespace
+}  // namespace baton::pipeline

@@ -1,0 +1,136 @@
+// Runs in trouble: a coordinator that is lost, a second master, modules that do not listen or say too much.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "pipeline/context.h"
+#include "pipeline/memory_coordinator.h"
+#include "tests/pipeline/company.h"
+#include "tests/pipeline/subjects.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+class Lines : public RunObserver {
+ public:
+  void said(const LogLine& line) override { all.push_back(line.text); }
+  std::vector<std::string> all;
+};
+
+class ARunInTrouble : public ::testing::TestWithParam<Transport> {
+ protected:
+  const std::unique_ptr<contract::Subject> subject_ = GetParam().make();
+};
+INSTANTIATE_TEST_SUITE_P(On, ARunInTrouble, ::testing::ValuesIn(transports()),
+                         [](const auto& one) { return one.param.name; });
+
+TEST_P(ARunInTrouble, CarriesWhateverCommandsPrint) {  // P3 P16
+  Pipeline pipeline("bytes");
+  pipeline.on_failure(OnFailure::finish);
+  pipeline.add("prints").run([](Context& context) { context.shell("printf 'a\\377b\\n'"); });
+  pipeline.add("fails").run([](Context& context) { context.shell("printf '\\377\\n' >&2; exit 3"); });
+  pipeline.add("returns").run([](Context&) { return std::string("\xFF"); });
+  Lines lines;
+  Company company(*subject_, pipeline);
+  company.hire(worker_options(1, {}));
+  const RunReport report = company.run({.is_only_master = true, .observer = &lines});
+  EXPECT_EQ(report.outcome, RunOutcome::failed);
+  EXPECT_EQ(module(report, "prints").status, ModuleStatus::succeeded);
+  // In memory it arrives as it is.
+  EXPECT_THAT(lines.all, Contains(AnyOf("a\uFFFDb", "a\377b")));
+  EXPECT_THAT(module(report, "fails").failure.detail, AnyOf("\uFFFD\n", "\377\n"));
+  EXPECT_EQ(module(report, "returns").failure.kind, FailureKind::encode)
+      << "what a module returns is not changed on its way";
+}
+
+// One whose coordinator goes away when the test says so.
+class Lossy : public MemoryCoordinator {
+ public:
+  Lossy(MemoryExchange& exchange, const std::atomic<bool>& is_gone)
+      : MemoryCoordinator(exchange), is_gone_(is_gone) {}
+  Result<std::vector<RegisteredWorker>> get_registered_workers(std::stop_token stop) override {
+    if (is_gone_) return failure(Errc::unavailable, "nobody answers");
+    return MemoryCoordinator::get_registered_workers(stop);
+  }
+
+ private:
+  const std::atomic<bool>& is_gone_;
+};
+TEST(ARunWithoutItsCoordinator, EndsAlthoughSomethingAlwaysRuns) {  // P7 P17
+  Pipeline pipeline("lost");
+  std::atomic<bool> is_gone = false, tidied = false;
+  auto here = pipeline.add("here").pin_to_master().run([&](Context&) { is_gone = true; });
+  auto there = pipeline.add("there", after(here)).run([](Context&) {});
+  pipeline.add("cleanup", after(there)).always_run().run([](Context&) {});
+  pipeline.add("tidy", after(there)).always_run().pin_to_master().run([&](Context&) { tidied = true; });
+  MemoryExchange exchange;
+  Lossy coordinator(exchange, is_gone);
+  const Graph graph = *Graph::of(pipeline.definition());
+  const RunReport report =
+      run(graph, {.is_only_master = true, .coordinator = &coordinator, .worker_poll = milliseconds(1)});
+  EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
+  EXPECT_EQ(module(report, "cleanup").status, ModuleStatus::cancelled);
+  EXPECT_TRUE(tidied) << "what can run here does";
+}
+
+TEST(ASecondMaster, DoesNotTidyUpForTheFirst) {  // P5 P7
+  Pipeline pipeline("twice");
+  std::atomic<bool> tidied = false;
+  pipeline.add("tidy").always_run().run([&](Context&) { tidied = true; });
+  MemoryExchange exchange;
+  MemoryCoordinator first(exchange), second(exchange);
+  ASSERT_TRUE(first.open_run({.session = "first"}, {}));
+  const Graph graph = *Graph::of(pipeline.definition());
+  const RunReport report = run(graph, {.coordinator = &second});
+  EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
+  EXPECT_THAT(report.reason, HasSubstr("a master that is still there"));
+  EXPECT_EQ(module(report, "tidy").status, ModuleStatus::cancelled);
+  EXPECT_FALSE(tidied);
+}
+
+// Counts how often the master has looked at the clock.
+class Ticks : public RunObserver {
+ public:
+  void time_passed() override {
+    ++count;
+    count.notify_all();
+  }
+  bool wants_time() const override { return true; }
+  void let_pass(int more) {
+    for (int now = count, until = now + more; now < until; now = count) count.wait(now);
+  }
+  std::atomic<int> count = 0;
+};
+TEST(WhatAlwaysRuns, HasAllTheTimeItWantsOnAWorker) {  // P7
+  Pipeline pipeline("slow to tidy");
+  Ticks ticks;
+  auto bad = pipeline.add("bad").run([](Context&) { throw std::runtime_error("no"); });
+  auto first = pipeline.add("first", after(bad)).always_run().run([&](Context&) { ticks.let_pass(5); });
+  pipeline.add("second", after(first)).always_run().run([&](Context&) { ticks.let_pass(5); });
+  const auto subject = transports().front().make();
+  Company company(*subject, pipeline);
+  company.hire(worker_options(1, {}));
+  const RunReport report =
+      company.run({.is_only_master = true, .observer = &ticks, .lost_after = milliseconds(1)});
+  EXPECT_EQ(module(report, "first").status, ModuleStatus::succeeded);
+  EXPECT_EQ(module(report, "second").status, ModuleStatus::succeeded);
+}
+
+TEST(ARunOfModulesThatNeverFallSilent, StillHasATimeout) {  // P13
+  Pipeline pipeline("talks");
+  pipeline.timeout(milliseconds(50));
+  pipeline.add("talks").run([](Context& context) {
+    while (!context.stop().stop_requested()) context.log("and another thing");
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  EXPECT_EQ(run(graph, {.jobs = 1}).outcome, RunOutcome::cancelled);
+}
+
+}  // namespace
+}  // namespace baton::pipeline
