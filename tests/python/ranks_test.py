@@ -36,6 +36,14 @@ class Threads(Folder):
         self.assertEqual([outcomes[0].code, outcomes[2].code], ["DEADLINE_EXCEEDED"] * 2)
         self.assertIn("rank 1", str(outcomes[0]))
 
+    def test_are_refused_times_that_make_no_sense(self):
+        (group,) = baton.threads(1)
+        for deadline in (-1, float("nan")):
+            self.assertRaises(ValueError, group.barrier, "here", deadline)
+            self.assertRaises(ValueError, baton.save, self.folder, {"x": 1}, deadline=deadline)
+            self.assertRaises((TypeError, ValueError), baton.save, self.folder, {"x": {1}}, deadline=deadline)
+        group.barrier("here", 1e300)
+
     def test_hear_what_one_of_them_cannot_bring(self):
         outcomes = on_all(baton.threads(2), lambda group: group.all_gather("g", print if group.rank else 1))
         for outcome in outcomes:
