@@ -43,6 +43,8 @@ enum class Mutant {
   m31_report_under_a_lost_lease_accepted,
   m32_silent_instance_keeps_its_place,
   m33_message_lost_at_poison,
+  m34_parked_stream_handed_out,
+  m35_lost_delivery_not_counted,
 };
 
 #ifdef BATON_MUTANTS

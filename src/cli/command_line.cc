@@ -237,6 +237,12 @@ void CommandLine::cut_off_rest() {
   }
 }
 
+bool CommandLine::has(std::string_view option) const {
+  return std::ranges::any_of(words_, [&](std::string_view word) {
+    return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
+  });
+}
+
 int CommandLine::run() {
   app_->footer(kExitCodes);
   cut_off_rest();

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -98,6 +99,8 @@ class CommandLine {
   Command command(const std::string& name, const char* description);
   // As the user called it, for examples that can be copied.
   std::string program() const { return words_.front(); }
+  // Whether the command line itself has an option ("--connect"), and not only the environment.
+  bool has(std::string_view option) const;
 
   // All commands added so far, as if the program had been called "baton".
   CommandDescription describe() const;

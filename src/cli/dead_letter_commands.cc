@@ -1,6 +1,9 @@
 #include "cli/dead_letter_commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "cli/json_object.h"
 #include "cli/quantities.h"
@@ -19,6 +22,23 @@ Status choose(const StreamOptions& options) {
   if (options.letters.empty() != options.all)
     return failure(Errc::invalid_request, "which letters? Name them, or say --all");
   return check_numbers(options.letters);
+}
+
+// Complains of those that were named and are not there; of the others it was done.
+Status all_were_there(const std::vector<std::string>& letters, const Rows& found) {
+  std::vector<std::string> missing;
+  for (const std::string& letter : letters) {
+    const bool is_there = std::ranges::any_of(found, [&](const Row& row) { return row[0] == letter; });
+    if (!is_there) missing.push_back(letter);
+  }
+  if (missing.empty()) return {};
+  return failure(Errc::not_found,
+                 fmt::format("there is no dead letter {}; `baton stream dead list` lists them",
+                             fmt::join(missing, ", ")));
+}
+
+Result<Rows> find_named(StreamSource& source, const StreamOptions& options) {
+  return options.all ? Rows() : source.letters(options.letters);
 }
 
 void say(const StreamOptions& options, const char* what, const char* word, std::uint64_t number) {
@@ -42,7 +62,7 @@ Status dead_show(StreamSource& source, const StreamOptions& options) {
   for (const std::string& letter : options.letters) {
     const auto found = source.letters({letter});
     if (!found) return std::unexpected(found.error());
-    if (found->empty()) return failure(Errc::not_found, "there is no dead letter " + letter);
+    if (found->empty()) return all_were_there({letter}, *found);
     print_json(kLetterFields, *found);
   }
   return {};
@@ -50,19 +70,24 @@ Status dead_show(StreamSource& source, const StreamOptions& options) {
 
 Status dead_replay(StreamSource& source, const StreamOptions& options) {
   if (auto fits = choose(options); !fits) return fits;
+  const auto known = find_named(source, options);
+  if (!known) return std::unexpected(known.error());
   const auto replayed = source.replay(options.letters);
   if (!replayed) return std::unexpected(replayed.error());
   say(options, "put back", "replayed", *replayed);
-  if (options.all || *replayed == options.letters.size()) return {};
-  return failure(Errc::not_found, "the other dead letters are not there");
+  return all_were_there(options.letters, *known);
 }
 
 Status dead_purge(StreamSource& source, const StreamOptions& options) {
   if (auto fits = choose(options); !fits) return fits;
+  const auto known = find_named(source, options);
+  if (!known) return std::unexpected(known.error());
   const auto purged = source.purge(options.letters, options.older_than);
   if (!purged) return std::unexpected(purged.error());
   say(options, "forgot", "purged", *purged);
-  return {};
+  if (auto there = all_were_there(options.letters, *known); !there) return there;
+  if (options.all || *purged == known->size()) return {};
+  return failure(Errc::conflict, "the others have not been dead for that long");
 }
 
 }  // namespace baton::cli

@@ -15,6 +15,7 @@
 #include "cli/table.h"
 #include "postgres/maintenance.h"
 #include "postgres/migrations.h"
+#include "stream/uuid.h"
 
 namespace baton::cli {
 namespace {
@@ -84,6 +85,10 @@ Status partitions(StreamSource& source, const StreamOptions& options) {
 }
 
 Status why(StreamSource& source, const StreamOptions& options) {
+  if (!stream::parse_uuid(options.message))
+    return failure(
+        Errc::invalid_request,
+        "'" + options.message + "' is not the id of a message, such as 01930000-0000-7000-8000-000000000001");
   const auto answers = source.why(options.message, options.stale);
   if (!answers || options.json) return show(answers, kWhyFields, options);
   for (const Row& row : *answers)
@@ -92,6 +97,15 @@ Status why(StreamSource& source, const StreamOptions& options) {
 }
 
 using Action = Status (*)(StreamSource&, const StreamOptions&);
+
+// What the command line says counts more than the environment.
+Status choose_source(const CommandLine& line, StreamOptions& options) {
+  if (!line.has("--connect")) return {};
+  if (line.has("--database"))
+    return failure(Errc::invalid_request, "--connect and --database name two places: give one of them");
+  options.database.clear();
+  return {};
+}
 
 Status run(const StreamOptions& options, Action action) {
   if (!options.database.empty()) {
@@ -105,7 +119,9 @@ Status run(const StreamOptions& options, Action action) {
 }
 
 int exit_code(const Status& done, const StreamOptions& options) {
-  return done ? 0 : complain(done.error(), format_of(options.json));
+  if (done) return 0;
+  const int code = complain(done.error(), format_of(options.json));
+  return done.error().code == Errc::invalid_request ? kExitUsage : code;
 }
 
 constexpr const char* kDatabase = "postgresql://user@host/name, or as libpq takes it";
@@ -139,7 +155,10 @@ void add_stream_commands(CommandLine& line) {
     command.flag("--json", options->json, "Output for programs: a line for each row");
     add_connection_options(command, options->connection);
     command.footer("Example: " + program + " stream " + name + example);
-    command.run([options, action] { return exit_code(run(*options, action), *options); });
+    command.run([options, action, &line] {
+      const Status chosen = choose_source(line, *options);
+      return exit_code(chosen ? run(*options, action) : chosen, *options);
+    });
   };
   const auto stale = [](Command& command, StreamOptions& options) {
     command.duration("--stale TIME", options.stale, "An instance silent for longer counts as gone");

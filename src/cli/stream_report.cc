@@ -16,8 +16,9 @@ std::int64_t number_in(const std::string& text) { return std::atoll(text.c_str()
 
 std::string cell_of(const Field& field, const std::optional<std::string>& value) {
   if (field.shape == Shape::truth) return value == "true" ? "yes" : "";
-  if (!value) return "-";
-  if (field.shape == Shape::seconds) return rough_text(seconds(number_in(*value)));
+  if (!value || value->empty()) return "-";
+  if (field.shape == Shape::seconds)
+    return number_in(*value) == 0 ? "0s" : rough_text(seconds(number_in(*value)));
   return printable(*value, 100);
 }
 

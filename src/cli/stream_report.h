@@ -30,8 +30,8 @@ inline constexpr Field kLaneFields[] = {
     {"held", Shape::number, "HELD", ""},
     {"dead", Shape::number, "DEAD", ""},
     {"streams", Shape::number, "STREAMS", ""},
-    {"held_streams", Shape::number, "HELD", ""},
-    {"parked_streams", Shape::number, "PARKED", ""},
+    {"held_streams", Shape::number, "HELD STREAMS", ""},
+    {"parked_streams", Shape::number, "PARKED STREAMS", ""},
     {"oldest_claimable_seconds", Shape::seconds, "OLDEST", "oldest_claimable_ms"},
 };
 inline constexpr Field kInstanceFields[] = {

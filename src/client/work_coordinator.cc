@@ -130,7 +130,7 @@ Result<Verdicts> WorkCoordinator::do_store(InstanceId instance, Lane lane,
   Command command("STREAM_STORE");
   command.add(to_text(instance.value)).add(word_of(lane)).add(to_json(messages));
   command.option("PARTITIONS", partitions);
-  return either(say(check(messages, partitions), command, stop), &WorkBatch::new_outbox_messages,
+  return either(say(check(lane, messages, partitions), command, stop), &WorkBatch::new_outbox_messages,
                 &WorkBatch::new_inbox_messages, lane);
 }
 

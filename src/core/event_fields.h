@@ -13,10 +13,30 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "core/event.h"
 #include "core/limits.h"
 
 namespace baton::core {
+
+// The last value that each enumeration has in the log. What is not listed cannot be a field.
+constexpr auto last_of(Ended) { return Ended::dead; }
+constexpr auto last_of(BlobPart) { return BlobPart::note; }
+constexpr auto last_of(DeadReason) { return DeadReason::attempts_exhausted; }
+constexpr auto last_of(Reported) { return Reported::dead; }
+constexpr auto last_of(MessagePart) { return MessagePart::error; }
+constexpr auto last_of(stream::Lane) { return stream::Lane::inbox; }
+constexpr auto last_of(stream::FailurePolicy) { return stream::FailurePolicy::park_stream; }
+constexpr auto last_of(stream::ReceptorStatus) { return stream::ReceptorStatus::failed; }
+constexpr auto last_of(stream::PerspectiveStatus) { return stream::PerspectiveStatus::catching_up; }
+
+// What is written is what can be read again: an entry that nobody can read would be the end of the log.
+template <class Enum>
+constexpr bool is_recordable(Enum value) {
+  const auto number = static_cast<std::int64_t>(value);
+  const bool is_no_lane = std::same_as<Enum, stream::Lane> && number == 0;
+  return number >= 0 && number <= static_cast<std::int64_t>(last_of(value)) && !is_no_lane;
+}
 
 template <class E, class Of>
 concept Is = std::same_as<std::remove_const_t<E>, Of>;
@@ -60,6 +80,7 @@ class FieldWriter {
   template <class Enum>
     requires std::is_enum_v<Enum>
   void operator()(Enum value) {
+    BATON_CHECK(is_recordable(value));
     out_.fixed(static_cast<std::uint8_t>(value));
   }
   template <class Item>
@@ -99,9 +120,6 @@ class FieldReader {
   void operator()(Duration& value) { value.ms = in_.zigzag(); }
   void operator()(std::string_view& value) { value = in_.text(); }
   void operator()(std::string& value) { value = in_.text(); }
-  void operator()(Ended& value) { value = enumerator<Ended>(Ended::dead); }
-  void operator()(BlobPart& value) { value = enumerator<BlobPart>(BlobPart::note); }
-  void operator()(DeadReason& value) { value = enumerator<DeadReason>(DeadReason::attempts_exhausted); }
   void operator()(TaskId& value) { (*this)(value.epoch), (*this)(value.lsn); }
   void operator()(SecretKey& value) {
     value.low = in_.fixed<std::uint64_t>();
@@ -134,17 +152,12 @@ class FieldReader {
     const ByteView read = in_.raw(value.value.bytes.size());
     if (in_.ok()) std::ranges::copy(read, value.value.bytes.begin());
   }
-  void operator()(stream::Lane& value) {
-    value = enumerator(stream::Lane::inbox);
-    if (value == stream::Lane{}) in_.fail();
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  void operator()(Enum& value) {
+    value = static_cast<Enum>(in_.fixed<std::uint8_t>());
+    if (!is_recordable(value)) in_.fail();
   }
-  void operator()(stream::FailurePolicy& value) { value = enumerator(stream::FailurePolicy::park_stream); }
-  void operator()(stream::ReceptorStatus& value) { value = enumerator(stream::ReceptorStatus::failed); }
-  void operator()(stream::PerspectiveStatus& value) {
-    value = enumerator(stream::PerspectiveStatus::catching_up);
-  }
-  void operator()(Reported& value) { value = enumerator(Reported::dead); }
-  void operator()(MessagePart& value) { value = enumerator(MessagePart::error); }
   template <class Item>
   void operator()(std::vector<Item>& items) {
     std::size_t count_max = in_.remaining();  // each takes a byte or more
@@ -179,12 +192,6 @@ class FieldReader {
   std::uint32_t narrow(std::uint64_t value) {
     if (value > UINT32_MAX) in_.fail();
     return static_cast<std::uint32_t>(value);
-  }
-  template <class Enum>
-  Enum enumerator(Enum last) {
-    const auto value = in_.fixed<std::uint8_t>();
-    if (value > static_cast<std::uint8_t>(last)) in_.fail();
-    return static_cast<Enum>(value);
   }
 
   ByteReader& in_;

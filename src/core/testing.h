@@ -14,6 +14,7 @@
 #include "core/digest.h"
 #include "core/event_codec.h"
 #include "core/lease/lease_manager.h"
+#include "core/stream/work_decision.h"
 #include "core/task/task_manager.h"
 
 namespace baton::core {
@@ -57,6 +58,12 @@ class Authority {
   explicit Authority(Rules with = {}) : rules(with) { record(EpochStarted{.key = kKey}, kStart); }
 
   Answer ask(const Request& request, Instant now) {
+    Answer answer = answer_to(request, now);
+    if (const auto* work = std::get_if<ProcessWork>(&request))
+      note_life(state_, *work, now, workers.instances);
+    return answer;
+  }
+  Answer answer_to(const Request& request, Instant now) {
     while (const auto event = due_before(state_, workers, request, moment(now))) record(*event, now);
     const Decision decision = decide(state_, workers, request, moment(now));
     if (const auto* reject = std::get_if<Reject>(&decision)) return {.refusal = reject->code};

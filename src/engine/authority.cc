@@ -69,9 +69,9 @@ Result<std::unique_ptr<Authority>> Authority::open(const std::string& directory,
   if (auto fits = fit_rules_to_log(authority->options_.log, engine.rules); !fits)
     return std::unexpected(fits.error());
   if (auto fine = check(engine); !fine) return std::unexpected(fine.error());
-  engine.observer = [news = &authority->work_news_, observer = std::move(engine.observer)](
-                        const core::Event& event, const core::Stamp& stamp) {
-    news->saw(event, stamp.lsn);
+  engine.observer = [at = authority.get(), observer = std::move(engine.observer)](const core::Event& event,
+                                                                                  const core::Stamp& stamp) {
+    at->work_news_.saw(at->engine_->state(), event, stamp);
     if (observer) observer(event, stamp);
   };
   auto disk = log::PosixDisk::open_directory(directory);

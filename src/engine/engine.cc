@@ -8,6 +8,7 @@
 #include "core/lease/lease_manager.h"
 #include "core/stream/dead_letters.h"
 #include "core/stream/forgetting.h"
+#include "core/stream/work_decision.h"
 #include "core/task/task_manager.h"
 
 namespace baton::engine {
@@ -122,10 +123,8 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
   } else {
     answer(ticket, std::get<core::Reply>(std::move(decision)));
   }
-  if (const auto* work = std::get_if<core::ProcessWork>(&request); work != nullptr && work->heartbeat) {
-    const core::Slot instance = core::streams::find_instance(state_.streams, work->ns, work->instance);
-    if (instance != 0) workers_.instances.heard(state_.streams.instances[instance], now_);
-  }
+  if (const auto* work = std::get_if<core::ProcessWork>(&request))
+    core::note_life(state_, *work, now_, workers_.instances);
   return true;
 }
 

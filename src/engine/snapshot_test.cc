@@ -159,6 +159,7 @@ MessageStored message(std::uint8_t number, std::uint64_t stream, std::string_vie
           .data_bytes = 2,
           .appends_event = stream != 0,
           .is_event = stream != 0,
+          .policy = stream == 0 ? stream::FailurePolicy::park : stream::FailurePolicy::block,
           .body = blob(body)};
 }
 

@@ -116,7 +116,7 @@ Result<core::ProcessWork> heartbeat_of(std::string ns, const Instance& instance,
 
 Result<core::ProcessWork> store_of(std::string ns, InstanceId instance, Lane lane,
                                    const std::vector<NewMessage>& messages, std::int32_t partitions) {
-  if (auto fine = check(messages, partitions); !fine) return std::unexpected(fine.error());
+  if (auto fine = check(lane, messages, partitions); !fine) return std::unexpected(fine.error());
   core::ProcessWork work{.ns = std::move(ns), .instance = instance, .partitions = partitions};
   if (auto done = take(work.messages[lane], messages); !done) return std::unexpected(done.error());
   return work;

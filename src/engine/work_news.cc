@@ -2,22 +2,12 @@
 
 #include <chrono>
 
+#include "core/stream/outlook.h"
+
 namespace baton::engine {
-namespace {
 
-bool may_bring_work(const core::Event& event) {
-  if (const auto* batch = std::get_if<core::WorkBatchApplied>(&event))
-    return !batch->stored.empty() || !batch->reports.empty();
-  return std::holds_alternative<core::InstancesEvicted>(event) ||
-         std::holds_alternative<core::InstanceLeft>(event) ||
-         std::holds_alternative<core::LettersReplayed>(event) ||
-         std::holds_alternative<core::LettersPurged>(event);
-}
-
-}  // namespace
-
-void WorkNews::saw(const core::Event& event, core::Lsn lsn) {
-  if (may_bring_work(event)) newest_ = lsn;
+void WorkNews::saw(const core::State& state, const core::Event& event, const core::Stamp& at) {
+  if (core::brings_work(state, event, at)) newest_ = at.lsn;
 }
 
 void WorkNews::durable(core::Lsn lsn) {

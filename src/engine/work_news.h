@@ -1,4 +1,4 @@
-// Wakes those who wait for work of streams: something was recorded that may have brought some.
+// Wakes those who wait for work of streams: something was recorded that brought some.
 #pragma once
 
 #include <condition_variable>
@@ -7,14 +7,16 @@
 #include <stop_token>
 
 #include "base/time.h"
+#include "core/apply.h"
 #include "core/event.h"
+#include "core/state.h"
 
 namespace baton::engine {
 
 class WorkNews {
  public:
-  // In the order of the log; told once what it saw is durable.
-  void saw(const core::Event& event, core::Lsn lsn);
+  // In the order of the log, each entry when it has been applied; told once what it saw is durable.
+  void saw(const core::State& state, const core::Event& event, const core::Stamp& at);
   void durable(core::Lsn lsn);
 
   // From any thread.

@@ -32,6 +32,12 @@ BatchCalls::BatchCalls(const WorkBatchRequest& request) {
   const InstanceId me = request.instance.id;
   const bool keep = has(request.flags, WorkFlags::debug_mode);
   calls_.push_back(opening(request));
+  // Each list is in order; two of a kind need not be in one order.
+  const bool both_of_receptors = !request.receptor_completions.empty() && !request.receptor_failures.empty();
+  const bool both_of_perspectives =
+      !request.perspective_completions.empty() && !request.perspective_failures.empty();
+  if (both_of_receptors || both_of_perspectives) calls_.push_back(lock_results_call(request));
+  first_answer_ = calls_.size();
   const auto add = [&](const auto& items, std::vector<Verdict> WorkBatch::* where, auto make) {
     if (items.empty()) return;
     calls_.push_back(make(items));
@@ -76,7 +82,7 @@ WorkBatch BatchCalls::batch_of(const std::vector<Rows>& rows) const {
   WorkBatch batch{.standing = standing_of(rows.front())};
   if (claims_) batch.work = work_of(rows.back());
   for (std::size_t i = 0; i < answers_.size(); ++i)
-    batch.*answers_[i].where = verdicts_of(rows[i + 1], answers_[i].items);
+    batch.*answers_[i].where = verdicts_of(rows[first_answer_ + i], answers_[i].items);
   return batch;
 }
 

@@ -23,8 +23,9 @@ class BatchCalls {
     std::size_t items;
   };
   std::vector<Call> calls_;
-  std::vector<Answer> answers_;  // of the calls after the first
-  bool claims_ = false;          // by the last two
+  std::vector<Answer> answers_;
+  std::size_t first_answer_ = 0;  // calls that come before those with a verdict on each item
+  bool claims_ = false;           // by the last two
 };
 
 }  // namespace baton::postgres

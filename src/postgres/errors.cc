@@ -21,14 +21,14 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"WH005", Errc::unsupported_version, ""},
     {"WH006", Errc::conflict, ""},
     {"23514", Errc::too_large, "a message has at most 1 MiB of data, and 64 KiB each of metadata and scope"},
-    {"22", Errc::invalid_request, ""},
+    {"22", Errc::invalid_request, "an argument cannot be read"},
     {"54", Errc::too_large, ""},
     {"42883", Errc::not_found,
      "the database has no schema for streams: migrate it first (baton stream migrate)"},
     {"42P01", Errc::not_found,
      "the database has no schema for streams: migrate it first (baton stream migrate)"},
     {"42501", Errc::permission_denied,
-     "this user may not do that: grant it the right, or connect as another"},
+     "this user may not do that: grant it the rights that docs/streams.md lists, or connect as another"},
     {"25006", Errc::permission_denied, "the database is read-only: connect to the primary"},
     {"28", Errc::permission_denied, ""},
     {"57014", Errc::unavailable, "the server or somebody at it ended the call; nothing has happened"},
@@ -49,7 +49,11 @@ bool is_passing(const Trouble& trouble) {
 Error error_of(const Trouble& trouble) {
   if (trouble.sqlstate.empty()) {
     if (!trouble.sent)
-      return {Errc::unavailable, "the database cannot be reached; nothing has happened: " + trouble.message};
+      return {
+          Errc::unavailable,
+          "the database cannot be reached, and nothing has happened; is its address right, is it running, "
+          "and may this user in? " +
+              trouble.message};
     return {Errc::outcome_unknown,
             "the connection broke in the middle of the call, which may have happened or not; it is "
             "safe to repeat: " +

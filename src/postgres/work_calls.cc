@@ -28,6 +28,7 @@ constexpr Statement kReceptors{"receptors",
                                "select nth, verdict from wh_record_receptors($1, $2, $3, $4, $5, $6)"};
 constexpr Statement kPerspectives{"perspectives",
                                   "select nth, verdict from wh_record_perspectives($1, $2, $3)"};
+constexpr Statement kLockResults{"lock_results", "select from wh_lock_results($1, $2, $3, $4, $5)"};
 constexpr Statement kLease{"lease", "select wh_lease($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"};
 constexpr Statement kGiven{"given", "select * from wh_given($1, wh_last_claim())"};
 constexpr Statement kResume{"resume", "select * from wh_resume($1)"};
@@ -219,6 +220,23 @@ Call renew_call(InstanceId instance, Lane lane, const std::vector<Held>& held, D
 
 Call release_call(InstanceId instance, Lane lane, const std::vector<Held>& held) {
   return about_held(kRelease, instance, lane, held);
+}
+
+Call lock_results_call(const WorkBatchRequest& request) {
+  std::vector<ReceptorResult> receptors = request.receptor_completions;
+  receptors.insert(receptors.end(), request.receptor_failures.begin(), request.receptor_failures.end());
+  std::vector<PerspectiveResult> perspectives = request.perspective_completions;
+  perspectives.insert(perspectives.end(), request.perspective_failures.begin(),
+                      request.perspective_failures.end());
+  Arguments arguments;
+  arguments.add(ids(receptors, [](const ReceptorResult& result) { return result.event; }))
+      .add(texts(receptors,
+                 [](const ReceptorResult& result) -> const std::string& { return result.receptor; }))
+      .add(ids(perspectives, [](const PerspectiveResult& result) { return result.stream; }))
+      .add(texts(perspectives,
+                 [](const PerspectiveResult& result) -> const std::string& { return result.perspective; }))
+      .add(ids(perspectives, [](const PerspectiveResult& result) { return result.last_event; }));
+  return {kLockResults, std::move(arguments)};
 }
 
 Call receptor_call(InstanceId instance, const std::vector<ReceptorResult>& results, bool failed) {

@@ -31,6 +31,8 @@ Call fail_call(stream::InstanceId instance, stream::Lane lane, const std::vector
 Call renew_call(stream::InstanceId instance, stream::Lane lane, const std::vector<stream::Held>& held,
                 Duration lease);
 Call release_call(stream::InstanceId instance, stream::Lane lane, const std::vector<stream::Held>& held);
+// For a batch that has both completions and failures of receptors, or of perspectives.
+Call lock_results_call(const stream::WorkBatchRequest& request);
 Call receptor_call(stream::InstanceId instance, const std::vector<stream::ReceptorResult>& results,
                    bool failed);
 Call perspective_call(stream::InstanceId instance, const std::vector<stream::PerspectiveResult>& results,

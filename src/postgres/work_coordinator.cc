@@ -111,7 +111,7 @@ Result<Standing> WorkCoordinator::do_heartbeat(const Instance& instance, Duratio
 Result<std::vector<Verdict>> WorkCoordinator::do_store(InstanceId instance, Lane lane,
                                                        const std::vector<NewMessage>& messages,
                                                        std::int32_t partitions, std::stop_token stop) {
-  if (auto fits = check(messages, partitions); !fits) return std::unexpected(fits.error());
+  if (auto fits = check(lane, messages, partitions); !fits) return std::unexpected(fits.error());
   return verdicts(store_call(instance, lane, messages, partitions), messages.size(), stop);
 }
 

@@ -255,20 +255,13 @@ void Desk::recorded(const core::Event& event, const core::Stamp& stamp) {
 }
 
 void Desk::work_came(const core::Event& event, const core::Stamp& stamp) {
-  if (std::holds_alternative<core::InstancesEvicted>(event) ||
-      std::holds_alternative<core::InstanceLeft>(event) ||
-      std::holds_alternative<core::LettersReplayed>(event) ||
-      std::holds_alternative<core::LettersPurged>(event)) {
-    newest_work_ = stamp.lsn;
-    return waiters_.task_came_to_all(kStreams);
-  }
-  const auto* batch = std::get_if<core::WorkBatchApplied>(&event);
-  if (batch == nullptr || (batch->stored.empty() && batch->reports.empty())) return;
-  const core::streams::Streams& all = authority_.engine().state().streams;
-  const core::Slot slot = core::streams::find_instance(all, batch->ns, batch->instance);
-  if (slot == 0) return;
+  const core::State& state = authority_.engine().state();
+  if (!core::brings_work(state, event, stamp)) return;
   newest_work_ = stamp.lsn;
-  waiters_.task_came(batch->ns, line_of(all.instances[slot].service));
+  const auto* batch = std::get_if<core::WorkBatchApplied>(&event);
+  if (batch == nullptr) return waiters_.task_came_to_all(kStreams);
+  const core::Slot slot = core::streams::find_instance(state.streams, batch->ns, batch->instance);
+  waiters_.task_came(batch->ns, line_of(state.streams.instances[slot].service));
 }
 
 void Desk::task_came(core::Lsn task) {

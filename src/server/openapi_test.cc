@@ -106,7 +106,7 @@ class Document : public testing::Test {
     call("stream_lag", "{}");
     call("stream_partitions", "{}");
     call("process_work_batch", "{" + who + R"(,"service":"orders","new_outbox_messages":[{)" + message +
-                                   R"(,"type":"T","data":1}]})");
+                                   R"(,"target":"mail","type":"T","data":1}]})");
     call("stream_complete",
          "{" + who + R"(,"lane":"outbox","completions":[{)" + message + R"(,"status":4}]})");
     call("stream_release", held);

@@ -58,7 +58,7 @@ void write_row(ReplyWriter& reply, const core::InstanceView& row) {
   reply.member("host", row.host);
   reply.name("process"), reply.number(row.process);
   write_time(reply, "silent_ms", row.silent);
-  reply.name("is_stale"), reply.boolean(!row.rank);
+  reply.name("is_stale"), reply.boolean(row.is_stale);
   reply.member("held_streams", row.held_streams);
   reply.member("held_messages", row.held_messages);
 }

@@ -69,12 +69,17 @@ Status check_policy(FailurePolicy policy) {
   return invalid("a failure policy is 0, 1 or 2");
 }
 
-Status check(const NewMessage& message) {
+Status check(Lane lane, const NewMessage& message) {
   if (auto id = check_id(message.id); !id) return id;
   if (auto known = check_policy(message.policy); !known) return known;
   if (message.stream && message.stream->value.is_nil())
     return invalid("a stream needs an id that is not nil; leave it out for no stream");
   if (message.type.empty()) return invalid("a message needs a type");
+  // An event has its place in the event store; anything else would be published nowhere, and be gone.
+  if (lane == Lane::outbox && message.target.empty() && !(message.is_event && message.stream))
+    return invalid(
+        "a message of the outbox needs a destination; only an event of a stream, which the event store "
+        "keeps, may do without");
   if (message.data.empty()) return invalid("a message needs data");
   if (message.data.size() > kMessageBytesMax)
     return failure(Errc::too_large, "the data of a message has at most 1 MiB");
@@ -142,12 +147,12 @@ Status check(const ClaimRequest& request) {
               check_seconds(request.stale, "the time after which an instance is stale")});
 }
 
-Status check(const std::vector<NewMessage>& messages, std::int32_t partitions) {
+Status check(Lane lane, const std::vector<NewMessage>& messages, std::int32_t partitions) {
   if (partitions < 1) return invalid("the number of partitions is at least 1");
   if (auto count = check_count(messages.size()); !count) return count;
   std::size_t bytes = 0;
   for (const NewMessage& message : messages) {
-    if (auto fits = check(message); !fits) return fits;
+    if (auto fits = check(lane, message); !fits) return fits;
     bytes += message.data.size() + message.metadata.size() + message.scope.size();
   }
   if (bytes > kCallBytesMax) return failure(Errc::too_large, "a call stores at most 256 MiB");
@@ -188,14 +193,14 @@ Status check(const WorkBatchRequest& request) {
                            .stale = request.stale,
                            .partitions_max = request.partitions_max,
                            .limits = request.limits};
-  return all({check(request.instance), check(claim), check_flags(request.flags),
-              check(request.outbox_completions, request.flags),
-              check(request.inbox_completions, request.flags), check(request.outbox_failures),
-              check(request.inbox_failures), check(request.receptor_completions),
-              check(request.receptor_failures), check(request.perspective_completions),
-              check(request.perspective_failures), check(request.outbox_renewals),
-              check(request.inbox_renewals), check(request.new_outbox_messages, request.partitions),
-              check(request.new_inbox_messages, request.partitions)});
+  return all(
+      {check(request.instance), check(claim), check_flags(request.flags),
+       check(request.outbox_completions, request.flags), check(request.inbox_completions, request.flags),
+       check(request.outbox_failures), check(request.inbox_failures), check(request.receptor_completions),
+       check(request.receptor_failures), check(request.perspective_completions),
+       check(request.perspective_failures), check(request.outbox_renewals), check(request.inbox_renewals),
+       check(Lane::outbox, request.new_outbox_messages, request.partitions),
+       check(Lane::inbox, request.new_inbox_messages, request.partitions)});
 }
 
 }  // namespace baton::stream

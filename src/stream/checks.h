@@ -13,7 +13,7 @@ namespace baton::stream {
 Status check(const Instance& instance);
 Status check(const WorkBatchRequest& request);
 Status check(const ClaimRequest& request);
-Status check(const std::vector<NewMessage>& messages, std::int32_t partitions);
+Status check(Lane lane, const std::vector<NewMessage>& messages, std::int32_t partitions);
 Status check(const std::vector<Completion>& completions, WorkFlags flags);
 Status check(const std::vector<Failure>& failures);
 Status check(const std::vector<Held>& held);

@@ -1,15 +1,32 @@
 #include "stream/processor.h"
 
+#include <unistd.h>
+
+#include <climits>
+
 #include "stream/checks.h"
 #include "stream/fresh_uuid.h"
 #include "stream/shift.h"
 
 namespace baton::stream {
+namespace {
+
+std::string this_host() {
+  char name[HOST_NAME_MAX + 1] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Processor>> Processor::start(WorkCoordinator& coordinator, ProcessorOptions options) {
-  if (auto fits = check(Instance{.id = {fresh_uuid()}, .service = options.service, .host = options.host});
-      !fits)
-    return std::unexpected(fits.error());
+  if (options.host.empty()) options.host = this_host();
+  const Instance me{.id = {fresh_uuid()},
+                    .service = options.service,
+                    .host = options.host,
+                    .process = static_cast<std::int32_t>(::getpid()),
+                    .metadata = options.metadata};
+  if (auto fits = check(me); !fits) return std::unexpected(fits.error());
   if (auto fits = check_seconds(options.lease, "a lease"); !fits) return std::unexpected(fits.error());
   if (auto fits = check_seconds(options.stale, "the time after which an instance is stale"); !fits)
     return std::unexpected(fits.error());
@@ -20,7 +37,12 @@ Result<std::unique_ptr<Processor>> Processor::start(WorkCoordinator& coordinator
   if (options.in_hand_max < 1 || options.in_hand_max > static_cast<std::int32_t>(kItemsMax) ||
       options.messages_per_stream < 1)
     return failure(Errc::invalid_request, "a processor has 1 to 10000 messages in hand");
-  return std::unique_ptr<Processor>(new Processor(std::make_unique<Shift>(coordinator, std::move(options))));
+  // A coordinator that is not there, or lets nobody in, is for whoever starts the service to hear of. One
+  // whose answer was lost is there.
+  const auto known = coordinator.heartbeat(me, options.stale);
+  if (!known && known.error().code != Errc::outcome_unknown) return std::unexpected(known.error());
+  return std::unique_ptr<Processor>(
+      new Processor(std::make_unique<Shift>(coordinator, std::move(options), me.id)));
 }
 
 Processor::Processor(std::unique_ptr<Shift> shift) : shift_(std::move(shift)) {}

@@ -30,7 +30,7 @@ namespace baton::stream {
 
 struct ProcessorOptions {
   std::string service;
-  std::string host;
+  std::string host;                         // empty: this machine's name
   std::string metadata;                     // JSON, or empty
   std::map<std::string, Handler> handlers;  // of the inbox, by message type; none: the inbox is left alone
   Sink* sink = nullptr;                     // of the outbox; none: the outbox is left alone
@@ -58,7 +58,8 @@ inline constexpr std::size_t kThreadsMax = 1024;
 
 class Processor {
  public:
-  // Begins at once. Coordinator and sink outlive the processor.
+  // Makes itself known, and begins at once; refused if the coordinator cannot be reached, or cannot work: a
+  // database without the schema, a user without the rights. Coordinator and sink outlive the processor.
   static Result<std::unique_ptr<Processor>> start(WorkCoordinator& coordinator, ProcessorOptions options);
   ~Processor();  // drains
   Processor(const Processor&) = delete;

@@ -30,8 +30,8 @@ Duration grown(Duration backoff, const ProcessorOptions& options) {
 
 }  // namespace
 
-Processor::Shift::Shift(WorkCoordinator& coordinator, ProcessorOptions options)
-    : coordinator_(coordinator), options_(std::move(options)), in_hand_(options_.lease), me_{fresh_uuid()} {
+Processor::Shift::Shift(WorkCoordinator& coordinator, ProcessorOptions options, InstanceId me)
+    : coordinator_(coordinator), options_(std::move(options)), in_hand_(options_.lease), me_(me) {
   for (std::size_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { handle_messages(); });
   watch_ = std::jthread([this] { watch(); });
   news_ = std::jthread([this](std::stop_token stop) { listen(stop); });

@@ -15,7 +15,7 @@ namespace baton::stream {
 
 class Processor::Shift {
  public:
-  Shift(WorkCoordinator& coordinator, ProcessorOptions options);
+  Shift(WorkCoordinator& coordinator, ProcessorOptions options, InstanceId me);
 
   void drain();
   ProcessorCounts counts() const;

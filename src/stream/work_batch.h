@@ -40,8 +40,9 @@ struct WorkBatchRequest {
   ClaimLimits limits;
 };
 
-// Where an instance stands among the active ones of its service, ordered by id: stream s is offered to the
-// one with `partition_of(s) % active == rank`, and after a grace to everybody.
+// Where an instance stands among the active ones of its service that ask for work, itself included, ordered
+// by id: stream s is offered to the one with `partition_of(s) % active == rank`, and after a grace to
+// everybody.
 struct Standing {
   std::int32_t rank = 0;
   std::int32_t active = 1;

@@ -54,6 +54,8 @@ constexpr Row kRows[] = {
     {Mutant::m31_report_under_a_lost_lease_accepted, "M31 report under a lost lease", ""},
     {Mutant::m32_silent_instance_keeps_its_place, "M32 silent instance keeps its place", ""},
     {Mutant::m33_message_lost_at_poison, "M33 message lost at poison", ""},
+    {Mutant::m34_parked_stream_handed_out, "M34 parked stream handed out", ""},
+    {Mutant::m35_lost_delivery_not_counted, "M35 lost delivery not counted", ""},
 };
 
 struct Kill {

@@ -52,8 +52,9 @@ void StreamHistory::reported(const core::MessageReported& report, Lsn instance, 
   if (report.how == core::Reported::dead && (report.status & 32768) == 0) {  // lost too often
     demand(of.holder == 0 || of.lease_until <= at.time, "S10", at, "a message dies that somebody holds");
     demand(of.messages.begin()->second == report.message, "S15", at, "a message dies behind another");
+    count_lost(of);
     of.holder = 0, of.out = 0;
-    letters_[next_letter_++] = {message, of.lane};
+    bury(message, report.policy);
     of.messages.erase(message.seq);
     messages_.erase(found);
     return;
@@ -66,12 +67,36 @@ void StreamHistory::reported(const core::MessageReported& report, Lsn instance, 
   if (report.how == core::Reported::returned) return;
   if (report.how == core::Reported::retried) {
     message.due = report.due;
+    ++message.failures, ++message.deliveries;
     return;
   }
-  if (report.how == core::Reported::dead) letters_[next_letter_] = {message, of.lane};
-  if (report.how != core::Reported::done) ++next_letter_;
+  if (report.how == core::Reported::dead) bury(message, report.policy);
+  if (report.how == core::Reported::kept) ++next_letter_;
   of.messages.erase(message.seq);
   messages_.erase(found);
+}
+
+// Deliveries that end although nobody has reported on them.
+void StreamHistory::count_lost(SeenStream& of) {
+  if (of.holder == 0) return;
+  for (const auto& [seq, number] : of.messages) {
+    Seen& message = messages_.at(number);
+    message.deliveries += message.given == of.epoch;
+  }
+}
+
+void StreamHistory::bury(const Seen& message, stream::FailurePolicy policy) {
+  SeenStream& of = streams_[message.stream];
+  const bool parks = policy == stream::FailurePolicy::park_stream && !of.loose;
+  of.parking += parks;
+  letters_[next_letter_++] = {message, of.lane, parks};
+}
+
+void StreamHistory::take_letter(std::uint64_t letter, const Stamp& at) {
+  const auto found = letters_.find(letter);
+  demand(found != letters_.end(), "S15", at, "a letter is taken that is not there");
+  streams_[found->second.message.stream].parking -= found->second.parks;
+  letters_.erase(found);
 }
 
 void StreamHistory::put(std::uint64_t stream, std::uint64_t seq, stream::MessageId id) {
@@ -98,6 +123,8 @@ void StreamHistory::claimed(const core::StreamClaimed& claim, Instant until, Lsn
   SeenStream& of = streams_[claim.stream];
   demand(of.holder == 0 || of.lease_until <= at.time, "S10", at, "a stream is claimed that somebody holds");
   demand(at.lsn > of.epoch, "S5", at, "an epoch does not grow");
+  demand(of.parking == 0, "S11", at, "a stream is handed out that stops behind a dead letter");
+  count_lost(of);
   of.holder = instance;
   of.epoch = at.lsn;
   of.lease_until = until;
@@ -113,9 +140,12 @@ void StreamHistory::claimed(const core::StreamClaimed& claim, Instant until, Lsn
   demand(given == claim.count, "S9", at, "a message of a stream is passed over");
 }
 
-void StreamHistory::let_go(Lsn instance) {
+// Whoever was lost may have begun; whoever leaves has not.
+void StreamHistory::let_go(Lsn instance, bool lost) {
   for (auto& [number, of] : streams_) {
-    if (of.holder == instance) of.holder = 0, of.out = 0;
+    if (of.holder != instance) continue;
+    if (lost) count_lost(of);
+    of.holder = 0, of.out = 0;
   }
   std::erase_if(instances_, [&](const auto& one) { return one.second.number == instance; });
 }
@@ -123,26 +153,24 @@ void StreamHistory::let_go(Lsn instance) {
 void StreamHistory::happened(const core::EpochStarted&, const Stamp& at) { began_ = at.time; }
 
 void StreamHistory::happened(const core::InstancesEvicted& event, const Stamp&) {
-  for (const Lsn instance : event.instances) let_go(instance);
+  for (const Lsn instance : event.instances) let_go(instance, true);
 }
-void StreamHistory::happened(const core::InstanceLeft& event, const Stamp&) { let_go(event.instance); }
+void StreamHistory::happened(const core::InstanceLeft& event, const Stamp&) { let_go(event.instance, false); }
 
 void StreamHistory::happened(const core::LettersReplayed& event, const Stamp& at) {
   for (const std::uint64_t letter : event.letters) {
-    const auto found = letters_.find(letter);
-    demand(found != letters_.end(), "S15", at, "a letter is replayed that is not there");
-    const auto& [message, lane] = found->second;
-    const bool loose = streams_[message.stream].loose;
-    const std::uint64_t stream = loose ? next_stream_++ : message.stream;
-    streams_[stream].lane = lane;
+    const SeenLetter seen = letters_.contains(letter) ? letters_.at(letter) : SeenLetter{};
+    take_letter(letter, at);
+    const bool loose = streams_[seen.message.stream].loose;
+    const std::uint64_t stream = loose ? next_stream_++ : seen.message.stream;
+    streams_[stream].lane = seen.lane;
     streams_[stream].loose = loose;
-    put(stream, message.seq, message.id);
-    letters_.erase(found);
+    put(stream, seen.message.seq, seen.message.id);
   }
 }
 
-void StreamHistory::happened(const core::LettersPurged& event, const Stamp&) {
-  for (const std::uint64_t letter : event.letters) letters_.erase(letter);
+void StreamHistory::happened(const core::LettersPurged& event, const Stamp& at) {
+  for (const std::uint64_t letter : event.letters) take_letter(letter, at);
 }
 
 void StreamHistory::compare(const core::State& state) const {
@@ -155,6 +183,11 @@ void StreamHistory::compare(const core::State& state) const {
     const core::Slot slot = all.message_numbers.find(number);
     if (slot == 0 || all.messages[slot].id != message.id || all.messages[slot].seq != message.seq)
       throw Violation{"S9", fmt::format("message {} is lost, or out of its place", number)};
+    const core::streams::Message& held = all.messages[slot];
+    if (held.deliveries != message.deliveries || held.failures != message.failures)
+      throw Violation{
+          "S15", fmt::format("message {} counts {} deliveries and {} failures; it has seen {} and {}", number,
+                             held.deliveries, held.failures, message.deliveries, message.failures)};
   }
 }
 

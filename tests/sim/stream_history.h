@@ -1,5 +1,6 @@
 // What the log says about streams, told in the simplest way, and what has to hold of it: each stream in
-// order, with one holder at a time; nothing lost, nothing handled twice.
+// order, with one holder at a time, and not behind a dead letter that parks it; nothing lost, nothing handled
+// twice, every delivery counted.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ class StreamHistory {
 
   // Messages that nobody has ended yet.
   std::size_t waiting() const { return messages_.size(); }
-  // S9, S13: the state holds these messages and no others.
+  // S9, S13: the state holds these messages and no others, each with its deliveries.
   void compare(const core::State& state) const;
 
  private:
@@ -40,6 +41,8 @@ class StreamHistory {
     stream::MessageId id;
     Instant due;
     core::Lsn given = 0;  // under this epoch, and not yet reported on
+    std::uint32_t deliveries = 0;
+    std::uint32_t failures = 0;
   };
   struct SeenStream {
     stream::Lane lane = stream::Lane::outbox;
@@ -50,17 +53,26 @@ class StreamHistory {
     core::Lsn epoch = 0;
     Instant lease_until;
     std::size_t out = 0;
+    std::size_t parking = 0;  // dead letters behind which it stops
+  };
+  struct SeenLetter {
+    Seen message;
+    stream::Lane lane = stream::Lane::outbox;
+    bool parks = false;
   };
   void reported(const core::MessageReported& report, core::Lsn instance, const core::Stamp& at);
   void stored(const core::MessageStored& message, const core::Stamp& at);
   void claimed(const core::StreamClaimed& claim, Instant until, core::Lsn instance, const core::Stamp& at);
-  void let_go(core::Lsn instance);
+  void count_lost(SeenStream& of);
+  void bury(const Seen& message, stream::FailurePolicy policy);
+  void take_letter(std::uint64_t letter, const core::Stamp& at);
+  void let_go(core::Lsn instance, bool lost);
   void demand_nobody_silent(const core::Stamp& at) const;
   void put(std::uint64_t stream, std::uint64_t seq, stream::MessageId id);
 
   std::map<std::uint64_t, SeenStream> streams_;
   std::map<std::uint64_t, Seen> messages_;
-  std::map<std::uint64_t, std::pair<Seen, stream::Lane>> letters_;
+  std::map<std::uint64_t, SeenLetter> letters_;
   struct SeenInstance {
     core::Lsn number = 0;
     Instant spoke;

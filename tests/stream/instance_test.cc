@@ -1,4 +1,4 @@
-// Instances that come, go, fall silent and come back; and requests that make no sense.
+// Instances that come, go, fall silent and come back; and what an inbox takes and gives.
 #include <map>
 #include <thread>
 
@@ -13,9 +13,6 @@ INSTANTIATE_TEST_SUITE_P(On, AnInstance,
 class Inbox : public Streams {};
 INSTANTIATE_TEST_SUITE_P(On, Inbox, testing::Values(embedded_backend(), served_backend(), postgres_backend()),
                          name_of);
-class NonsenseIn : public Streams {};
-INSTANTIATE_TEST_SUITE_P(On, NonsenseIn,
-                         testing::Values(embedded_backend(), served_backend(), postgres_backend()), name_of);
 
 // S16: its work is free at once, although the lease would have gone on.
 TEST_P(AnInstance, ThatFallsSilentLosesWhatItHolds) {
@@ -34,11 +31,35 @@ TEST_P(AnInstance, ThatFallsSilentLosesWhatItHolds) {
 // S16: however short the time is after which an instance counts as silent.
 TEST_P(AnInstance, ThatCallsInTimeIsNotStale) {
   Person a = person(1), b = person(2);
+  a.claim(), b.claim();  // so that they count
   for (int i = 0; i < 3; ++i) {
     a.arrive(seconds(1)), b.arrive(seconds(1));
     let_time_pass(milliseconds(900));
   }
   EXPECT_EQ(a.arrive(seconds(1)).active, 2);
+}
+
+// S16: whatever it says; it need not be a heartbeat.
+TEST_P(AnInstance, ThatSaysAnythingIsAlive) {
+  Person a = person(1), b = person(2);
+  a.store(Lane::inbox, {in_stream(1, 1)});
+  let_time_pass(minutes(4));
+  const std::vector<Work> work = a.claim({.lease = hours(1)});
+  ASSERT_EQ(work.size(), 1u);
+  const auto seven_minutes_later = [&](auto say) {
+    let_time_pass(minutes(7));
+    say();
+    let_time_pass(minutes(7));
+    b.arrive();
+  };
+  seven_minutes_later([&] { a.claim(); });
+  seven_minutes_later([&] { a.store(Lane::inbox, {loose(2)}); });
+  seven_minutes_later(
+      [&] { granted(a.coordinator->renew(a.me.id, Lane::inbox, {work[0].held()}, hours(1))); });
+  EXPECT_EQ(a.done(work), all_ok(1)) << "it was never evicted";
+  let_time_pass(minutes(11));
+  b.arrive();
+  EXPECT_EQ(a.coordinator->claim(a.me.id).error().code, Errc::lease_lost) << "then it fell silent";
 }
 
 // S16: nothing of a late call happens.
@@ -79,6 +100,7 @@ TEST_P(AnInstance, SharesAllStreamsWithTheOthers) {
     std::vector<Person> all;
     for (unsigned i = 0; i < count; ++i)
       all.push_back(person(100 * count + i, "of " + std::to_string(count)));
+    for (Person& one : all) one.claim();  // who has not asked yet has no rank
     std::vector<NewMessage> messages;
     for (unsigned i = 1; i <= kStreams; ++i) messages.push_back(in_stream(i, i));
     all.front().store(Lane::inbox, messages);
@@ -209,81 +231,22 @@ TEST_P(Inbox, GivesNoMoreThanTheLimitOfBytes) {
   EXPECT_EQ(ids(a.claim({.limits = {.bytes = 1000}})), messages({2}));
 }
 
-// S1: nothing of a refused call happens, and the next one works.
-TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
-  Person a = person(1);
-  const auto refused = [&](auto change) {
-    WorkBatchRequest request = a.request();
-    request.new_inbox_messages = {in_stream(1, 1)};
-    change(request);
-    const auto answer = a.coordinator->process_work_batch(request);
-    return answer ? std::string("accepted") : std::string(word(answer.error().code));
-  };
-  using Request = WorkBatchRequest&;
-  EXPECT_EQ(refused([](Request r) { r.flags = WorkFlags{256}; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.flags = WorkFlags::orphaned; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.lease = seconds(-1); }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.lease = milliseconds(1500); }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.stale = seconds(0); }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.partitions = 0; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.partitions_max = 0; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.limits.messages = 0; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.instance.id = {}; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.instance.service = ""; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.instance.service = "another"; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.new_outbox_messages = {NewMessage{}}; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.new_inbox_messages[0].stream = StreamId{}; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.new_inbox_messages[0].metadata = "{broken"; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.new_inbox_messages[0].data = "not json"; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) { r.new_inbox_messages[0].type = "a\xff"; }), "INVALID_REQUEST");
-  EXPECT_EQ(refused([](Request r) {
-              r.new_inbox_messages[0].data = '"' + std::string(kMessageBytesMax, 'x') + '"';
-            }),
-            "TOO_LARGE");
-  EXPECT_EQ(refused([](Request r) { r.inbox_renewals.assign(kItemsMax + 1, {message(1)}); }), "TOO_LARGE");
-  EXPECT_EQ(refused([](Request r) {
-              r.inbox_completions = {{.held = {message(1)}, .status = MessageStatus::failed}};
-            }),
-            "INVALID_REQUEST");
-  // What has no such value must not come to the log, where nobody could read it again.
-  for (const int beyond : {-1, 3, 9, 255}) {
-    const auto policy = static_cast<FailurePolicy>(beyond);
-    EXPECT_EQ(refused([&](Request r) { r.new_inbox_messages[0].policy = policy; }), "INVALID_REQUEST");
-    EXPECT_EQ(refused([&](Request r) { r.inbox_failures = {{.held = {message(1)}, .policy = policy}}; }),
-              "INVALID_REQUEST");
-    EXPECT_EQ(refused([&](Request r) {
-                r.receptor_completions = {{message(1), "receptor", static_cast<ReceptorStatus>(beyond)}};
-              }),
-              "INVALID_REQUEST");
-    EXPECT_EQ(refused([&](Request r) {
-                r.perspective_completions = {{.stream = StreamId{message(1).value},
-                                              .perspective = "perspective",
-                                              .last_event = message(1),
-                                              .status = static_cast<PerspectiveStatus>(beyond)}};
-              }),
-              "INVALID_REQUEST");
-  }
-  EXPECT_TRUE(a.claim().empty());
-  EXPECT_EQ(refused([](Request) {}), "accepted");
-}
-
-TEST_P(NonsenseIn, ALimitIsNotMetBeforeTheLimit) {
-  Person a = person(1);
-  NewMessage large = in_stream(1, 1);
-  large.data = '"' + std::string(kMessageBytesMax - 2, 'x') + '"';
-  EXPECT_EQ(a.store(Lane::inbox, {large}), all_ok(1));
-  EXPECT_EQ(a.claim().at(0).data, large.data);
-}
-
-// S25
-TEST_P(NonsenseIn, ACallThatIsStoppedBeforehandDoesNotHappen) {
-  Person a = person(1);
-  std::stop_source stop;
-  stop.request_stop();
-  const auto answer = a.coordinator->store(a.me.id, Lane::inbox, {loose(1)}, kPartitions, stop.get_token());
-  ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().code, Errc::closed);
-  EXPECT_TRUE(a.claim().empty());
+// S20: a report frees the reporter's hands, and nobody else's.
+TEST_P(AnInstance, IsNotWokenByAReportThatBringsNoWork) {
+  Person a = person(1), b = person(2);
+  b.claim();
+  b.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1), in_stream(3, 2)});
+  let_time_pass(minutes(1));
+  const std::vector<Work> work = b.claim();
+  ASSERT_EQ(work.size(), 3u);
+  a.claim();
+  while (granted(a.coordinator->wait_for_work(milliseconds(1)))) a.claim();
+  b.done({work[0]});
+  b.store(Lane::inbox, {in_stream(4, 1)});
+  b.fail(work[2]);
+  EXPECT_FALSE(granted(a.coordinator->wait_for_work(milliseconds(1))));
+  b.store(Lane::inbox, {loose(5)});
+  EXPECT_TRUE(granted(a.coordinator->wait_for_work(minutes(1))));
 }
 
 // S20: and not before the time is up if there is none.

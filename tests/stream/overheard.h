@@ -14,6 +14,7 @@ class Overheard final : public WorkCoordinator {
   explicit Overheard(WorkCoordinator& to) : to_(to) {}
 
   std::atomic<int> waits = 0;
+  std::string host;  // of whoever made itself known last
   // The next answer that brings work gets lost on its way.
   void lose_next_work() { loses_ = true; }
   bool has_lost_work() const { return lost_; }
@@ -41,6 +42,7 @@ class Overheard final : public WorkCoordinator {
     return batch;
   }
   Result<Standing> do_heartbeat(const Instance& instance, Duration stale, std::stop_token stop) override {
+    host = instance.host;
     return to_.heartbeat(instance, stale, stop);
   }
   Result<std::vector<Verdict>> do_store(InstanceId instance, Lane lane,

@@ -123,5 +123,6 @@ class Streams : public testing::TestWithParam<BackendKind> {
 
   const std::unique_ptr<Backend> backend_ = GetParam().make();
 };
+class Stream : public Streams {};  // order_test.cc instantiates it
 
 }  // namespace baton::stream

@@ -1,10 +1,14 @@
 // What holds on PostgreSQL only: the schema, and a server that goes away.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <thread>
 
+#include "postgres/maintenance.h"
 #include "postgres/migrations.h"
 #include "postgres/work_coordinator.h"
+#include "stream/processor.h"
 #include "tests/proxy.h"
 #include "tests/stream/people.h"
 #include "tests/stream/postgres_backend.h"
@@ -14,6 +18,7 @@ namespace {
 
 using postgres::Connection;
 using postgres::DatabaseOptions;
+using testing::HasSubstr;
 
 // S20
 TEST(Migration, CanBeRepeatedAndRunByManyAtOnce) {
@@ -61,6 +66,53 @@ TEST(ADatabase, ThatIsNotThereIsUnavailable) {
   postgres::WorkCoordinator coordinator(
       DatabaseOptions{.url = "host=/nowhere user=baton", .give_up_after = milliseconds(100)});
   EXPECT_EQ(coordinator.heartbeat(named(1)).error().code, Errc::unavailable);
+}
+
+// S22: whoever starts a service hears at once that it cannot work, and what to do.
+TEST(ADatabase, ThatCannotWorkIsNotStartedOn) {
+  const auto refused = [](const std::string& url) {
+    postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .give_up_after = milliseconds(100)});
+    const auto started = Processor::start(
+        coordinator, {.service = "orders", .handlers = {{"Thing", [](const Handling&) { return done(); }}}});
+    return started ? Error{Errc::closed, "it was started"} : started.error();
+  };
+  const Error absent = refused("host=/nowhere user=baton");
+  EXPECT_EQ(absent.code, Errc::unavailable);
+  EXPECT_THAT(absent.message, HasSubstr("is its address right"));
+  const Error empty = refused(empty_database());
+  EXPECT_EQ(empty.code, Errc::not_found);
+  EXPECT_THAT(empty.message, HasSubstr("baton stream migrate"));
+  const std::string url = migrated_database();
+  tell(url, "create role stranger login");
+  const Error strange = refused(url + " user=stranger");
+  EXPECT_EQ(strange.code, Errc::permission_denied);
+  EXPECT_THAT(strange.message, HasSubstr("grant it the rights"));
+}
+
+// S20: the rights that the document lists are enough, for all that a service does.
+TEST(ADatabase, IsUsedWithTheRightsThatTheDocumentLists) {
+  std::ifstream file(BATON_SOURCE_DIR "/docs/streams.md");
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const std::size_t from = text.find("grant usage on schema"), to = text.find("```", from);
+  ASSERT_NE(from, std::string::npos);
+  const std::string url = migrated_database();
+  tell(url, "create role shop login; " + text.substr(from, to - from));
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url + " user=shop"});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1), loose(3)};
+  request.new_inbox_messages[0].is_event = true;
+  const WorkBatch batch = granted(coordinator.process_work_batch(request));
+  ASSERT_EQ(batch.work.size(), 3u);
+  WorkBatchRequest next{.instance = named(1)};
+  next.inbox_completions = {{.held = batch.work[0].held(), .status = MessageStatus::event_stored}};
+  next.inbox_failures = {{.held = batch.work[1].held(), .error = "no", .policy = FailurePolicy::park}};
+  next.receptor_completions = {{.event = message(1), .receptor = "mail"}};
+  next.perspective_completions = {{.stream = stream(1), .perspective = "totals", .last_event = message(1)}};
+  next.flags = WorkFlags::debug_mode;
+  granted(coordinator.process_work_batch(next));
+  granted(postgres::maintain(url + " user=shop"));
+  EXPECT_EQ(ask(url + " user=shop", "select wh_replay_dead_letters()::text"), "1");
+  EXPECT_TRUE(coordinator.leave(instance(1)));
 }
 
 // S18: the next call finds the server again, and nothing of the one that was cut off is half there.

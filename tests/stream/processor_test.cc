@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/stream/overheard.h"
 #include "tests/stream/seen.h"
 
 namespace baton::stream {
@@ -49,6 +50,7 @@ TEST_P(AProcessor, PublishesTheOutbox) {
   Person teller = person(1);
   NewMessage nowhere = in_stream(3, 1);
   nowhere.target.clear();
+  nowhere.is_event = true;
   Broker broker;
   const auto mine = backend_->connect();
   auto processor =
@@ -58,7 +60,7 @@ TEST_P(AProcessor, PublishesTheOutbox) {
   broker.published.wait_for(3);
   processor->drain();
   EXPECT_EQ(broker.published.order().at(stream(1).value), (std::vector<std::int64_t>{1, 2, 4}))
-      << "what has no destination is done without being published";
+      << "an event without a destination is for the event store only";
 }
 
 // S15, S22: after a failure nothing of the stream is handled before the message is tried again.
@@ -146,6 +148,15 @@ TEST_P(AProcessor, IsRefusedWithoutAnythingToDo) {
   EXPECT_EQ(Processor::start(*mine, {.service = "", .sink = &broker}).error().code, Errc::invalid_request);
   EXPECT_EQ(Processor::start(*mine, {.service = "orders", .sink = &broker, .threads = 0}).error().code,
             Errc::invalid_request);
+}
+
+// S23: an operator who looks for it knows where to look.
+TEST_P(AProcessor, SaysOnWhichMachineItRuns) {
+  Broker broker;
+  const auto mine = backend_->connect();
+  Overheard overheard(*mine);
+  auto processor = granted(Processor::start(overheard, {.service = "orders", .sink = &broker}));
+  EXPECT_NE(overheard.host, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(On, AProcessor,

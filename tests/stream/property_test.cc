@@ -98,6 +98,11 @@ class Questions {
       if (one_in(2))
         request.perspective_completions[0].processed = {message(1 + below(40)), message(1 + below(40))};
     }
+    if (one_in(4))
+      request.perspective_failures = {{.stream = stream(1 + below(4)),
+                                       .perspective = "totals",
+                                       .last_event = message(1 + below(40)),
+                                       .error = "it broke"}};
     if (one_in(6)) request.flags = WorkFlags::skip_inbox_claiming;
     if (one_in(8)) request.flags = request.flags | WorkFlags::debug_mode;
     return request;

@@ -188,6 +188,8 @@ TEST(TwoSessions, OneOfWhichEvictsTheOtherLeaveNothingWithTheDead) {
   EXPECT_EQ(granted(coordinator.heartbeat(named(2))).active, 1);
   ASSERT_TRUE(stale->execute("commit"));
   EXPECT_EQ(ask(url, "select owner::text from wh_streams"), to_text(instance(1).value));
+  EXPECT_EQ(granted(coordinator.heartbeat(named(2))).active, 2) << "the claim was a sign of life";
+  age(url, hours(1));
   EXPECT_EQ(granted(coordinator.heartbeat(named(2))).active, 1);
   EXPECT_EQ(ask(url, "select count(*)::text from wh_service_instances"), "1") << "now it is evicted";
   EXPECT_EQ(ids(granted(coordinator.claim(instance(2)))), messages({1})) << "and its stream is free";
@@ -201,7 +203,8 @@ TEST(TwoSessions, StoringTheSameMessagesWithoutAStreamStoreThemOnce) {
   ASSERT_TRUE(coordinator.heartbeat(named(1)));
   const auto first =
       session(url, std::string("select wh_store_json(") + kOne + ", 1::smallint, '[{\"MessageId\": \"" +
-                       to_text(message(2).value) + "\", \"MessageType\": \"Thing\", \"Envelope\": 1}]', 10)");
+                       to_text(message(2).value) +
+                       "\", \"MessageType\": \"Thing\", \"Destination\": \"there\", \"Envelope\": 1}]', 10)");
   std::vector<Verdict> verdicts;
   std::jthread second([&] {
     verdicts = granted(coordinator.store(instance(1), Lane::outbox, {loose(1), loose(2), in_stream(3, 1)}));
@@ -230,6 +233,58 @@ TEST(ALongTransaction, RenewsALeaseFromNowOn) {
   const std::string until = ask(url, "select lease_until::text from wh_streams");
   tell(url, renewal + "2)");
   EXPECT_EQ(ask(url, "select lease_until::text from wh_streams"), until);
+}
+
+// S17, S20: what one reports as completed the other reports as failed, and the other way round.
+class TwoSessionsWithResults : public testing::Test {
+ protected:
+  TwoSessionsWithResults() {
+    WorkBatchRequest events{.instance = named(1)};
+    for (const unsigned number : {1u, 2u, 3u}) {
+      events.new_outbox_messages.push_back(in_stream(number, number));
+      events.new_outbox_messages.back().is_event = true;
+    }
+    granted(one_.process_work_batch(events));
+    granted(two_.heartbeat(named(2)));
+  }
+
+  // Somebody holds up the first of the two in the middle of its lists.
+  void cross(const std::string& held_up, const WorkBatchRequest& first, const WorkBatchRequest& second) {
+    const auto blocker = session(url_, held_up);
+    ASSERT_TRUE(blocker);
+    std::jthread one([&] { granted(one_.process_work_batch(first)); });
+    until_somebody_waits(url_);
+    std::jthread two([&] { granted(two_.process_work_batch(second)); });
+    until_somebody_waits(url_, 2);
+    ASSERT_TRUE(blocker->execute("rollback"));
+  }
+
+  const std::string url_ = migrated_database();
+  postgres::WorkCoordinator one_{DatabaseOptions{.url = url_, .tries = 1}};
+  postgres::WorkCoordinator two_{DatabaseOptions{.url = url_, .tries = 1}};
+};
+
+TEST_F(TwoSessionsWithResults, OfTheSameReceptorsNeverWaitForEachOther) {
+  const auto result = [](unsigned event) {
+    return ReceptorResult{.event = message(event), .receptor = "mail"};
+  };
+  cross("insert into wh_receptor_processing values ('" + to_text(message(3).value) + "', 'mail', 0, 0)",
+        {.instance = named(1),
+         .receptor_completions = {result(1), result(3)},
+         .receptor_failures = {result(2)}},
+        {.instance = named(2), .receptor_completions = {result(2)}, .receptor_failures = {result(1)}});
+}
+
+TEST_F(TwoSessionsWithResults, OfTheSamePerspectivesNeverWaitForEachOther) {
+  const auto result = [](unsigned event) {
+    return PerspectiveResult{.stream = stream(event), .perspective = "totals", .last_event = message(event)};
+  };
+  cross("insert into wh_perspective_checkpoints (stream_id, perspective_name, status) values ('" +
+            to_text(stream(3).value) + "', 'totals', 0)",
+        {.instance = named(1),
+         .perspective_completions = {result(1), result(3)},
+         .perspective_failures = {result(2)}},
+        {.instance = named(2), .perspective_completions = {result(2)}, .perspective_failures = {result(1)}});
 }
 
 }  // namespace

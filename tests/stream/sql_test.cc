@@ -135,6 +135,45 @@ TEST(ProcessWorkBatch, RefusesFieldsItDoesNotKnow) {
   EXPECT_EQ(said("p_inbox_completions", R"("Status": 2)"), "2");
 }
 
+// S1: it would be published nowhere, and be gone.
+TEST(ProcessWorkBatch, RefusesAnOutboxMessageWithoutADestination) {
+  const std::string url = migrated_database();
+  const auto said = [&](const std::string& item) {
+    return ask(url,
+               "select count(*)::text from process_work_batch(" + std::string(kOne) +
+                   ", 'orders', p_new_outbox_messages => '[{\"MessageId\": "
+                   "\"01000000-0000-0000-0000-000000000001\", \"MessageType\": \"Thing\", \"Envelope\": 1" +
+                   item + "}]')");
+  };
+  EXPECT_TRUE(said("").starts_with("WH003: a message of the outbox needs a destination"));
+  EXPECT_TRUE(said(R"(, "Destination": "")").starts_with("WH003"));
+  EXPECT_TRUE(said(R"(, "IsEvent": true)").starts_with("WH003")) << "of no stream, so in no event store";
+  EXPECT_EQ(said(R"(, "IsEvent": true, "StreamId": "02000000-0000-0000-0000-000000000001")"), "3");
+}
+
+// S3: a setting that makes no sense is refused where it is made.
+TEST(ASetting, IsOneThatThereIsWithAValueThatMakesSense) {
+  const std::string url = migrated_database();
+  const auto set = [&](const std::string& key, const std::string& value) {
+    return ask(url, "update wh_settings set setting_value = '" + value + "' where setting_key = '" + key +
+                        "' returning setting_value");
+  };
+  EXPECT_EQ(set("retry_seconds", "5"), "5");
+  EXPECT_EQ(set("dedup_retention_days", "0"), "0");
+  EXPECT_EQ(set("retry_seconds", "0"), "WH003: retry_seconds is a whole number from 1 to 86400, and not '0'");
+  for (const char* wrong : {"-1", "abc", "", "1.5", "1e3", "99999999999", " 7"})
+    EXPECT_TRUE(set("max_failures", wrong).starts_with("WH003")) << wrong;
+  EXPECT_EQ(ask(url, "select wh_setting('max_failures')::text"), "10");
+  EXPECT_TRUE(ask(url, "insert into wh_settings values ('max_failure', '1', 'integer', 0, 1, '')")
+                  .starts_with("WH003: there is no setting max_failure"));
+  EXPECT_TRUE(ask(url, "delete from wh_settings").starts_with("WH003"));
+  EXPECT_TRUE(
+      ask(url,
+          "update wh_settings set value_max = 0, setting_value = '11' where setting_key = 'max_failures'")
+          .empty());
+  EXPECT_EQ(ask(url, "select value_max::text from wh_settings where setting_key = 'max_failures'"), "10000");
+}
+
 // S3: there are two lanes.
 TEST(ALane, ThatIsNeitherIsRefused) {
   const std::string url = migrated_database();
@@ -215,22 +254,8 @@ TEST(Metrics, AreTextForPrometheus) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 
-// E7: what is different is said, and so.
-TEST(TheDocument, SaysWhereItDiffersFromItsSource) {
-  std::ifstream file(BATON_SOURCE_DIR "/docs/streams.md");
-  const std::string text(std::istreambuf_iterator<char>(file), {});
-  const std::string said = text.substr(text.find("## Where this differs"));
-  for (const char* difference :
-       {"De-duplication is not permanent", "at least once", "Ownership is by rank",
-        "There are no partition assignments", "Of later versions the event store is in"})
-    EXPECT_NE(said.find(difference), std::string::npos) << difference;
-  EXPECT_EQ(ask(migrated_database(),
-                "select concat_ws(',', to_regclass('wh_partition_assignments'), "
-                "to_regclass('wh_message_associations'), to_regclass('wh_event_store'))"),
-            "wh_event_store");
-}
-
-// S16, S24: what an instance says of itself is kept until it says something else, and so is when it was heard of.
+// S16, S24: what an instance says of itself is kept until it says something else, and so is when it was heard
+// of.
 TEST(AReaderOfSql, FindsWhatAnInstanceSaysOfItself) {
   const std::string url = migrated_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});

@@ -167,7 +167,7 @@ void Claim::bury_poison(DraftStream& of) {
 bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
   if (entry_.claims.size() >= claims_max_) return false;
   bury_poison(of);
-  if (of.now.parking > 0) return true;
+  if (of.now.parking > 0 && !mutant(Mutant::m34_parked_stream_handed_out)) return true;
   const Streams& all = draft_.all();
   StreamClaimed claimed{.stream = of.now.number};
   bool fits = true;

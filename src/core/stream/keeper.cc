@@ -254,7 +254,7 @@ void Keeper::remember(const Tombstone& tombstone) {
 void Keeper::remember(const StoredEvent& event) {
   History& of = all_.histories[event.history];
   BATON_CHECK(all_.event_ids.find(of.space, event.id.value) == 0);
-  ++of.known;
+  ++of.known, ++of.events;
   all_.event_ids.insert(of.space, event.id.value, keep(all_.events, event));
 }
 
@@ -306,6 +306,7 @@ void Keeper::forget_event() {
   const Slot slot = oldest(all_.events), history = all_.events.all[slot].history;
   all_.event_ids.erase(all_.histories[history].space, all_.events.all[slot].id.value);
   drop(all_.events, slot);
+  --all_.histories[history].events;
   let_go(history);
 }
 

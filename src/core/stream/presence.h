@@ -1,5 +1,6 @@
-// When instances were last heard of. Soft: the log knows it less exactly, so that calls without work write
-// nothing. After a restart everybody counts as just heard of.
+// When instances were last heard of, and which of them ask for work. Soft: the log knows it less exactly, so
+// that calls without work write nothing. After a restart everybody counts as just heard of, and has a rank
+// again from its next claim on.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +14,28 @@ namespace baton::core {
 class Presence {
  public:
   void begin(Instant now) { began_ = now; }
-  void heard(const streams::Instance& instance, Instant now) { heard_[instance.number] = now; }
+  void heard(const streams::Instance& instance, Instant now) { seen_[instance.number].heard = now; }
+  void asked_for_work(const streams::Instance& instance) { seen_[instance.number].claims = true; }
   void forget_silent_since(Instant then) {
-    std::erase_if(heard_, [&](const auto& item) { return item.second < then; });
+    std::erase_if(seen_, [&](const auto& item) { return item.second.heard < then; });
   }
   Instant last_heard(const streams::Instance& instance) const {
-    const auto found = heard_.find(instance.number);
-    return std::max({instance.heard, began_, found == heard_.end() ? Instant{} : found->second});
+    const auto found = seen_.find(instance.number);
+    return std::max({instance.heard, began_, found == seen_.end() ? Instant{} : found->second.heard});
+  }
+  // Whether streams are offered to it: one that only stores would keep those of its share waiting.
+  bool has_rank(const streams::Instance& instance, Instant silent_before) const {
+    const auto found = seen_.find(instance.number);
+    return found != seen_.end() && found->second.claims && last_heard(instance) >= silent_before;
   }
 
  private:
+  struct Seen {
+    Instant heard;
+    bool claims = false;
+  };
   Instant began_;
-  std::unordered_map<streams::Number, Instant> heard_;
+  std::unordered_map<streams::Number, Seen> seen_;
 };
 
 }  // namespace baton::core

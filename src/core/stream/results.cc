@@ -60,6 +60,9 @@ Results::Reached& Results::reached(Slot space, const PerspectiveResult& result) 
     const Checkpoint& known = all_.checkpoints.all[slot];
     at->second = {known.version, known.ahead, known.status, known.error};
   }
+  // What is forgotten can no longer be reported, and would hold up the rest for ever.
+  const History& of = all_.histories[all_.history_ids.find(space, result.stream.value)];
+  at->second.version = std::max(at->second.version, of.version - of.events);
   return at->second;
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/stream/span.h"
 #include "core/stream/work_request.h"
 
 namespace baton::core {
@@ -18,15 +19,12 @@ std::size_t rows_wanted(const StreamLook& look) {
   return std::clamp<std::size_t>(look.count_max, 1, kListStreamsMax);  // at least one, so that it gets on
 }
 
-bool is_active(const Presence& presence, const Instance& instance, const StreamLook& look) {
-  return presence.last_heard(instance) >= look.now - look.stale;
-}
-
-std::vector<stream::InstanceId> active_ones(const State& state, const Presence& presence,
-                                            const StreamLook& look, const Service& service) {
+// Those of a service that streams are offered to, in the order of their ranks.
+std::vector<stream::InstanceId> ranked(const State& state, const Presence& presence, const StreamLook& look,
+                                       const Service& service) {
   std::vector<stream::InstanceId> active;
   for (const auto& [id, slot] : service.instances) {
-    if (is_active(presence, state.streams.instances[slot], look)) active.push_back(id);
+    if (presence.has_rank(state.streams.instances[slot], look.now - look.stale)) active.push_back(id);
   }
   return active;
 }
@@ -49,7 +47,7 @@ std::string state_of(const Streams& all, const Stream& of, Instant now) {
     return (of.lease_until > now ? "held by " : "lost by ") + holder;
   }
   if (of.ready_at <= now) return "can be claimed";
-  return "to be tried again in " + std::to_string((of.ready_at - now).ms / 1000 + 1) + " s";
+  return "to be tried again in " + span((of.ready_at - now).ms / 1000 + 1);
 }
 
 LetterView view_of(const Streams& all, const Letter& letter, Instant now) {
@@ -116,10 +114,11 @@ StreamPage<InstanceView> instances(const State& state, const Presence& presence,
                       .host = instance.host,
                       .process = instance.process,
                       .silent = look.now - presence.last_heard(instance),
+                      .is_stale = presence.last_heard(instance) < look.now - look.stale,
                       .held_streams = instance.streams,
                       .held_messages = instance.messages};
     const auto [ranks, is_new] = active.try_emplace(instance.service);
-    if (is_new) ranks->second = active_ones(state, presence, look, service);
+    if (is_new) ranks->second = ranked(state, presence, look, service);
     const auto rank = std::ranges::lower_bound(ranks->second, instance.id);
     if (rank != ranks->second.end() && *rank == instance.id)
       view.rank = static_cast<std::int32_t>(rank - ranks->second.begin());
@@ -154,7 +153,7 @@ std::vector<StreamView> lag(const State& state, const StreamLook& look) {
 
 std::optional<stream::InstanceId> owner_of(const State& state, const Presence& presence,
                                            const StreamLook& look, Slot service, std::int32_t partition) {
-  return offered_to(active_ones(state, presence, look, state.streams.services[service]), partition);
+  return offered_to(ranked(state, presence, look, state.streams.services[service]), partition);
 }
 
 std::vector<PartitionView> partitions(const State& state, const Presence& presence, const StreamLook& look) {
@@ -183,7 +182,7 @@ std::vector<PartitionView> partitions(const State& state, const Presence& presen
   for (PartitionView& view : found) {
     const auto [ranks, is_new] = active.try_emplace(view.service);
     const Service& service = all.services[find_service(all, look.ns, view.service)];
-    if (is_new) ranks->second = active_ones(state, presence, look, service);
+    if (is_new) ranks->second = ranked(state, presence, look, service);
     view.offered_to = offered_to(ranks->second, view.partition);
   }
   return found;

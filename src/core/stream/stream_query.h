@@ -49,10 +49,11 @@ StreamPage<LaneView> lanes(const State& state, const StreamLook& look);  // by s
 struct InstanceView {
   std::string service;
   stream::InstanceId id;
-  std::optional<std::int32_t> rank;  // among the active ones of its service
+  std::optional<std::int32_t> rank;  // among the active ones of its service that ask for work
   std::string host;
   std::int32_t process = 0;
   Duration silent;
+  bool is_stale = false;
   std::uint64_t held_streams = 0;
   std::uint64_t held_messages = 0;
 };

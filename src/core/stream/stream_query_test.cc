@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "core/stream/span.h"
 #include "core/stream/testing.h"
 #include "core/stream/why.h"
 
@@ -84,14 +85,19 @@ TEST_F(AnOperator, SeesWhoWorks) {
   claim();
   now_ = now_ + minutes(11);
   ask(a_heartbeat(3, days(1)));
+  ask(a_heartbeat(4, days(1)));
+  ask(a_claim(4, {.inbox = false}));
   const auto rows = instances(state(), presence(), look()).rows;
-  ASSERT_EQ(rows.size(), 2u);
+  ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].id, instance_id(1));
-  EXPECT_FALSE(rows[0].rank) << "it is stale";
+  EXPECT_TRUE(rows[0].is_stale);
+  EXPECT_FALSE(rows[0].rank);
   EXPECT_EQ(rows[0].silent, minutes(11));
   EXPECT_EQ(rows[0].held_streams, 1u);
   EXPECT_EQ(rows[0].held_messages, 2u);
-  EXPECT_EQ(rows[1].rank, 0);
+  EXPECT_FALSE(rows[1].is_stale);
+  EXPECT_FALSE(rows[1].rank) << "it has not asked for work";
+  EXPECT_EQ(rows[2].rank, 0);
 }
 
 // S23
@@ -110,8 +116,20 @@ TEST_F(AnOperator, SeesTheStreamsThatHaveWaitedForLongest) {
   EXPECT_EQ(rows[1].state, "can be claimed");
 }
 
+// S23: as people say it.
+TEST_F(AnOperator, ReadsTimesAtAGlance) {
+  EXPECT_EQ(span(0), "0 s");
+  EXPECT_EQ(span(59), "59 s");
+  EXPECT_EQ(span(60), "1 min");
+  EXPECT_EQ(span(413), "6 min 53 s");
+  EXPECT_EQ(span(7'800), "2 h 10 min");
+  EXPECT_EQ(span(4 * 86'400 + 59), "4 d");
+  EXPECT_EQ(span(4 * 86'400 + 3 * 3'600), "4 d 3 h");
+}
+
 // S6, S7, S23
 TEST_F(AnOperator, SeesWhosePartitionsAre) {
+  claim();
   ask(a_store(1, {a_message(1, 1), a_message(2, 1), a_message(3, 2)}));
   const auto rows = partitions(state(), presence(), look());
   ASSERT_EQ(rows.size(), 2u);
@@ -145,12 +163,14 @@ TEST_F(AnOperator, SeesDeadLettersInPages) {
 // S23: each item of the troubleshooting list.
 TEST_F(AnOperator, IsToldThatNobodyIsAtWork) {
   ask(a_store(1, {a_message(1, 1)}));
+  EXPECT_THAT(why(1), HasSubstr("is anybody at work? no: 1 active, but none has asked for work"));
+  ask(a_claim(1, {.outbox = true, .inbox = false}));
   EXPECT_THAT(why(1), HasSubstr("is anybody at work? yes: 1 active"));
   EXPECT_THAT(why(1), HasSubstr("is offered to " + stream::to_text(instance_id(1).value) + " first"));
   EXPECT_THAT(why(1), HasSubstr("does somebody hold it? no"));
   EXPECT_THAT(why(1), HasSubstr("is another message in its way? no: it is the first"));
   now_ = now_ + minutes(20);
-  EXPECT_THAT(why(1), HasSubstr("no: the last one was heard of 1200 s ago"));
+  EXPECT_THAT(why(1), HasSubstr("no: the last one was heard of 20 min ago"));
   EXPECT_THAT(why(1), HasSubstr("is nobody's"));
   EXPECT_THAT(why(9), HasSubstr("nowhere"));
 }
@@ -160,7 +180,7 @@ TEST_F(AnOperator, IsToldWhoHoldsAMessage) {
   ask(a_store(1, {a_message(1, 1), a_message(2, 0)}));
   claim();
   EXPECT_THAT(why(1), HasSubstr("yes: by " + stream::to_text(instance_id(1).value) +
-                                " (process 1 on here), for 60 s more"));
+                                " (process 1 on here), for 1 min more"));
   EXPECT_THAT(why(2), HasSubstr("it belongs to no stream"));
   now_ = now_ + minutes(20);
   EXPECT_THAT(why(1), HasSubstr("whoever asks next has it"));
@@ -175,7 +195,7 @@ TEST_F(AnOperator, IsToldWhatIsInTheWay) {
   claim();
   fail(1);
   fail(3, stream::FailurePolicy::park_stream);
-  EXPECT_THAT(why(1), HasSubstr("may it be tried? in 60 s: it failed (1 so far), and said: …"));
+  EXPECT_THAT(why(1), HasSubstr("may it be tried? in 1 min: it failed (1 so far), and said: …"));
   EXPECT_THAT(why(2), HasSubstr("yes: message " + stream::to_text(message_id(1).value)));
   EXPECT_THAT(why(3), HasSubstr("it became dead letter 1 of orders 0 s ago"));
   EXPECT_THAT(why(4), HasSubstr("its stream is parked behind dead letter 1"));

@@ -177,6 +177,7 @@ struct History {
   Slot space = 0;
   std::uint32_t version = 0;  // of the newest
   std::uint32_t known = 0;    // events and checkpoints that are remembered
+  std::uint32_t events = 0;   // of those; the newest ones
   Slot next = 0;
 };
 
@@ -279,7 +280,7 @@ inline Instant head_due(const Streams& all, const Stream& of) {
 // When it may be handed out, given that it has just come free, or been held for longer. One that stops behind
 // a dead letter may not, whoever holds it: it would stand in the way of those that may.
 inline Instant ready_from(const Stream& of, Instant head_due, Instant now) {
-  if (of.parking > 0) return kNever;
+  if (of.parking > 0 && !mutant(Mutant::m34_parked_stream_handed_out)) return kNever;
   if (mutant(Mutant::m29_retry_overtaken)) head_due = {};
   if (of.owner != 0) return std::max(of.lease_until, head_due);
   return of.pending > 0 ? std::max(now, head_due) : kNever;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/stream/span.h"
 #include "core/stream/work_request.h"
 
 namespace baton::core {
@@ -11,12 +12,8 @@ using namespace streams;
 namespace {
 
 std::string count(std::uint64_t number) { return std::to_string(number); }
-std::string in_seconds(Duration time) {
-  return count(static_cast<std::uint64_t>((time.ms + 999) / 1000)) + " s";
-}
-std::string ago(Duration time) {
-  return count(static_cast<std::uint64_t>(std::max<std::int64_t>(time.ms, 0) / 1000)) + " s ago";
-}
+std::string at_most(Duration time) { return span((time.ms + 999) / 1000); }
+std::string ago(Duration time) { return span(std::max<std::int64_t>(time.ms, 0) / 1000) + " ago"; }
 std::string text(const stream::Uuid& id) { return stream::to_text(id); }
 
 // Everything that is asked about one message that waits.
@@ -70,19 +67,22 @@ class Inquiry {
   }
 
   std::string anybody(const Service& service) const {
-    std::uint64_t active = 0;
+    const Instant since = look_.now - look_.stale;
+    std::uint64_t active = 0, asking = 0;
     Instant last;
     for (const auto& [id, slot] : service.instances) {
       const Instant heard = presence_.last_heard(all_.instances[slot]);
-      active += heard >= look_.now - look_.stale;
+      active += heard >= since;
+      asking += presence_.has_rank(all_.instances[slot], since);
       last = std::max(last, heard);
     }
-    if (active > 0)
-      return "yes: " + count(active) + " active, the last one heard of " + ago(look_.now - last);
+    if (asking > 0)
+      return "yes: " + count(asking) + " active, the last one heard of " + ago(look_.now - last);
+    if (active > 0) return "no: " + count(active) + " active, but none has asked for work. Let one claim.";
     return "no: " +
            (service.instances.empty() ? "no instance of this service is known"
                                       : "the last one was heard of " + ago(look_.now - last)) +
-           ". Start one, and let it call at least every " + in_seconds(look_.stale) + ".";
+           ". Start one, and let it call at least every " + at_most(look_.stale) + ".";
   }
 
   std::string whose(const Stream& of) const {
@@ -90,7 +90,7 @@ class Inquiry {
     const std::string partition = "partition " + std::to_string(of.partition);
     if (!owner) return partition + " is nobody's, since nobody is at work";
     return partition + " is offered to " + text(owner->value) + " first, and after " +
-           in_seconds(rules_.streams.offered_for) + " to everybody";
+           at_most(rules_.streams.offered_for) + " to everybody";
   }
 
   void in_the_way(const Message& message, const Stream& of) {
@@ -110,7 +110,7 @@ class Inquiry {
     if (first.due <= look_.now) return say(kQuestion, ahead);
     answers_.push_back({kQuestion,
                         ahead + ". It failed (" + count(first.failures) +
-                            " so far), is to be tried again in " + in_seconds(first.due - look_.now) +
+                            " so far), is to be tried again in " + at_most(first.due - look_.now) +
                             ", and said: ",
                         first.error});
   }
@@ -129,7 +129,7 @@ class Inquiry {
     std::string answer = "yes: by " + text(held.id.value);
     if (!held.host.empty()) answer += " (process " + std::to_string(held.process) + " on " + held.host + ")";
     answer += of.lease_until > look_.now
-                  ? ", for " + in_seconds(of.lease_until - look_.now) + " more"
+                  ? ", for " + at_most(of.lease_until - look_.now) + " more"
                   : ", whose lease ended " + ago(look_.now - of.lease_until) + ": whoever asks next has it";
     const Instant heard = presence_.last_heard(held);
     if (heard < look_.now - look_.stale)
@@ -145,8 +145,8 @@ class Inquiry {
       rest = ". Of those it was handed out to, some were never heard of again: " + count(lost);
     if (message.due <= look_.now) return say(kQuestion, "yes" + rest);
     answers_.push_back({kQuestion,
-                        "in " + in_seconds(message.due - look_.now) + ": it failed (" +
-                            count(message.failures) + " so far), and said: ",
+                        "in " + at_most(message.due - look_.now) + ": it failed (" + count(message.failures) +
+                            " so far), and said: ",
                         message.error, rest});
   }
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/mutant.h"
+#include "core/stream/deliveries.h"
 #include "core/stream/keeper.h"
 #include "core/stream/rules.h"
 
@@ -125,7 +126,6 @@ class Turn {
     if (report.how != Reported::retried && report.how != Reported::dead) return;
     message.error = error;
     message.reason = report.reason;
-    message.policy = report.policy;
     message.due = report.due;
     ++message.failures;
     ++message.deliveries;
@@ -236,19 +236,6 @@ class Turn {
     make_ready(stream, stream.lease_until, at_.lsn);
   }
 
- public:
-  // Those that end without a report.
-  static void count_deliveries(Streams& all, Keeper& keeper, const Stream& of) {
-    for (Slot slot = of.messages.head; slot != 0 && of.owner != 0; slot = all.messages[slot].next) {
-      Message& message = all.messages[slot];
-      if (message.seq > of.given_seq) break;
-      if (!is_out(of, message)) continue;
-      const auto rewriting = keeper.rewrite(message);
-      ++message.deliveries;
-    }
-  }
-
- private:
   Streams& all_;
   Keeper keeper_;
   const WorkBatchApplied& event_;
@@ -259,132 +246,8 @@ class Turn {
   Slot space_ = 0;
 };
 
-// All it holds can be claimed by others at once. Whoever was lost may have begun; whoever leaves has not.
-void give_back(State& state, Keeper& keeper, Slot instance, bool lost, const Stamp& at) {
-  Streams& all = state.streams;
-  while (const Slot slot = all.instances[instance].held.head) {
-    Stream& stream = all.streams[slot];
-    const StreamChange change = keeper.change(slot);
-    if (lost) Turn::count_deliveries(all, keeper, stream);
-    stream.owner = 0;
-    stream.lease_until = {};
-    stream.outstanding = 0;
-    make_ready(stream, ready_from(stream, head_due(all, stream), at.time), at.lsn);
-  }
-}
-
-// A letter is gone from the dead ones; its stream goes on if it was the last in the way.
-void take_letter(State& state, Keeper& keeper, Slot slot, const Stamp& at) {
-  Streams& all = state.streams;
-  const Letter letter = all.dead.all[slot];
-  keeper.remove_dead(slot);
-  if (letter.message.stream == 0) return;
-  Stream& stream = all.streams[letter.message.stream];
-  const StreamChange change = keeper.change(letter.message.stream);
-  BATON_CHECK(stream.letters > 0 && stream.parking >= (letter.parks ? 1 : 0));
-  --stream.letters;
-  stream.parking -= letter.parks ? 1 : 0;
-  make_ready(stream, ready_from(stream, head_due(all, stream), at.time), at.lsn);
-}
-
-// Into its old place, and if somebody holds the stream, as one that was not handed out.
-void put_back(State& state, Keeper& keeper, const Letter& letter, const Stamp& at) {
-  Streams& all = state.streams;
-  Message message = letter.message;
-  if (message.stream == 0) {
-    message.stream = keeper.add(Stream{.number = all.next_stream++,
-                                       .service = letter.service,
-                                       .lane = letter.lane,
-                                       .next_seq = message.seq,
-                                       .idle_since = at.time});
-  }
-  Stream& stream = all.streams[message.stream];
-  const StreamChange change = keeper.change(message.stream);
-  message.number = all.next_message++;
-  message.status &= ~static_cast<std::int32_t>(stream::MessageStatus::failed);
-  message.failures = 0;
-  message.deliveries = 0;
-  message.due = {};
-  message.settled = stream.epoch;
-  message.prev = message.next = 0;
-  keeper.add(message);
-  const std::uint64_t next_seq = stream.next_seq;
-  take_message(stream, at.time, at.lsn);
-  if (!stream.is_loose()) stream.next_seq = next_seq;
-}
-
 }  // namespace
 
 void fact(State& state, const WorkBatchApplied& event, const Stamp& at) { Turn(state, event, at).apply(); }
-
-void fact(State& state, const InstancesEvicted& event, const Stamp& at) {
-  Keeper keeper(state.streams, state.digest);
-  for (const Number number : event.instances) {
-    const Slot slot = keeper.recorded_instance(number);
-    give_back(state, keeper, slot, true, at);
-    const Instance& gone = state.streams.instances[slot];
-    const Slot space = state.streams.services[gone.service].space;
-    keeper.remember(Tombstone{.id = gone.id, .space = space, .since = at.time});
-    keeper.remove_instance(slot);
-  }
-}
-
-void fact(State& state, const InstanceLeft& event, const Stamp& at) {
-  Keeper keeper(state.streams, state.digest);
-  const Slot slot = keeper.recorded_instance(event.instance);
-  give_back(state, keeper, slot, false, at);
-  keeper.remove_instance(slot);
-}
-
-void fact(State& state, const LettersReplayed& event, const Stamp& at) {
-  Keeper keeper(state.streams, state.digest);
-  for (const Number number : event.letters) {
-    const Slot slot = keeper.recorded_letter(number);
-    const Letter letter = state.streams.dead.all[slot];
-    if (letter.message.stream != 0) {
-      // First the message, then the letter: its stream is never without either.
-      put_back(state, keeper, letter, at);
-      take_letter(state, keeper, slot, at);
-    } else {
-      take_letter(state, keeper, slot, at);
-      put_back(state, keeper, letter, at);
-    }
-  }
-}
-
-void fact(State& state, const LettersPurged& event, const Stamp& at) {
-  Keeper keeper(state.streams, state.digest);
-  for (const Number number : event.letters) take_letter(state, keeper, keeper.recorded_letter(number), at);
-}
-
-void fact(State& state, const StreamsForgotten& event, const Stamp&) {
-  Keeper keeper(state.streams, state.digest);
-  for (std::uint32_t i = 0; i < event.seen; ++i) keeper.forget_seen();
-  for (std::uint32_t i = 0; i < event.tombstones; ++i) keeper.forget_tombstone();
-  for (std::uint32_t i = 0; i < event.events; ++i) keeper.forget_event();
-  for (std::uint32_t i = 0; i < event.receptors; ++i) keeper.forget_receptor();
-  for (std::uint32_t i = 0; i < event.checkpoints; ++i) keeper.forget_checkpoint();
-  for (std::uint32_t i = 0; i < event.kept; ++i) keeper.forget_kept();
-  for (const Number number : event.idle) keeper.remove_stream(keeper.recorded_stream(number));
-}
-
-void fact(State& state, const MessageBlobMoved& event, const Stamp& at) {
-  Streams& all = state.streams;
-  Keeper keeper(all, state.digest);
-  const auto length = static_cast<std::uint32_t>(event.blob.bytes.size());
-  const auto move = [&](const auto& fact, Message& message) {
-    BlobRef& ref = event.part == MessagePart::body ? message.body : message.error;
-    BATON_CHECK(length > 0 && ref.hash == event.blob.hash && ref.length == length);
-    const auto rewriting = keeper.rewrite(fact);
-    ref = {.lsn = at.lsn, .hash = event.blob.hash, .offset = at.body_end - length, .length = length};
-  };
-  if (event.is_letter) {
-    Letter& letter = all.dead.all[keeper.recorded_letter(event.number)];
-    move(letter, letter.message);
-  } else {
-    Message& message = all.messages[keeper.recorded_message(event.number)];
-    move(message, message);
-  }
-}
 
 }  // namespace baton::core

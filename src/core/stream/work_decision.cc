@@ -59,4 +59,11 @@ std::optional<InstancesEvicted> silent_before(const State& state, const Presence
   return evicted;
 }
 
+void note_life(const State& state, const ProcessWork& request, Instant now, Presence& presence) {
+  const Slot slot = find_instance(state.streams, request.ns, request.instance);
+  if (slot == 0) return;
+  presence.heard(state.streams.instances[slot], now);
+  if (request.claim) presence.asked_for_work(state.streams.instances[slot]);
+}
+
 }  // namespace baton::core

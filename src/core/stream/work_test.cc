@@ -95,6 +95,33 @@ TEST(AService, MayHaveALongName) {
   EXPECT_TRUE(authority.ask(call, kStart).is<WorkProcessed>());
 }
 
+// S17: those that are forgotten can never be reported, and hold up nothing.
+TEST(APerspective, BeginsWithTheOldestEventThatIsKnown) {
+  Authority authority = with_instance();
+  const auto event = [](unsigned number) {
+    StoreMessage made = a_message(number, 1);
+    made.is_event = true;
+    return made;
+  };
+  const Instant later = kStart + just_over(authority.rules.streams.seen_for);
+  authority.ask(a_store(1, {event(1), event(2)}), kStart);
+  authority.ask(a_store(1, {event(3), event(4)}), later);
+  authority.record(overdue_to_forget(authority.state(), authority.moment(later)).value(), later);
+  const auto report = [&](const State& state, unsigned last, std::vector<stream::MessageId> processed) {
+    ProcessWork call = a_call(1);
+    call.perspectives.completed = {{.stream = stream_id(1),
+                                    .perspective = "totals",
+                                    .last_event = message_id(last),
+                                    .processed = std::move(processed)}};
+    const Decision decision = decide(state, authority.workers, call, authority.moment(later));
+    const auto* append = std::get_if<Append>(&decision);
+    return append == nullptr ? 0u : std::get<WorkBatchApplied>(append->event).checkpoints.at(0).version;
+  };
+  EXPECT_EQ(report(authority.state(), 3, {message_id(3)}), 3u);
+  EXPECT_EQ(report(authority.state(), 4, {message_id(4)}), 2u) << "3 is known, and missing";
+  EXPECT_EQ(report(reloaded(authority.state()), 3, {message_id(3)}), 3u);
+}
+
 // S13: what is past its time is forgotten by an entry of its own, a bounded amount at a time.
 TEST(WhatIsRemembered, IsForgottenInTime) {
   Authority authority = with_instance();

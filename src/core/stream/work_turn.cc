@@ -290,9 +290,9 @@ stream::Standing WorkTurn::standing(Duration stale) const {
   stream::Standing standing{.rank = 0, .active = instance_ == 0 ? 1 : 0};
   if (service_ == 0) return standing;
   for (const auto& [id, slot] : all_.services[service_].instances) {
-    const bool is_active = slot == instance_ || presence_.last_heard(all_.instances[slot]) >= at_.now - stale;
-    standing.active += is_active;
-    standing.rank += is_active && id < request_.instance;
+    const bool counts = slot == instance_ || presence_.has_rank(all_.instances[slot], at_.now - stale);
+    standing.active += counts;
+    standing.rank += counts && id < request_.instance;
   }
   return standing;
 }

@@ -7,19 +7,48 @@ create table wh_settings (
   setting_key varchar(100) primary key,
   setting_value text not null,
   value_type varchar(20) not null default 'integer',
+  value_min integer not null,
+  value_max integer not null,
   description text not null,
   updated_at timestamptz not null default now()
 );
-insert into wh_settings (setting_key, setting_value, description) values
-  ('dedup_retention_days', '30', 'how long an inbox message is known again; 0: for ever'),
-  ('max_failures', '10', 'the failure after which a message becomes a dead letter; 0: never'),
-  ('max_lost_deliveries', '10', 'how often a message may be handed out to somebody who is not heard of again, before it is a dead letter; 0: any number'),
-  ('suspect_after_lost_deliveries', '3', 'how many such deliveries make it suspect: from then on it is handed out alone, for those behind it are not to blame'),
-  ('retry_seconds', '30', 'the unit of the wait after a failure: 2, 4, 8 and then 10 of them'),
-  ('steal_after_seconds', '10', 'how long a stream is offered only to the instance with its rank'),
-  ('kept_message_hours', '24', 'how long a finished message is kept that debug mode did not delete'),
-  ('idle_stream_hours', '24', 'how long the row of a stream without messages is kept'),
-  ('tombstone_days', '7', 'how long an evicted instance is refused');
+insert into wh_settings (setting_key, setting_value, value_min, value_max, description) values
+  ('dedup_retention_days', '30', 0, 36500, 'how long an inbox message is known again; 0: for ever'),
+  ('max_failures', '10', 0, 10000, 'the failure after which a message becomes a dead letter; 0: never'),
+  ('max_lost_deliveries', '10', 0, 10000, 'how often a message may be handed out to somebody who is not heard of again, before it is a dead letter; 0: any number'),
+  ('suspect_after_lost_deliveries', '3', 1, 10000, 'how many such deliveries make it suspect: from then on it is handed out alone, for those behind it are not to blame'),
+  ('retry_seconds', '30', 1, 86400, 'the unit of the wait after a failure: 2, 4, 8 and then 10 of them'),
+  ('steal_after_seconds', '10', 0, 86400, 'how long a stream is offered only to the instance with its rank'),
+  ('kept_message_hours', '24', 0, 876000, 'how long a finished message is kept that debug mode did not delete'),
+  ('idle_stream_hours', '24', 1, 876000, 'how long the row of a stream without messages is kept'),
+  ('tombstone_days', '7', 1, 36500, 'how long an evicted instance is refused');
+
+-- A value that makes no sense is refused here, where somebody reads the answer, and not in the middle of a call.
+create function wh_check_setting() returns trigger
+language plpgsql as $$
+declare
+  complaint text;
+  number integer;
+begin
+  if tg_op = 'DELETE' then
+    complaint := 'setting ' || old.setting_key || ' is needed: change its value instead';
+  elsif tg_op = 'INSERT' or new.setting_key <> old.setting_key then
+    complaint := 'there is no setting ' || new.setting_key || '; select setting_key, description from wh_settings lists them';
+  else
+    new.value_min := old.value_min;
+    new.value_max := old.value_max;
+    new.updated_at := now();
+    number := substring(new.setting_value from '^[0-9]{1,9}$');
+    if number is null or number not between old.value_min and old.value_max then
+      complaint := new.setting_key || ' is a whole number from ' || old.value_min || ' to ' || old.value_max || ', and not ' ||
+                   quote_literal(new.setting_value);
+    end if;
+  end if;
+  if complaint is not null then raise exception using errcode = 'WH003', message = complaint; end if;
+  return new;
+end $$;
+create trigger wh_check_setting before insert or update or delete on wh_settings
+for each row execute function wh_check_setting();
 
 -- Small functions that look something up are in plpgsql too: it keeps their plans, and plain SQL would make them anew
 -- for every call.
@@ -44,6 +73,7 @@ create table wh_service_instances (
   process_id integer not null,
   started_at timestamptz not null default now(),
   last_heartbeat_at timestamptz not null default now(),
+  claims_work boolean not null default false,  -- it has asked for work; who only stores has no rank
   metadata jsonb
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 

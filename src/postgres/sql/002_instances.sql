@@ -37,21 +37,41 @@ end $$;
 comment on function wh_in_call is
   'Until the end of the transaction nobody can evict the instance. Not a lock of its row, so that a call without work writes nothing.';
 
+create function wh_note_again_before() returns timestamptz
+language sql stable as $$ select now() - interval '1 second' / 3 $$;
+comment on function wh_note_again_before is
+  'A third of the shortest time after which an instance may count as silent; and for a transaction always the same, so that it takes the note once, before it locks anything else.';
+
+create function wh_note_life(instance uuid) returns void
+language plpgsql as $$
+begin
+  -- Several calls of an instance may be under way, in transactions that last. None waits for another here: if the row is
+  -- locked, somebody is just taking the same note.
+  update wh_service_instances i set last_heartbeat_at = wh_moment()
+  from (select instance_id from wh_service_instances where instance_id = instance for no key update skip locked) as free
+  where i.instance_id = free.instance_id;
+end $$;
+comment on function wh_note_life is 'Takes note that an instance was heard of.';
+
 create function wh_service_of(instance uuid) returns integer
 language plpgsql as $$
 declare
-  service integer;
+  known record;
 begin
   perform wh_in_call(instance);
-  select service_no into service from wh_service_instances where instance_id = instance;
-  if found then return service; end if;
+  select service_no, last_heartbeat_at into known from wh_service_instances where instance_id = instance;
+  if found then
+    -- Whatever an instance says, it is alive.
+    if known.last_heartbeat_at < wh_note_again_before() then perform wh_note_life(instance); end if;
+    return known.service_no;
+  end if;
   if exists (select from wh_evicted_instances where instance_id = instance) then
     perform wh_refuse('WH001', 'instance ' || instance || ' was evicted: start again under a new id');
   end if;
   perform wh_refuse('WH002', 'instance ' || coalesce(instance::text, 'null') || ' is not registered: send a heartbeat first');
 end $$;
 comment on function wh_service_of is
-  'The service of an instance. Every function that changes something asks here first, so an evicted instance changes nothing.';
+  'The service of an instance. Every function that changes something asks here first, so an evicted instance changes nothing, and one that calls is alive.';
 
 create function wh_standing(instance uuid, service integer, stale_seconds integer, out rank integer, out active integer)
 language plpgsql stable as $$
@@ -59,10 +79,10 @@ begin
   select count(*) filter (where i.instance_id < instance), greatest(count(*), 1) into rank, active
   from wh_service_instances i
   where i.service_no = service
-    and (i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) or i.instance_id = instance);
+    and ((i.claims_work and i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds)) or i.instance_id = instance);
 end $$;
 comment on function wh_standing is
-  'The place of an instance among the active ones of its service. Partition p belongs to rank p % active: to exactly one, for any number of them.';
+  'The place of an instance among the active ones of its service that ask for work. Partition p belongs to rank p % active: to exactly one, for any number of them. An instance that only stores has no share, and does not keep others waiting for it.';
 
 create function wh_ring(service integer) returns void
 language plpgsql as $$
@@ -140,12 +160,11 @@ begin
     return number;
   end if;
   perform wh_require(known.service_name = service, 'instance ' || instance || ' belongs to service ' || known.service_name);
-  -- Once a second is enough, and makes a call without work one that writes nothing.
-  if known.last_heartbeat_at < now() - make_interval(secs => least(1, stale_seconds / 3.0))
-     or known.metadata is distinct from coalesce(about, known.metadata) then
-    update wh_service_instances
-    set last_heartbeat_at = wh_moment(), metadata = coalesce(about, metadata)
-    where instance_id = instance;
+  -- A call without work that comes soon after another writes nothing.
+  if known.metadata is distinct from coalesce(about, known.metadata) then
+    update wh_service_instances set last_heartbeat_at = wh_moment(), metadata = about where instance_id = instance;
+  elsif known.last_heartbeat_at < wh_note_again_before() then
+    perform wh_note_life(instance);
   end if;
   return known.service_no;
 end $$;

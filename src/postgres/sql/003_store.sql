@@ -19,6 +19,12 @@ begin
   perform wh_require(nil <> all(ids) and array_position(ids, null) is null, 'a message needs an id that is not nil');
   perform wh_require(coalesce(nil <> all(streams), true), 'a stream needs an id that is not nil; null means no stream');
   perform wh_require(array_position(types, null) is null and '' <> all(types), 'a message needs a type');
+  -- An event has its place in the event store; anything else would be published nowhere, and be gone.
+  perform wh_require(
+    lane = 2 or (array_position(targets, null) is null and '' <> all(targets)) or not exists (
+      select from unnest(targets, streams, events) as i(target, stream, event)
+      where coalesce(i.target, '') = '' and (i.stream is null or i.event is not true)),
+    'a message of the outbox needs a destination; only an event of a stream, which the event store keeps, may do without');
   perform wh_require((select count(body) from unnest(bodies) as u(body)) = items, 'a message needs data');
   perform wh_require(coalesce(policies <@ array[0, 1, 2]::smallint[], true), 'a failure policy is 0, 1 or 2');
 end $$;

@@ -285,13 +285,15 @@ begin
   ), failed as (
     update wh_messages m
     set status = m.status | j.added | 32768, error = j.said, failure_reason = coalesce(j.reason, 99),
-        failures = m.failures + 1, deliveries = m.deliveries + 1, policy = coalesce(j.wanted, m.policy),
+        failures = m.failures + 1, deliveries = m.deliveries + 1,
         settled_epoch = j.epoch, scheduled_for = began + wh_retry_delay(m.failures + 1),
         owner = null, lease_until = null,
         ready_at = case when m.stream_no is null then began + wh_retry_delay(m.failures + 1) end
     from judged j
     where j.verdict = 'ok' and m.ctid = j.place
-    returning m.message_id, m.stream_no, m.bytes, m.policy, m.policy > 0 or (failures_max > 0 and m.failures >= failures_max) as dies
+    -- What a failure asks for holds for this failure; the message keeps its own policy for the next one.
+    returning m.message_id, m.stream_no, m.bytes, coalesce(j.wanted, m.policy) as policy,
+              coalesce(j.wanted, m.policy) > 0 or (failures_max > 0 and m.failures >= failures_max) as dies
   )
   select (select array_agg(j.nth) from judged j), (select array_agg(j.verdict) from judged j),
          array_agg(f.stream_no), array_agg(f.dies), array_agg(case when f.dies then f.bytes end), array_agg(f.policy = 2),
@@ -299,7 +301,8 @@ begin
   into places, verdicts, streams, dies, removed, parks, ids
   from failed f;
   if array_position(dies, true) is not null then
-    perform wh_bury(instance, service, in_lane, array_agg(i.id)) from unnest(ids, dies) as i(id, dies) where i.dies;
+    perform wh_bury(instance, service, in_lane, array_agg(i.id), array_agg(i.parks))
+    from unnest(ids, dies, parks) as i(id, dies, parks) where i.dies;
   end if;
   if streams is not null then perform wh_settle(streams, removed, parks); end if;
   return query select * from unnest(places, verdicts);

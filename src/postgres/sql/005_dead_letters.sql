@@ -1,6 +1,6 @@
 -- Dead letters: messages that nobody tries any more, until somebody has looked at them.
 
-create function wh_bury(instance uuid, service integer, in_lane smallint, ids uuid[]) returns void
+create function wh_bury(instance uuid, service integer, in_lane smallint, ids uuid[], parks boolean[]) returns void
 language sql as $$
   with dead as (
     delete from wh_messages m where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) returning m.*
@@ -11,10 +11,10 @@ language sql as $$
     parks_stream, dead_lettered_by)
   select d.message_id, d.service_no, d.lane, d.stream_no, d.seq, d.target, d.message_type, d.envelope_type, d.event_data,
          d.metadata, d.scope, d.bytes, d.is_event, d.policy, d.status, d.deliveries, d.failures, d.failure_reason, d.error,
-         d.stored_at, s.stream_id, s.partition_number, d.policy = 2 and d.stream_no is not null, instance
+         d.stored_at, s.stream_id, s.partition_number, parks[array_position(ids, d.message_id)] and d.stream_no is not null, instance
   from dead d left join wh_streams s on s.stream_no = d.stream_no
 $$;
-comment on function wh_bury is 'Moves messages to the dead letters, with all that is known of them.';
+comment on function wh_bury is 'Moves messages to the dead letters, with all that is known of them; streams stop behind those that park.';
 
 create function wh_wake(streams bigint[]) returns void
 language sql as $$

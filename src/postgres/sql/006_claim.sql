@@ -87,7 +87,7 @@ begin
     update wh_messages m
     set failure_reason = 5, error = 'it was handed out too often to somebody who was not heard of again'
     where m.stream_no = poison.stream_no and m.seq = poison.seq;
-    perform wh_bury(instance, poison.service_no, poison.lane, array[poison.message_id]);
+    perform wh_bury(instance, poison.service_no, poison.lane, array[poison.message_id], array[poison.policy = 2]);
     update wh_streams s
     set pending = s.pending - 1, bytes = s.bytes - poison.bytes, owner = null, lease_until = null, outstanding = 0,
         parked = s.parked or poison.policy = 2,
@@ -180,8 +180,8 @@ begin
     update wh_messages m
     set failure_reason = 5, error = 'it was handed out too often to somebody who was not heard of again'
     where m.owner = instance and m.epoch = claim and m.deliveries - m.failures >= losses_max;
-    perform wh_bury(instance, service, in_lane, array(
-      select m.message_id from wh_messages m where m.owner = instance and m.epoch = claim and m.lane = in_lane and m.deliveries - m.failures >= losses_max));
+    perform wh_bury(instance, service, in_lane, array_agg(m.message_id), array_agg(false)) from wh_messages m
+    where m.owner = instance and m.epoch = claim and m.lane = in_lane and m.deliveries - m.failures >= losses_max;
   end if;
   return given;
 end $$;
@@ -211,6 +211,10 @@ begin
                      'a claim takes between 1 and 10000 streams, messages and messages per stream, and up to 256 MiB');
   perform wh_require(lanes <@ array[1, 2]::smallint[], 'a lane is 1, the outbox, or 2, the inbox');
   perform wh_require(coalesce(partitions_max >= 1, true), 'the most partitions an instance holds are at least 1; null means any number');
+  -- From its first claim on the instance has a rank; as in wh_note_life, nobody waits for that.
+  update wh_service_instances i set claims_work = true
+  from (select instance_id from wh_service_instances where instance_id = instance and not claims_work for no key update skip locked) as new
+  where i.instance_id = new.instance_id;
   foreach in_lane in array lanes loop
     streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
                                case when in_lane = 1 then wanted else '{}' end);

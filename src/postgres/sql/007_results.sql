@@ -16,6 +16,23 @@ begin
 end $$;
 comment on function wh_check_fields is 'A field that is misspelt would otherwise be one that is left out, such as a stream.';
 
+create function wh_lock_results(events uuid[], receptors text[], streams uuid[], perspectives text[], last_events uuid[]) returns void
+language plpgsql set search_path from current as $$
+begin
+  -- As wh_lock_streams does: what is there is locked, and what is not is made, with nothing in it yet.
+  insert into wh_receptor_processing as r (event_id, receptor_name, status, attempts)
+  select distinct i.event, i.receptor, 0, 0 from unnest(events, receptors) as i(event, receptor)
+  where i.event is not null and i.receptor is not null order by i.event, i.receptor
+  on conflict (event_id, receptor_name) do update set status = r.status where false;
+  insert into wh_perspective_checkpoints as c (stream_id, perspective_name, status)
+  select distinct e.stream_id, i.perspective, 0 from unnest(streams, perspectives, last_events) as i(stream, perspective, event)
+  join wh_event_store e on e.event_id = i.event and e.stream_id = i.stream
+  where i.perspective is not null order by e.stream_id, i.perspective
+  on conflict (stream_id, perspective_name) do update set status = c.status where false;
+end $$;
+comment on function wh_lock_results is
+  'Locks the results of receptors and perspectives that a batch has in more than one list, in one order, so that two batches never wait for each other.';
+
 create function wh_record_receptors(instance uuid, events uuid[], receptors text[], statuses smallint[], errors text[], attempt_numbers integer[])
 returns table (nth integer, verdict text)
 language plpgsql set search_path from current as $$
@@ -101,6 +118,6 @@ begin
     array(select jsonb_array_elements_text(coalesce(i.item -> 'ProcessedEventIds', '[]'))::uuid),
     case when failed then 4 else coalesce((i.item ->> 'Status')::smallint, 2) end::smallint, i.item ->> 'Error')
   from (select * from jsonb_array_elements(items) with ordinality as e(item, nth)
-        order by e.item ->> 'StreamId', e.item ->> 'PerspectiveName', e.nth) as i;
+        order by (e.item ->> 'StreamId')::uuid, e.item ->> 'PerspectiveName', e.nth) as i;
 end $$;
 comment on function wh_record_perspectives is 'The same for many, each with the fields StreamId, PerspectiveName, LastEventId, ProcessedEventIds, Status and Error.';

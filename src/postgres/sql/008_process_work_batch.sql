@@ -78,6 +78,16 @@ language sql immutable as $$
 $$;
 comment on function wh_ids_in is 'What these lists have in one field.';
 
+create function wh_lock_results_json(receptors jsonb, perspectives jsonb) returns void
+language sql set search_path from current as $$
+  select wh_lock_results(r.events, r.names, p.streams, p.names, p.events)
+  from (select array_agg((e.item ->> 'EventId')::uuid) as events, array_agg(e.item ->> 'ReceptorName') as names
+        from jsonb_array_elements(receptors) as e(item)) as r,
+       (select array_agg((e.item ->> 'StreamId')::uuid) as streams, array_agg(e.item ->> 'PerspectiveName') as names,
+               array_agg((e.item ->> 'LastEventId')::uuid) as events
+        from jsonb_array_elements(perspectives) as e(item)) as p
+$$;
+
 create function process_work_batch(
   p_instance_id uuid, p_service_name text, p_host_name text default '', p_process_id integer default 0, p_metadata jsonb default null,
   p_outbox_completions jsonb default '[]', p_outbox_failures jsonb default '[]',
@@ -110,6 +120,9 @@ begin
     wh_ids_in(array[p_new_outbox_messages], 'StreamId'), wh_ids_in(array[p_new_inbox_messages], 'StreamId'),
     wh_ids_in(array[jsonb_path_query_array(p_new_outbox_messages || p_new_inbox_messages, '$[*] ? (@.IsEvent == true)')], 'StreamId'),
     p_partition_count);
+  if '[]' not in (p_receptor_completions, p_receptor_failures) or '[]' not in (p_perspective_completions, p_perspective_failures) then
+    perform wh_lock_results_json(p_receptor_completions || p_receptor_failures, p_perspective_completions || p_perspective_failures);
+  end if;
   return next row('standing', null, null, null, standing.rank, standing.active, null, null, null, null, null, null, null, null, null, null,
                   null, null, null, null, null, null, null, null)::wh_batch_row;
   return query

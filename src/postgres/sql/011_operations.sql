@@ -1,5 +1,21 @@
 -- What operators ask. Everything here only looks.
 
+create function wh_span(seconds numeric) returns text
+language sql immutable as $$
+  select case when t.s < 60 then t.s || ' s'
+              when t.s < 3600 then concat_ws(' ', t.s / 60 || ' min', nullif(t.s % 60, 0) || ' s')
+              when t.s < 86400 then concat_ws(' ', t.s / 3600 || ' h', nullif(t.s % 3600 / 60, 0) || ' min')
+              else concat_ws(' ', t.s / 86400 || ' d', nullif(t.s % 86400 / 3600, 0) || ' h') end
+  from (select greatest(0, seconds)::bigint as s) as t
+$$;
+comment on function wh_span is 'A length of time as people say it, two units at most: 53 s, 6 min 53 s, 2 h 10 min, 4 d.';
+
+create function wh_until(moment timestamptz) returns text
+language sql stable as $$ select wh_span(ceil(extract(epoch from moment - now()))) $$;
+
+create function wh_ago(moment timestamptz) returns text
+language sql stable as $$ select wh_span(round(extract(epoch from now() - moment))) || ' ago' $$;
+
 create function wh_status()
 returns table (service text, lane text, waiting bigint, held bigint, dead bigint, streams bigint, held_streams bigint, parked_streams bigint,
                oldest_claimable_seconds bigint)
@@ -37,17 +53,18 @@ language plpgsql stable set search_path from current as $$
 begin
   return query
   select i.service_name::text, i.instance_id,
-         case when not a.stale then (rank() over (partition by i.service_no, a.stale order by i.instance_id))::integer - 1 end,
+         case when a.has_rank then (rank() over (partition by i.service_no, a.has_rank order by i.instance_id))::integer - 1 end,
          i.host_name::text, i.process_id, extract(epoch from now() - i.last_heartbeat_at)::bigint, a.stale,
          h.streams, h.messages + (select count(*) from wh_messages m where m.owner = i.instance_id)
   from wh_service_instances i
-  cross join lateral (select i.last_heartbeat_at < now() - make_interval(secs => stale_seconds) as stale) as a
+  cross join lateral (select i.last_heartbeat_at < now() - make_interval(secs => stale_seconds) as stale) as t
+  cross join lateral (select t.stale, i.claims_work and not t.stale as has_rank) as a
   cross join lateral (select count(*) as streams, coalesce(sum(s.outstanding), 0)::bigint as messages from wh_streams s
                       where s.owner = i.instance_id) as h
   order by i.service_name, i.instance_id;
 end $$;
 comment on function wh_instances is
-  'Every instance, with its rank among the active ones of its service, and what it holds. A stale one is evicted by the next call of another.';
+  'Every instance, with its rank among the active ones of its service that ask for work, and what it holds. A stale one is evicted by the next call of another.';
 
 create function wh_lag(at_most integer default 20)
 returns table (service text, lane text, stream uuid, partition_number integer, messages integer, waits_seconds bigint, state text)
@@ -59,7 +76,7 @@ begin
          case when s.parked then 'parked behind a dead letter'
               when s.owner is not null and s.lease_until > now() then 'held by ' || s.owner
               when s.owner is not null then 'lost by ' || s.owner
-              when s.ready_at > now() then 'to be tried again in ' || ceil(extract(epoch from s.ready_at - now())) || ' s'
+              when s.ready_at > now() then 'to be tried again in ' || wh_until(s.ready_at)
               else 'can be claimed' end
   from wh_streams s join wh_services v on v.service_no = s.service_no
   cross join lateral (select m.stored_at from wh_messages m where m.stream_no = s.stream_no order by m.seq limit 1) as h
@@ -74,7 +91,8 @@ language plpgsql stable as $$
 declare
   active constant uuid[] := array(
     select i.instance_id from wh_service_instances i
-    where i.service_no = service and i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) order by i.instance_id);
+    where i.service_no = service and i.claims_work and i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds)
+    order by i.instance_id);
 begin
   return case when cardinality(active) > 0 then active[1 + mod(partition, cardinality(active))] end;
 end $$;
@@ -133,9 +151,6 @@ begin
 end $$;
 comment on function wh_metrics is 'The same as text for Prometheus, a row for each line.';
 
-create function wh_ago(moment timestamptz) returns text
-language sql stable as $$ select greatest(0, round(extract(epoch from now() - moment)))::text || ' s ago' $$;
-
 create function wh_why_elsewhere(message uuid) returns table (question text, answer text)
 language plpgsql stable as $$
 begin
@@ -175,8 +190,8 @@ begin
   if not found then return 'no: it is the first of its stream'; end if;
   return 'yes: message ' || ahead.message_id || ', number ' || ahead.seq || ' of the stream, comes first' ||
          case when ahead.scheduled_for > now()
-              then '. It failed (' || ahead.failures || ' so far), is to be tried again in ' ||
-                   ceil(extract(epoch from ahead.scheduled_for - now())) || ' s, and said: ' || coalesce(ahead.error, 'nothing')
+              then '. It failed (' || ahead.failures || ' so far), is to be tried again in ' || wh_until(ahead.scheduled_for) ||
+                   ', and said: ' || coalesce(ahead.error, 'nothing')
               else '' end;
 end $$;
 
@@ -188,7 +203,7 @@ begin
   if holder is null then return 'no: nobody holds it'; end if;
   select * into i from wh_service_instances where instance_id = holder;
   return 'yes: by ' || holder || coalesce(' (process ' || i.process_id || ' on ' || nullif(i.host_name, '') || ')', '') ||
-         case when until > now() then ', for ' || ceil(extract(epoch from until - now())) || ' s more'
+         case when until > now() then ', for ' || wh_until(until) || ' more'
               else ', whose lease ended ' || wh_ago(until) || ': whoever asks next has it' end ||
          case when i.last_heartbeat_at < now() - make_interval(secs => stale_seconds)
               then '. It was last heard of ' || wh_ago(i.last_heartbeat_at) || ', and is evicted by the next call of another instance'
@@ -213,22 +228,26 @@ begin
     s := null;
     select * into s from wh_streams x where x.stream_no = m.stream_no;
     select v.service_name into service from wh_services v where v.service_no = m.service_no;
-    select count(*) filter (where i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds)) as active, max(i.last_heartbeat_at) as last
-    into heard from wh_service_instances i where i.service_no = m.service_no;
+    select count(*) filter (where a.active) as active, count(*) filter (where a.active and i.claims_work) as asking,
+           max(i.last_heartbeat_at) as last
+    into heard from wh_service_instances i
+    cross join lateral (select i.last_heartbeat_at >= now() - make_interval(secs => stale_seconds) as active) as a
+    where i.service_no = m.service_no;
     owner := wh_partition_owner(m.service_no, s.partition_number, stale_seconds);
     question := 'where is it?';
     answer := 'it waits in the ' || case m.lane when 1 then 'outbox' else 'inbox' end || ' of ' || service || ', stored ' || wh_ago(m.stored_at) ||
               coalesce(', number ' || m.seq || ' of stream ' || s.stream_id, '');
     return next;
     question := 'is anybody at work?';
-    answer := case when heard.active > 0 then 'yes: ' || heard.active || ' active, the last one heard of ' || wh_ago(heard.last)
+    answer := case when heard.asking > 0 then 'yes: ' || heard.asking || ' active, the last one heard of ' || wh_ago(heard.last)
+                   when heard.active > 0 then 'no: ' || heard.active || ' active, but none has asked for work. Let one claim.'
                    else 'no: ' || coalesce('the last one was heard of ' || wh_ago(heard.last), 'no instance of this service has ever called') ||
-                        '. Start one, and let it call at least every ' || stale_seconds || ' s.' end;
+                        '. Start one, and let it call at least every ' || wh_span(stale_seconds) || '.' end;
     return next;
     if s.stream_no is not null then
       question := 'whose is it?';
       answer := 'partition ' || s.partition_number || coalesce(' is offered to ' || owner || ' first, and after ' ||
-                wh_setting('steal_after_seconds') || ' s to everybody', ' is nobody''s, since nobody is at work');
+                wh_span(wh_setting('steal_after_seconds')) || ' to everybody', ' is nobody''s, since nobody is at work');
       return next;
     end if;
     question := 'is another message in its way?';
@@ -239,7 +258,7 @@ begin
     return next;
     question := 'may it be tried?';
     answer := case when m.scheduled_for > now()
-                   then 'in ' || ceil(extract(epoch from m.scheduled_for - now())) || ' s: it failed (' || m.failures || ' so far), and said: ' ||
+                   then 'in ' || wh_until(m.scheduled_for) || ': it failed (' || m.failures || ' so far), and said: ' ||
                         coalesce(m.error, 'nothing')
                    else 'yes' end || case when m.deliveries > m.failures
                    then '. Of those it was handed out to, some were never heard of again: ' || m.deliveries - m.failures else '' end;
