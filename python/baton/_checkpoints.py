@@ -44,6 +44,7 @@ class Checkpoints:
         self.path = os.fspath(path)
         # Ranks have an order to keep; a process alone does not, and its threads may take turns.
         self._turn: ContextManager[object] = contextlib.nullcontext()
+        self._is_alone = group is None
         if group is None:
             self._turn = threading.Lock()
         self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create)
@@ -76,7 +77,7 @@ class Checkpoints:
         place, each Shard with its part, and whose plain values are replaced; what does not fit is an error, or, unless
         `strict`, in what is returned. With `fall_back`, a checkpoint that is damaged is passed over for an older one.
         """
-        wishes = _Whole() if into is None else _Into(into, strict)
+        wishes = _Whole() if into is None else _Into(into, strict, self._is_alone)
         try:
             with self._turn:
                 result = self._opened().load(str(name), wishes, strict, fall_back, deadline)
@@ -166,10 +167,11 @@ class _Whole(_Wishes):
 class _Into(_Wishes):
     """What a state has room for."""
 
-    def __init__(self, state: Any, strict: bool) -> None:
+    def __init__(self, state: Any, strict: bool, is_alone: bool) -> None:
         super().__init__()
         self.state = state
         self.strict = strict
+        self.is_alone = is_alone
 
     def choose(self, tensors: list[tuple[str, str, list[int]]], saved: Saved) -> None:
         flat = flatten(self.state, tie=False)
@@ -187,7 +189,8 @@ class _Into(_Wishes):
     def _choose_plain(self, flat: Flat, saved: Saved) -> None:
         there = {name for name, node in saved.leaves() if "plain" in node} or set(saved.plain)
         self.missing = sorted(set(flat.plain) - there)
-        unexpected = sorted(there - set(flat.plain)) if saved.structure else []
+        # What this rank has no room for, another one may have.
+        unexpected = sorted(there - set(flat.plain)) if saved.structure and self.is_alone else []
         if self.strict and (self.missing or unexpected):
             parts = [("missing", self.missing), ("not wanted", unexpected)]
             raise Error("CONFLICT", "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in parts if names))

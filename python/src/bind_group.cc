@@ -20,10 +20,11 @@ Turn::Turn(std::shared_ptr<Seat> seat) {
 namespace {
 
 struct How {
-  std::string name;
-  double deadline = 0;
+  How(std::string of, double within) : name(std::move(of)), deadline(duration_of(within)) {}
+  Call call(std::stop_token stop) const { return {name, deadline, std::move(stop)}; }
 
-  Call call(std::stop_token stop) const { return {name, duration_of(deadline), std::move(stop)}; }
+  std::string name;
+  Duration deadline;
 };
 
 // What a rank brings: bytes; or a str, which says why it has none, and which all ranks hear.
@@ -72,7 +73,7 @@ std::vector<std::shared_ptr<Seat>> join_threads(Rank world_size) {
 }
 
 void barrier(std::shared_ptr<Seat> seat, const std::string& name, double deadline) {
-  const How how{name, deadline};
+  const How how(name, deadline);
   run(py::none(), [turn = Turn(std::move(seat)), how](std::stop_token stop) {
     return turn.collective().barrier(how.call(std::move(stop)));
   });
@@ -80,7 +81,7 @@ void barrier(std::shared_ptr<Seat> seat, const std::string& name, double deadlin
 
 py::bytes broadcast(std::shared_ptr<Seat> seat, const std::string& name, const py::object& of_root, Rank root,
                     double deadline) {
-  const How how{name, deadline};
+  const How how(name, deadline);
   return bytes_to_python(run(
       py::none(), [turn = Turn(std::move(seat)), how, mine = brought(of_root), root](std::stop_token stop) {
         return turn.collective().broadcast(how.call(std::move(stop)), contribution(mine), root);
@@ -89,7 +90,7 @@ py::bytes broadcast(std::shared_ptr<Seat> seat, const std::string& name, const p
 
 py::list gather(std::shared_ptr<Seat> seat, const std::string& name, const py::object& mine, Rank root,
                 double deadline) {
-  const How how{name, deadline};
+  const How how(name, deadline);
   return all_to_python(
       run(py::none(), [turn = Turn(std::move(seat)), how, mine = brought(mine), root](std::stop_token stop) {
         return turn.collective().gather(how.call(std::move(stop)), contribution(mine), root);
@@ -98,7 +99,7 @@ py::list gather(std::shared_ptr<Seat> seat, const std::string& name, const py::o
 
 py::list all_gather(std::shared_ptr<Seat> seat, const std::string& name, const py::object& mine,
                     double deadline) {
-  const How how{name, deadline};
+  const How how(name, deadline);
   return all_to_python(
       run(py::none(), [turn = Turn(std::move(seat)), how, mine = brought(mine)](std::stop_token stop) {
         return turn.collective().all_gather(how.call(std::move(stop)), contribution(mine));

@@ -103,8 +103,8 @@ Ticket save_async(std::shared_ptr<Store> store, std::uint64_t step, const py::li
 // Nothing is saved, and all ranks hear why; so does this one, as an exception.
 void refuse(std::shared_ptr<Store> store, std::uint64_t step, const std::string& why, double deadline) {
   const Error error{Errc::invalid_request, why, {}};
-  (void)run(py::none(), [use = Use(std::move(store)), step, error, deadline](std::stop_token stop) {
-    SaveOptions options = save_options({}, false, deadline);
+  SaveOptions options = save_options({}, false, deadline);
+  (void)run(py::none(), [use = Use(std::move(store)), step, error, options](std::stop_token stop) mutable {
     options.stop = std::move(stop);
     return use.store->checkpoint.refuse(step, error, options);
   });
@@ -112,9 +112,10 @@ void refuse(std::shared_ptr<Store> store, std::uint64_t step, const std::string&
 
 void refuse_async(std::shared_ptr<Store> store, std::uint64_t step, const std::string& why, double deadline) {
   const Error error{Errc::invalid_request, why, {}};
-  (void)run(py::none(), [use = Use(std::move(store)), step, error, deadline](const std::stop_token&) {
-    const auto ticket = use.store->checkpoint.refuse_async(step, error, save_options({}, false, deadline));
-    return ticket ? ticket->wait(duration_of(deadline)) : Result<SaveResult>(std::unexpected(ticket.error()));
+  const SaveOptions options = save_options({}, false, deadline);
+  (void)run(py::none(), [use = Use(std::move(store)), step, error, options](const std::stop_token&) {
+    const auto ticket = use.store->checkpoint.refuse_async(step, error, options);
+    return ticket ? ticket->wait(options.deadline) : Result<SaveResult>(std::unexpected(ticket.error()));
   });
 }
 

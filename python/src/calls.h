@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,12 +47,19 @@ class Answer {
     result_.emplace(std::move(result));
     given_.notify_all();
   }
+  // An exception takes the place of the result: memory ran out.
+  void give_up(std::exception_ptr raised) {
+    const std::lock_guard lock(mutex_);
+    raised_ = std::move(raised);
+    given_.notify_all();
+  }
   bool is_given_within(std::chrono::milliseconds at_most) {
     std::unique_lock lock(mutex_);
-    return given_.wait_for(lock, at_most, [&] { return result_.has_value(); });
+    return given_.wait_for(lock, at_most, [&] { return result_.has_value() || raised_ != nullptr; });
   }
   Result<T> take() {
     const std::lock_guard lock(mutex_);
+    if (raised_) std::rethrow_exception(raised_);
     return *std::move(result_);
   }
 
@@ -59,6 +67,7 @@ class Answer {
   std::mutex mutex_;
   std::condition_variable given_;
   std::optional<Result<T>> result_;
+  std::exception_ptr raised_;
 };
 
 // Waits until `is_over(at_most)` says so. After a signal whose handler raised, `stop` is called, and the
@@ -97,11 +106,15 @@ auto run(py::object kept, Work work) {
   auto answer = std::make_shared<Answer<T>>();
   std::stop_source stop;
   std::thread thread([answer, work = std::move(work), stop = stop.get_token()]() mutable {
-    Result<T> result = work(stop);
-    {
-      const Work done = std::move(work);
-    }  // before the next call can begin
-    answer->give(std::move(result));
+    try {
+      Result<T> result = work(stop);
+      {
+        const Work done = std::move(work);  // lets go of what it holds, before the next call can begin
+      }
+      answer->give(std::move(result));
+    } catch (...) {
+      answer->give_up(std::current_exception());
+    }
   });
   try {
     wait_with_signals([&](auto at_most) { return answer->is_given_within(at_most); },

@@ -70,6 +70,26 @@ TEST(AsyncSave, ReturnsBeforeAnythingIsWritten) {
   });
 }
 
+// C2, C9: nobody waits for a rank that cannot save
+TEST(AsyncSave, OfARankThatHasNothingToSaveFailsForAll) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  as_ranks(2, [&](Collective& collective) {
+    DistributedCheckpoint checkpoint(collective, *storage);
+    const State state(model(collective.rank(), 2), 1);
+    const Error why{Errc::invalid_request, "the state makes no sense", {}};
+    const auto ticket = collective.rank() == 1 ? checkpoint.refuse_async(1, why, {})
+                                               : checkpoint.save_async(1, state.shard(), {});
+    ASSERT_TRUE(ticket);
+    EXPECT_THAT(said(ticket->wait(kLong)), HasSubstr("rank 1: the state makes no sense"));
+    EXPECT_FALSE(ticket->is_committed());
+    const auto next = checkpoint.save_async(2, state.shard(), {});
+    ASSERT_TRUE(next);
+    EXPECT_EQ(said(next->wait(kLong)), "fine");
+    EXPECT_TRUE(next->is_committed());
+  });
+}
+
 // C9: never silent
 TEST(AsyncSave, AFailureIsToldByTheTicketOrElseByTheNextCall) {
   const TemporaryDirectory directory;

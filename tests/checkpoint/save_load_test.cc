@@ -268,6 +268,28 @@ TEST(Save, OfWhatCannotBeReadBackIsRefused) {
   EXPECT_THAT(load(*storage, 2, "", 1), Each("fine"));
 }
 
+// C7, C13: as Python does, which makes room for what it finds
+TEST(Load, AsksForWishesOnceItIsKnownWhatThereIs) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 2, 1, 1), Each("fine"));
+  as_ranks(2, [&](Collective& collective) {
+    std::optional<State> state;
+    const Wishes all = [&](const CheckpointMetadata& metadata) {
+      state.emplace(model(collective.rank(), metadata.world_size));
+      return state->targets();
+    };
+    EXPECT_EQ(said(CheckpointLoader(collective, *storage).coordinate_load("", all, {})), "fine");
+    EXPECT_EQ(*state, State(model(collective.rank(), 2), 1));
+    const Wishes none = [&](const CheckpointMetadata& metadata) -> Result<std::vector<TensorTarget>> {
+      if (collective.rank() == 1) return failure(Errc::invalid_request, "there is no room");
+      return all(metadata);
+    };
+    EXPECT_THAT(said(CheckpointLoader(collective, *storage).coordinate_load("", none, {})),
+                HasSubstr("rank 1: there is no room"));
+  });
+}
+
 // C7: as in pipeline parallelism, where no rank has all of the model
 TEST(Load, IsStrictAboutWhatAllRanksWantTogether) {
   const TemporaryDirectory directory;

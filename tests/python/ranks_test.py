@@ -36,6 +36,14 @@ class Threads(Folder):
         self.assertEqual([outcomes[0].code, outcomes[2].code], ["DEADLINE_EXCEEDED"] * 2)
         self.assertIn("rank 1", str(outcomes[0]))
 
+    def test_are_refused_times_that_make_no_sense(self):
+        (group,) = baton.threads(1)
+        for deadline in (-1, float("nan")):
+            self.assertRaises(ValueError, group.barrier, "here", deadline)
+            self.assertRaises(ValueError, baton.save, self.folder, {"x": 1}, deadline=deadline)
+            self.assertRaises((TypeError, ValueError), baton.save, self.folder, {"x": {1}}, deadline=deadline)
+        group.barrier("here", 1e300)
+
     def test_hear_what_one_of_them_cannot_bring(self):
         outcomes = on_all(baton.threads(2), lambda group: group.all_gather("g", print if group.rank else 1))
         for outcome in outcomes:
@@ -55,11 +63,15 @@ class Threads(Folder):
             self.assertTrue(numpy.array_equal(baton.load(store)["w"], WHOLE))
 
     def test_may_have_different_layers(self):
-        state = lambda group: {"step": 1, "layers": {str(group.rank): {"w": numpy.full(2, group.rank)}}}
+        layer = lambda rank: {"w": numpy.full(2, rank), "depth": rank}
+        state = lambda group: {"step": 1, "layers": {str(group.rank): layer(group.rank)}}
         on_all(baton.threads(2), lambda group: baton.save(self.folder, state(group), group=group))
         back = baton.load(self.folder)
         self.assertEqual((back["step"], sorted(back["layers"])), (1, ["0", "1"]))
-        self.assertSame(back["layers"]["1"], {"w": numpy.full(2, 1)})
+        self.assertSame(back["layers"]["1"], layer(1))
+        room = lambda group: {"step": 0, "layers": {str(group.rank): {"w": numpy.zeros(2, int), "depth": 0}}}
+        loaded = on_all(baton.threads(2), lambda group: baton.load(self.folder, into=room(group), group=group))
+        self.assertSame(loaded[1], state(baton.threads(2)[1]))
 
     def test_hear_of_one_whose_state_cannot_be_saved(self):
         state = lambda group: {"w": numpy.zeros(1), "bad": {1} if group.rank == 1 else None}
