@@ -100,7 +100,7 @@ class LocalWorkers {
       if (!meeting.blobs.empty()) words.insert(words.end(), {"--blobs", meeting.blobs});
       for (const std::string& capability : options.capabilities)
         words.insert(words.end(), {"--cap", capability});
-      threads_.emplace_back([this, words = std::move(words)](const std::stop_token& stop) {
+      threads_.emplace_back([words = std::move(words)](const std::stop_token& stop) {
         process::ChildCommand command{.words = words, .grace = seconds(15)};
         command.said = [](process::Output, std::string_view text) {
           (void)!::write(STDERR_FILENO, text.data(), text.size());

@@ -27,6 +27,12 @@ inline std::unexpected<Error> broken(std::string what) { return failure(Errc::wr
     if (auto call_done = (call); !call_done) return broken(#call ": " + call_done.error().message); \
   } while (false)
 
+// Whether a call was answered, and so.
+template <class T>
+bool is(const Result<T>& answer, const T& expected) {
+  return answer && *answer == expected;
+}
+
 // A token that is triggered after a while, so that no check hangs.
 class Deadline {
  public:

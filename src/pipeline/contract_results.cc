@@ -19,14 +19,14 @@ Status returns_results(Subject& subject) {
   result.failure = ModuleFailure{FailureKind::exception, "m", "d", 3};
   result.skipped_because = "because";
   result.artifacts = {{"early", "bin", {"00ff", 12}}};
-  HOLDS(all.first->publish_result(result, {}) == Accepted::first, "the first result was not accepted");
-  HOLDS(all.master->wait_for_result("early", deadline.token()) == result,
+  HOLDS(is(all.first->publish_result(result, {}), Accepted::first), "the first result was not accepted");
+  HOLDS(is(all.master->wait_for_result("early", deadline.token()), result),
         "a result that was published before the wait is not returned as it was");
   auto waits =
       std::async(std::launch::async, [&] { return all.master->wait_for_result("late", deadline.token()); });
-  HOLDS(all.second->publish_result(result_of(*late, 2), {}) == Accepted::first,
+  HOLDS(is(all.second->publish_result(result_of(*late, 2), {}), Accepted::first),
         "the result was not accepted");
-  HOLDS(waits.get() == result_of(*late, 2), "whoever waited did not get the result");
+  HOLDS(is(waits.get(), result_of(*late, 2)), "whoever waited did not get the result");
   return {};
 }
 
@@ -54,11 +54,11 @@ Status accepts_a_result_once(Subject& subject) {
   DONE(all.master->enqueue_module(assignment("m"), {}));
   const auto assigned = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(assigned, "no assignment");
-  HOLDS(all.first->publish_result(result_of(*assigned, 1), {}) == Accepted::first,
+  HOLDS(is(all.first->publish_result(result_of(*assigned, 1), {}), Accepted::first),
         "the first result was not accepted");
-  HOLDS(all.first->publish_result(result_of(*assigned, 1), {}) == Accepted::duplicate,
+  HOLDS(is(all.first->publish_result(result_of(*assigned, 1), {}), Accepted::duplicate),
         "the same result again should be acknowledged as a duplicate");
-  HOLDS(all.first->publish_result(result_of(*assigned, 1, "\"other\""), {}) == Accepted::stale,
+  HOLDS(is(all.first->publish_result(result_of(*assigned, 1, "\"other\""), {}), Accepted::stale),
         "another result was accepted after the first");
   const auto stands = all.master->wait_for_result("m", {});
   HOLDS(stands && stands->value == "\"done\"", "the first result does not stand");
@@ -68,9 +68,9 @@ Status accepts_a_result_once(Subject& subject) {
 Status takes_the_masters_own_results(Subject& subject) {
   CAST(all);
   SerializedModuleResult own{.module = "pinned", .value = "1"};
-  HOLDS(all.master->publish_result(own, {}) == Accepted::first,
+  HOLDS(is(all.master->publish_result(own, {}), Accepted::first),
         "the result of a module that the master ran was not accepted");
-  HOLDS(all.master->wait_for_result("pinned", {}) == own, "it is not returned");
+  HOLDS(is(all.master->wait_for_result("pinned", {}), own), "it is not returned");
   return {};
 }
 
@@ -104,9 +104,9 @@ Status leases_again_what_was_lost(Subject& subject) {
   subject.let_pass(subject.lease() + milliseconds(1));
   const auto again = take_assignment(*all.second, all.two, subject.patience());
   HOLDS(again && again->attempt == 2, "when the lease has ended it should be handed out as attempt 2");
-  HOLDS(all.first->publish_result(result_of(*lost, 1), {}) == Accepted::stale,
+  HOLDS(is(all.first->publish_result(result_of(*lost, 1), {}), Accepted::stale),
         "the result of a lease that has ended was accepted");
-  HOLDS(all.second->publish_result(result_of(*again, 2), {}) == Accepted::first,
+  HOLDS(is(all.second->publish_result(result_of(*again, 2), {}), Accepted::first),
         "the result of the second attempt was not accepted");
   return {};
 }
@@ -117,7 +117,7 @@ Status refuses_a_late_result(Subject& subject) {
   const auto lost = take_assignment(*all.first, all.one, subject.patience());
   HOLDS(lost, "no assignment");
   subject.let_pass(subject.lease() + milliseconds(1));
-  HOLDS(all.first->publish_result(result_of(*lost, 1), {}) == Accepted::stale,
+  HOLDS(is(all.first->publish_result(result_of(*lost, 1), {}), Accepted::stale),
         "a result was accepted after its lease had ended, though nobody has taken the module since");
   return {};
 }
@@ -134,7 +134,7 @@ Status keeps_leases_alive(Subject& subject) {
     HOLDS(reply && reply->lost.empty(), "a lease was lost in spite of heartbeats");
   }
   HOLDS(gets_nothing(subject, *all.second, all.two), "it was handed to another in spite of heartbeats");
-  HOLDS(all.first->publish_result(result_of(*assigned, 1), {}) == Accepted::first,
+  HOLDS(is(all.first->publish_result(result_of(*assigned, 1), {}), Accepted::first),
         "its result was not accepted in spite of heartbeats");
   return {};
 }

@@ -200,14 +200,14 @@ Result<Accepted> DirectoryCoordinator::publish_result(const SerializedModuleResu
     const std::string name = "own-" + as_file_name(result.module);
     auto written = files.write_new("results/" + name, text);
     if (!written) return std::unexpected(written.error());
-    if (!*written) return folder_->result(name) == result ? Accepted::duplicate : Accepted::stale;
+    if (!*written) return folder_->has_result(name, result) ? Accepted::duplicate : Accepted::stale;
     if (auto ended = files.write("ended/" + name, ""); !ended) return std::unexpected(ended.error());
     return Accepted::first;
   }
   if (result.lease.find('/') != std::string::npos)
     return failure(Errc::lease_unknown, "no lease of this folder");
   if (files.exists("ended/" + result.lease))
-    return folder_->result(result.lease) == result ? Accepted::duplicate : Accepted::stale;
+    return folder_->has_result(result.lease, result) ? Accepted::duplicate : Accepted::stale;
   const auto age = files.age("leased/" + result.lease);
   if (!age) return std::unexpected(age.error());
   if (!*age || **age > folder_->options.lease) return Accepted::stale;

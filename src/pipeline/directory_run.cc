@@ -142,6 +142,11 @@ Result<SerializedModuleResult> DirectoryRun::result(const std::string& name) con
   return from_text<SerializedModuleResult>(*text);
 }
 
+bool DirectoryRun::has_result(const std::string& name, const SerializedModuleResult& expected) const {
+  const auto known = result(name);
+  return known && *known == expected;
+}
+
 Result<std::optional<Presence>> DirectoryRun::presence(std::int32_t index) const {
   auto text = files.read("workers/" + std::to_string(index));
   if (!text && text.error().code == Errc::not_found) return std::optional<Presence>();

@@ -60,6 +60,7 @@ class DirectoryRun {
   // Which lease brought the result of a module; empty: there is none.
   std::string ended(const std::string& module) const;
   Result<SerializedModuleResult> result(const std::string& name) const;
+  bool has_result(const std::string& name, const SerializedModuleResult& expected) const;
   Result<std::optional<Presence>> presence(std::int32_t index) const;
   Status keep(const Presence& presence) const;
   Result<Duration> silence(std::int32_t index) const;

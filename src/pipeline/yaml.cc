@@ -108,8 +108,8 @@ class Builder : public YAML::EventHandler {
 }  // namespace
 
 const Yaml* Yaml::find(std::string_view key) const {
-  const auto found = std::ranges::find_if(fields, [&](const auto& field) { return field.first.text == key; });
-  return found == fields.end() ? nullptr : &found->second;
+  const auto found = std::ranges::find_if(fields, [&](const auto& field) { return field.key.text == key; });
+  return found == fields.end() ? nullptr : &found->value;
 }
 
 std::expected<Yaml, std::vector<YamlError>> parse_yaml(const std::string& text) {

@@ -6,7 +6,6 @@
 #include <expected>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace baton::pipeline {
@@ -22,9 +21,15 @@ struct Yaml {
   std::string text;  // of a scalar
   bool is_quoted = false;
   std::vector<Yaml> items;
-  std::vector<std::pair<Yaml, Yaml>> fields;  // keys are scalars, each once
+  struct Field;
+  std::vector<Field> fields;  // keys are scalars, each once
 
   const Yaml* find(std::string_view key) const;
+};
+
+struct Yaml::Field {
+  Yaml key;
+  Yaml value;
 };
 
 struct YamlError {
