@@ -30,9 +30,9 @@ void Syncer::work() {
     auto [sync, done] = std::move(wanted_.front());
     wanted_.pop_front();
     lock.unlock();
-    post_([this, done = std::move(done), synced = sync()] {
+    post_([this, tell = std::move(done), synced = sync()] {
       --under_way_;
-      done(synced);
+      tell(synced);
     });
     lock.lock();
   }

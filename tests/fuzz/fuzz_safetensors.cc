@@ -18,7 +18,7 @@ using namespace baton;
 using namespace baton::checkpoint;
 
 void as_header(std::string_view text) {
-  for (const std::uint64_t data_bytes : {0, 19}) {
+  for (const std::uint64_t data_bytes : {std::uint64_t{0}, std::uint64_t{19}}) {
     const auto tensors = parse_safetensors(text, 8 + text.size() + data_bytes);
     if (!tensors) continue;
     std::uint64_t sum = 0;
