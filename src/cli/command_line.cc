@@ -122,6 +122,12 @@ Command& Command::options(const char* name, std::vector<std::string>& values, co
   return added(option, named.value);
 }
 
+Command& Command::repeated(const char* name, std::vector<std::string>& values, const char* description) {
+  const Named named(name);
+  auto* option = entry_->app->add_option(named.names, values, description);
+  return added(option->allow_extra_args(false), named.value);
+}
+
 Command& Command::parsed(const char* name, const char* description, const std::string& otherwise,
                          std::function<Status(const std::string& text)> parse) {
   const Named named(name);

@@ -50,8 +50,9 @@ class Command {
   Command& option(const char* name, std::string& value, const char* description);
   Command& option(const std::string& name, std::optional<std::string>& value, const std::string& description,
                   const std::string& otherwise);
-  Command& options(const char* name, std::vector<std::string>& values,
-                   const char* description);  // any number
+  // Any number of them; `options` are also taken apart at commas.
+  Command& repeated(const char* name, std::vector<std::string>& values, const char* description);
+  Command& options(const char* name, std::vector<std::string>& values, const char* description);
   Command& choice(const char* name, std::string& value, const std::vector<std::string>& among,
                   const char* description);
   Command& number(const char* name, std::uint64_t& value, const char* description, std::uint64_t min = 0,

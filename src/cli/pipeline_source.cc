@@ -19,12 +19,12 @@ void tell(const std::vector<pipeline::Problem>& problems) {
 
 void add_source_options(Command& command, PipelineSource& source) {
   command.argument("file", source.path, "The pipeline: a YAML file")
-      .options("--param NAME=VALUE", source.parameters, "A parameter of the pipeline; may be repeated")
-      .options("--module ID", source.selection.modules, "Only this one and what it needs; may be repeated")
-      .options("--skip-module ID", source.selection.skip_modules, "Not this one; may be repeated")
-      .options("--category NAME", source.selection.categories,
-               "Only modules of this category and what they need")
-      .options("--skip-category NAME", source.selection.skip_categories, "No modules of this category");
+      .repeated("--param NAME=VALUE", source.parameters, "A parameter of the pipeline; may be repeated")
+      .repeated("--module ID", source.selection.modules, "Only this one and what it needs; may be repeated")
+      .repeated("--skip-module ID", source.selection.skip_modules, "Not this one; may be repeated")
+      .repeated("--category NAME", source.selection.categories,
+                "Only modules of this category and what they need")
+      .repeated("--skip-category NAME", source.selection.skip_categories, "No modules of this category");
 }
 
 std::optional<LoadedPipeline> load(const pipeline::FileDefinition& definition) {

@@ -187,6 +187,7 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
         .input = options.input,
         .grace = node_.spec->stop_grace};
     for (const auto& [name, value] : options.environment) command.environment.push_back(name + "=" + value);
+    command.withheld = site_.secrets.names();  // a command gets those that its module hands it
     command.said = [&](process::Output from, std::string_view text) {
       const bool is_error = from == process::Output::errors;
       (is_error ? errors : output).add(text);

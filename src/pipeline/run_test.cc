@@ -288,6 +288,22 @@ TEST(WhatIsSaid, ReachesTheObserverInOrderAndWithoutSecrets) {  // P16
               ElementsAre("talk: the token is ***", "talk: one", "talk: two ***", "talk: three"));
 }
 
+TEST(ASecret, IsNotInTheEnvironmentOfModulesThatDoNotAskForIt) {  // P16
+  ::setenv("BATON_TEST_SECRET", "hunter22", 1);
+  Pipeline pipeline("secrets");
+  const std::string count = "printf %s \"${BATON_TEST_SECRET:-}\" | wc -c | tr -d ' '";
+  pipeline.add("nosy").run([=](Context& context) { context.shell(count); });
+  pipeline.add("meant").needs_secret("BATON_TEST_SECRET").run([=](Context& context) {
+    context.shell(count, {.environment = {{"BATON_TEST_SECRET", context.secret("BATON_TEST_SECRET")}}});
+  });
+  Listener listener;
+  RunOptions options{.jobs = 1, .observer = &listener};
+  options.site.secrets.add("BATON_TEST_SECRET", "hunter22");
+  EXPECT_EQ(run(pipeline, std::move(options)).outcome, RunOutcome::succeeded);
+  EXPECT_THAT(listener.lines, ::testing::UnorderedElementsAre("nosy: 0", "meant: 8"));
+  ::unsetenv("BATON_TEST_SECRET");
+}
+
 TEST(ASecret, IsMaskedInWhateverIsToldOfAModule) {  // P16
   Pipeline pipeline("secrets");
   pipeline.on_failure(OnFailure::finish);

@@ -17,6 +17,12 @@ const std::string* Secrets::find(const std::string& name) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
+std::vector<std::string> Secrets::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : values_) names.push_back(name);
+  return names;
+}
+
 std::string Secrets::mask(std::string_view text) const {
   std::vector<std::string_view> needles;
   for (const auto& [name, value] : values_) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace baton::pipeline {
 
@@ -15,6 +16,7 @@ class Secrets {
   // characters is not masked: it would be found everywhere.
   std::string mask(std::string_view text) const;
   bool empty() const { return values_.empty(); }
+  std::vector<std::string> names() const;
 
  private:
   std::map<std::string, std::string> values_;

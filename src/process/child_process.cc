@@ -66,14 +66,19 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return all;
 }
 
-std::vector<std::string> environment_with(const std::vector<std::string>& more) {
+std::vector<std::string> environment_of(const ChildCommand& command) {
   std::vector<std::string> all;
+  const std::vector<std::string>& more = command.environment;
   const auto is_set_anew = [&](std::string_view variable) {
     const std::string_view name = variable.substr(0, variable.find('=') + 1);
     return std::ranges::any_of(more, [&](const std::string& one) { return one.starts_with(name); });
   };
+  const auto is_withheld = [&](std::string_view variable) {
+    return std::ranges::find(command.withheld, variable.substr(0, variable.find('='))) !=
+           command.withheld.end();
+  };
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!is_set_anew(*variable)) all.emplace_back(*variable);
+    if (!is_set_anew(*variable) && !is_withheld(*variable)) all.emplace_back(*variable);
   }
   all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -153,7 +158,7 @@ Status Child::start() {
   if (has_input ? !input_.open() : !input_.open_nothing()) return cannot("no input for the command", errno);
   if (!stopped_.is_open() || !output_.open() || !errors_.open())
     return cannot("no pipe to the command", errno);
-  const std::vector<std::string> environment = environment_with(command_.environment);
+  const std::vector<std::string> environment = environment_of(command_);
   const auto arguments = pointers(command_.words);
   const auto variables = pointers(environment);
   // No handler of ours may run in the child: it would do so in our memory.

@@ -23,6 +23,7 @@ enum class Output : bool { standard, errors };
 struct ChildCommand {
   std::vector<std::string> words;        // the first one is looked for on the PATH
   std::vector<std::string> environment;  // NAME=value, besides our own
+  std::vector<std::string> withheld;     // names of our own that it does not get
   std::string directory;                 // to run in; empty: ours
   std::string input;
   std::size_t output_bytes_max = 0;

@@ -2,6 +2,7 @@
 // suspended, sent home, hired.
 #pragma once
 
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <memory>
@@ -61,12 +62,18 @@ class Chaos {
     }
   }
 
+  // A run counts once everything that can happen to an instance has happened.
+  bool has_done_everything() const {
+    return std::ranges::all_of(kKinds, [&](const char* kind) { return faults.contains(kind); });
+  }
+
   std::string summary() const {
     std::string text;
     for (const auto& [kind, times] : faults) text += " " + kind + " " + std::to_string(times);
     return text;
   }
 
+  static constexpr const char* kKinds[] = {"killed", "suspended", "left", "joined"};
   std::map<std::string, int> faults;
 
  private:

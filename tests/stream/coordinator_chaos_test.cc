@@ -145,7 +145,7 @@ TEST(ChaosAtACoordinator, LosesNothingMixesNothingAndLetsNobodyHoldWhatAnotherHo
 
   Chaos chaos({BATON_CHAOS_INSTANCE, proxy.address(), journals.path()}, seed);
   std::size_t struck = 0;
-  for (std::size_t handled = 0; handled < total || struck < faults_min;) {
+  for (std::size_t handled = 0; handled < total || struck < faults_min || !chaos.has_done_everything();) {
     if (++struck % 5 == 3) {
       served.kill();
       served.start();
