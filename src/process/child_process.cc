@@ -118,7 +118,6 @@ class Child {
   const ChildCommand& command_;
   Pipe input_, output_, errors_;
   volatile int trouble_ = 0;  // why the program could not be started
-  volatile bool has_folder_ = true;
   Descriptor ended_;
   Descriptor stopped_;
   pid_t pid_ = -1;
@@ -148,11 +147,12 @@ void Child::become(char* const* arguments, char* const* variables) {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (is_there) ::execvpe(arguments[0], arguments, variables);
   trouble_ = errno;
-  has_folder_ = is_there;
   ::_exit(127);
 }
 
 Status Child::start() {
+  if (!command_.directory.empty() && ::access(command_.directory.c_str(), X_OK) != 0)
+    return cannot(("the folder " + command_.directory).c_str(), errno);
   stopped_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   const bool has_input = !command_.input.empty();
   if (has_input ? !input_.open() : !input_.open_nothing()) return cannot("no input for the command", errno);
@@ -175,8 +175,7 @@ Status Child::start() {
   pid_ = pid;
   if (trouble_ != 0) {
     ::waitpid(std::exchange(pid_, -1), nullptr, 0);
-    return has_folder_ ? cannot(command_.words[0].c_str(), trouble_)
-                       : cannot(("the folder " + command_.directory).c_str(), trouble_);
+    return cannot(command_.words[0].c_str(), trouble_);
   }
   ended_ = Descriptor(
       static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));  // the header of glibc 2.36 is not for C++
