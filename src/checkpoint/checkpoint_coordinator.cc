@@ -221,7 +221,7 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
   if (!ready.base.prefix.empty()) {
     // Without a base that can be read, everything is written.
     if (const auto base = read_metadata(storage_, ready.base))
-      report.shards = take_unchanged(storage_, *base, slices);
+      report.shards = take_unchanged(storage_, *base, slices, options.sha256);
   }
   for (const ShardMetadata& shard : report.shards)
     for (const TensorMetadata& tensor : shard.tensors) result.bytes_reused += tensor.bytes;
@@ -238,7 +238,8 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
       told = bytes + kTellEvery;
     };
     const std::string path = fmt::format("{}/r{:05}.safetensors", directory_of(ready.id), collective_.rank());
-    auto shard = write_shard(storage_, path, slices, {.stop = options.stop, .progress = tell});
+    auto shard = write_shard(storage_, path, slices,
+                             {.sha256 = options.sha256, .stop = options.stop, .progress = tell});
     collective_.tell_doing("");
     if (!shard) return std::unexpected(shard.error());
     result.bytes_written = shard->bytes;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "wire/sha256.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -46,15 +47,17 @@ json::object object_of(const std::map<std::string, std::string>& texts) {
 }
 
 json::object object_of(const TensorMetadata& tensor) {
-  return {{"name", tensor.info.name},
-          {"dtype", word(tensor.info.dtype)},
-          {"shape", array_of(tensor.info.global_shape)},
-          {"slice_offset", array_of(tensor.info.slice.offset)},
-          {"slice_shape", array_of(tensor.info.slice.shape)},
-          {"entry", tensor.entry},
-          {"begin", tensor.begin},
-          {"bytes", tensor.bytes},
-          {"xxh3", to_hex(tensor.fingerprint)}};
+  json::object object{{"name", tensor.info.name},
+                      {"dtype", word(tensor.info.dtype)},
+                      {"shape", array_of(tensor.info.global_shape)},
+                      {"slice_offset", array_of(tensor.info.slice.offset)},
+                      {"slice_shape", array_of(tensor.info.slice.shape)},
+                      {"entry", tensor.entry},
+                      {"begin", tensor.begin},
+                      {"bytes", tensor.bytes},
+                      {"xxh3", to_hex(tensor.fingerprint)}};
+  if (!tensor.sha256.empty()) object["sha256"] = tensor.sha256;
+  return object;
 }
 
 json::array array_of(const std::vector<ShardMetadata>& shards) {
@@ -115,6 +118,10 @@ TensorMetadata tensor_of(const json::object& from) {
   const auto fingerprint = fingerprint_of_hex(text(from, "xxh3"));
   if (!fingerprint) throw Misfit(tensor.info.name + " has no fingerprint");
   tensor.fingerprint = *fingerprint;
+  if (from.contains("sha256")) {
+    tensor.sha256 = text(from, "sha256");
+    if (!wire::is_sha256(tensor.sha256)) throw Misfit("the SHA-256 of " + tensor.info.name + " is none");
+  }
   return tensor;
 }
 

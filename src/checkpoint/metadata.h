@@ -26,6 +26,7 @@ struct TensorMetadata {
   std::uint64_t begin = 0;  // byte of the file
   std::uint64_t bytes = 0;
   Fingerprint fingerprint;
+  std::string sha256;  // in hex; empty unless the save was asked for it
   friend bool operator==(const TensorMetadata&, const TensorMetadata&) = default;
 };
 

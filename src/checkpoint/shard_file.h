@@ -18,6 +18,7 @@ namespace baton::checkpoint {
 using Progress = std::function<void(std::uint64_t bytes)>;
 
 struct WriteOptions {
+  bool sha256 = false;  // of each slice
   std::stop_token stop;
   Progress progress;
 };
@@ -31,7 +32,11 @@ struct Copy {
   std::byte* to = nullptr;
 };
 
-enum class Verify : std::uint8_t { off, touched };
+enum class Verify : std::uint8_t {
+  off,
+  blocks,   // against the checksums of the blocks that are read
+  touched,  // and against the SHA-256 of the slices, where they have one; those are then read whole
+};
 struct ReadOptions {
   Verify verify = Verify::touched;
   std::stop_token stop;
