@@ -67,6 +67,8 @@ class CheckpointCoordinator {
   struct Ready;
   Result<Ready> get_ready(const std::string& prefix, const Result<ShardData>& mine,
                           const SaveOptions& options);
+  // Slices that are too many to be brought are put beside the shards, and read there by all.
+  Status take_from_aside(Ready& ready, const ShardData& mine, const SaveOptions& options);
   Result<RankReport> write(const Ready& ready, const ShardData& mine, const SaveOptions& options,
                            SaveResult& result);
   Result<Verdict> finish(const Ready& ready, const Result<RankReport>& mine, const SaveOptions& options,

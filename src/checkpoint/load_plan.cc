@@ -35,6 +35,10 @@ void add_copies(const Place& place, const TensorTarget& target, LoadPlan& plan) 
   plan.report.bytes_needed += *elements_of(common->shape) * width;
 }
 
+void sort_copies(LoadPlan& plan) {
+  for (std::vector<Copy>& copies : plan.by_shard) std::ranges::sort(copies, {}, &Copy::begin);
+}
+
 }  // namespace
 
 std::vector<std::vector<std::size_t>> compute_shard_assignments(std::size_t shard_count,
@@ -87,7 +91,17 @@ LoadPlan LoadPlanner::plan(std::span<const TensorTarget> wanted) const {
   }
   for (const auto& [name, places] : index)
     if (!seen.contains(name)) plan.report.unexpected.emplace_back(name);
-  for (std::vector<Copy>& copies : plan.by_shard) std::ranges::sort(copies, {}, &Copy::begin);
+  sort_copies(plan);
+  return plan;
+}
+
+LoadPlan LoadPlanner::plan_known(std::span<const TensorTarget> wanted) const {
+  LoadPlan plan;
+  plan.by_shard.resize(metadata_.shards.size());
+  for (const TensorTarget& target : wanted) {
+    for (const Place& place : index_->places.at(target.info.name)) add_copies(place, target, plan);
+  }
+  sort_copies(plan);
   return plan;
 }
 

@@ -1,6 +1,7 @@
 #include "checkpoint/metadata.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <boost/json.hpp>
 #include <cmath>
@@ -213,6 +214,9 @@ bool is_text(std::string_view why) {
 
 std::string directory_of(const CheckpointId& id) { return id.prefix + "/" + id.attempt; }
 std::string manifest_path(const CheckpointId& id) { return directory_of(id) + ".manifest"; }
+std::string shard_path(const CheckpointId& id, Rank rank) {
+  return fmt::format("{}/r{:05}.safetensors", directory_of(id), rank);
+}
 std::string base_path(const CheckpointId& id) { return directory_of(id) + "/base"; }
 std::string to_text(const CheckpointId& id) { return directory_of(id); }
 
@@ -221,6 +225,12 @@ std::uint64_t CheckpointMetadata::tensor_bytes() const {
   for (const ShardMetadata& shard : shards)
     for (const TensorMetadata& tensor : shard.tensors) sum += tensor.bytes;
   return sum;
+}
+
+std::int64_t wall_clock_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
 std::string MetadataSerializer::serialize(const CheckpointMetadata& metadata) {

@@ -63,6 +63,7 @@ struct CheckpointId {
 };
 std::string directory_of(const CheckpointId& id);
 std::string manifest_path(const CheckpointId& id);
+std::string shard_path(const CheckpointId& id, Rank rank);
 std::string base_path(const CheckpointId& id);  // of an attempt: what it refers to files of
 std::string to_text(const CheckpointId& id);
 
@@ -82,6 +83,7 @@ struct CheckpointMetadata {
 
   std::uint64_t tensor_bytes() const;
 };
+std::int64_t wall_clock_ms();  // for `created_ms`
 
 // What one rank tells the committer.
 struct RankReport {

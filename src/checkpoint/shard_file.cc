@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "base/running_crc.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors.h"
@@ -210,35 +211,50 @@ Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
   std::vector<TensorInfo> infos;
   infos.reserve(slices.size());
   for (const TensorSource& slice : slices) infos.push_back(slice.info);
-  auto plan = plan_safetensors(infos);
+  return write_shard(
+      storage, path, infos, [&](std::size_t slice, const Give& give) { return give(slices[slice].data); },
+      options);
+}
+
+Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
+                                  const std::vector<TensorInfo>& slices, const Content& content,
+                                  const WriteOptions& options) {
+  auto plan = plan_safetensors(slices);
   if (!plan) return std::unexpected(plan.error());
   auto writer = storage.create(path, plan->file_bytes);
   if (!writer) return std::unexpected(writer.error());
 
   BlockSums sums;
+  Fingerprinter fingerprinter;
+  wire::Sha256 sha256;
+  std::uint64_t done = 0;
   const auto append = [&](ByteView strip) -> Status {
     sums.add(strip);
     return (*writer)->append(strip);
   };
-  if (auto written = append(bytes_of(plan->header)); !written) return std::unexpected(written.error());
-  Fingerprinter fingerprinter;
-  wire::Sha256 sha256;
-  std::uint64_t done = 0;
-  for (std::size_t i = 0; i < plan->tensors.size(); ++i) {
-    ByteView rest = slices[plan->source[i]].data;
-    fingerprinter.restart();
+  const auto give = [&](ByteView rest) -> Status {
     while (!rest.empty()) {
       if (options.stop.stop_requested()) return stopped();
       const ByteView strip = rest.first(std::min(rest.size(), kStripBytes));
       fingerprinter.add(strip);
       if (options.sha256) sha256.add(text_of(strip));
-      if (auto written = append(strip); !written) return std::unexpected(written.error());
+      if (auto written = append(strip); !written) return written;
       rest = rest.subspan(strip.size());
       done += strip.size();
       if (options.progress) options.progress(done);
     }
-    plan->tensors[i].fingerprint = fingerprinter.finish();
-    if (options.sha256) plan->tensors[i].sha256 = sha256.hex();
+    return {};
+  };
+  if (auto written = append(bytes_of(plan->header)); !written) return std::unexpected(written.error());
+  std::uint64_t expected = 0;
+  for (std::size_t i = 0; i < plan->tensors.size(); ++i) {
+    TensorMetadata& tensor = plan->tensors[i];
+    fingerprinter.restart();
+    if (auto given = content(plan->source[i], give); !given) return std::unexpected(given.error());
+    expected += tensor.bytes;
+    BATON_CHECK(done == expected);
+    tensor.fingerprint = fingerprinter.finish();
+    if (options.sha256) tensor.sha256 = sha256.hex();
   }
   if (auto finished = (*writer)->finish(); !finished) return std::unexpected(finished.error());
   return ShardMetadata{.path = path,

@@ -25,6 +25,13 @@ struct WriteOptions {
 Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
                                   const std::vector<TensorSource>& slices, const WriteOptions& options);
 
+// The same with bytes that come in pieces: `content` gives all those of a slice, in order.
+using Give = std::function<Status(ByteView piece)>;
+using Content = std::function<Status(std::size_t slice, const Give& give)>;
+Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
+                                  const std::vector<TensorInfo>& slices, const Content& content,
+                                  const WriteOptions& options);
+
 // Bytes of a shard, and where they are wanted.
 struct Copy {
   std::uint64_t begin = 0;  // in the file
