@@ -253,7 +253,12 @@ Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<R
     verdict = valid ? AtomicCommitProtocol(storage_).commit(*metadata)
                     : Result<Verdict>(std::unexpected(valid.error()));
     if (verdict && !ready.base.prefix.empty()) (void)storage_.remove(base_path(ready.id));
-    if (valid) result.metadata = *std::move(metadata);
+    if (verdict && *verdict == Verdict::commit) {
+      auto there =
+          read_metadata(storage_, ready.id);  // what the storage holds, not what was meant to be written
+      if (there) result.metadata = *std::move(there);
+      if (!there) verdict = std::unexpected(there.error());
+    }
   }
   Bytes decided{verdict && *verdict == Verdict::abort ? std::byte{1} : std::byte{0}};
   Contribution outcome = decided;

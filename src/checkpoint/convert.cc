@@ -77,13 +77,6 @@ TensorInfo share_of(const TensorInfo& tensor, Rank rank, Rank ranks) {
   return share;
 }
 
-bool has_sha256(const CheckpointMetadata& metadata) {
-  return std::ranges::any_of(metadata.shards, [](const ShardMetadata& shard) {
-    return std::ranges::any_of(shard.tensors,
-                               [](const TensorMetadata& slice) { return !slice.sha256.empty(); });
-  });
-}
-
 }  // namespace
 
 Result<Converted> export_whole(Storage& from, const CheckpointMetadata& metadata, Storage& to,
@@ -178,17 +171,18 @@ Result<Converted> reshard(Storage& storage, const CheckpointMetadata& metadata, 
   TensorPieces pieces(storage, metadata);
   CheckpointMetadata again = metadata;
   again.created_ms = wall_clock_ms();
-  const auto saved = save_alone(storage, std::move(again), by_rank,
-                                [&](Rank rank, std::size_t slice, const Give& give) -> Status {
-                                  const TensorInfo& rows = by_rank[rank][slice];
-                                  for (const Elements& piece : pieces_of(rows)) {
-                                    const auto bytes = pieces.read(rows, piece);
-                                    if (!bytes) return std::unexpected(bytes.error());
-                                    if (auto given = give(*bytes); !given) return given;
-                                  }
-                                  return {};
-                                },
-                                {.sha256 = has_sha256(metadata), .progress = progress});
+  const auto saved = save_alone(
+      storage, std::move(again), by_rank,
+      [&](Rank rank, std::size_t slice, const Give& give) -> Status {
+        const TensorInfo& rows = by_rank[rank][slice];
+        for (const Elements& piece : pieces_of(rows)) {
+          const auto bytes = pieces.read(rows, piece);
+          if (!bytes) return std::unexpected(bytes.error());
+          if (auto given = give(*bytes); !given) return given;
+        }
+        return {};
+      },
+      {.sha256 = std::ranges::any_of(metadata.shards, &ShardMetadata::has_sha256), .progress = progress});
   if (!saved) return std::unexpected(saved.error());
   return Converted{.tensors = tensors.size(), .bytes = metadata.tensor_bytes(), .id = *saved};
 }

@@ -36,6 +36,7 @@ struct ShardMetadata {
   std::uint64_t bytes = 0;
   std::vector<TensorMetadata> tensors;  // those that belong to this checkpoint, in the order of `begin`
   std::vector<std::uint32_t> block_sums;
+  bool has_sha256() const;  // of any of them
   friend bool operator==(const ShardMetadata&, const ShardMetadata&) = default;
 };
 

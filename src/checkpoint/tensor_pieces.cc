@@ -24,9 +24,7 @@ TensorPieces::TensorPieces(Storage& storage, const CheckpointMetadata& metadata)
 
 Status TensorPieces::check_digests() {
   for (const ShardMetadata& shard : metadata_.shards) {
-    const bool has_any =
-        std::ranges::any_of(shard.tensors, [](const TensorMetadata& slice) { return !slice.sha256.empty(); });
-    if (!has_any) continue;
+    if (!shard.has_sha256()) continue;
     if (auto same = verify_tensors(storage_, shard); !same) return same;
   }
   return {};

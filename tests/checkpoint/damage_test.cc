@@ -174,6 +174,21 @@ TEST(Trouble, WhicheverCallOfASaveFailsTheCheckpointBeforeStays) {
   }
 }
 
+// C4: what rank 0 returns was read from the storage; that it cannot be read at once is no end of it
+TEST(Trouble, WithReadingTheManifestBackIsHeardOfByAll) {
+  Saved saved;
+  std::atomic<int> left = 1;
+  FaultyStorage faulty(*saved.storage, [&](Call call, const std::string& path) -> Status {
+    if (call == Call::get && path.ends_with(".manifest") && left-- > 0)
+      return failure(Errc::io_failed, "trouble with " + path);
+    return {};
+  });
+  EXPECT_THAT(save(faulty, 2, 1, 1), Each("fine"));
+  EXPECT_LT(left, 0);
+  left = 1000;
+  EXPECT_THAT(save(faulty, 2, 2, 2), Each(HasSubstr("trouble with step-2")));
+}
+
 // C10: what may pass is tried again, inside the storage, with pauses that grow up to a limit
 TEST(Trouble, ThatPassesIsWaitedFor) {
   Saved saved;
