@@ -8,6 +8,7 @@
 #include "base/pause.h"
 #include "pipeline/artifacts.h"
 #include "pipeline/context.h"
+#include "pipeline/words.h"
 
 namespace baton::pipeline {
 namespace {
@@ -111,7 +112,7 @@ class Execution {
     if (stop_.stop_requested()) {
       if (supervisor_.is_late()) {
         failure = {FailureKind::timeout,
-                   "it took longer than " + std::to_string(spec_.timeout.ms) + " ms and was stopped",
+                   "it took longer than " + in_words(spec_.timeout) + " and was stopped",
                    failure.detail};
       } else {
         failure.kind = FailureKind::cancelled;

@@ -68,7 +68,13 @@ class Master {
   void tell(NodeIndex node);
   void stop(const std::string& reason, bool by_user);
   void refuse(const Error& error);
+  void note_what_is_ready();
   void watch_capabilities();
+  bool nobody_can_run(NodeIndex node) const;
+  std::string what_lacks(NodeIndex node) const;
+  void say_that_they_wait(const std::vector<NodeIndex>& nodes, const std::string& what);
+  void give_up_what_lacks();
+  void give_up(NodeIndex node, const ModuleFailure& failed);
   void give_up_what_needs_others();
   void watch_clock();
   void watch_queues();
@@ -108,7 +114,7 @@ class Master {
   };
   std::map<NodeIndex, Heard> heard_;           // of modules elsewhere
   std::map<Lane, Duration> preferring_since_;  // those for whom a preferred place was not free
-  std::map<NodeIndex, Duration> lacking_;      // ready, and nobody can run them since then
+  std::map<NodeIndex, Duration> lacking_;      // nobody can run them since then
   bool has_queue_timeouts_ = false;
   bool by_user_ = false;
   bool told_workers_to_stop_ = false;

@@ -24,6 +24,7 @@ bool Master::fits_here(const Lane& lane) const {
 // First what workers have places for, then what this machine has; only then do workers get something to wait
 // for them. So nothing waits for a worker while a place is free here.
 void Master::dispatch() {
+  note_what_is_ready();
   if (!coordinator_ || lost_) return dispatch_here();
   std::vector<ModuleAssignment> all = assign(1);
   dispatch_here();
@@ -33,6 +34,12 @@ void Master::dispatch() {
   if (auto done = enqueue(all); !done) return lose_coordination(done.error());
   if (has_feed_) return;
   for (const ModuleAssignment& assignment : all) wait_for(assignment.module);
+}
+
+void Master::note_what_is_ready() {
+  for (const NodeIndex node : schedule_.take_ready()) {
+    if (Duration& at = report_.modules[node].ready_at; at == Duration{}) at = now();
+  }
 }
 
 // An earlier master of this run may have preferred others for a module than we do now.
