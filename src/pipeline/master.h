@@ -42,6 +42,10 @@ class Master {
   void watch();
 
   Status open();
+  Status open_when_free(const RunOpening& opening);
+  Status check_places() const;
+  void begin_listening();
+  std::vector<WorkerTimes> times() const;
   void restore();
   void take_over();
   void skip_what_cannot_run_here();
@@ -67,7 +71,8 @@ class Master {
   void tell_what_ended();
   void tell(NodeIndex node);
   void stop(const std::string& reason, bool by_user);
-  void refuse(const Error& error);
+  RunReport refuse(const Error& error);
+  void miss_coordinator();
   void note_what_is_ready();
   void watch_capabilities();
   bool nobody_can_run(NodeIndex node) const;
@@ -123,6 +128,8 @@ class Master {
 
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();  // likewise
   Duration watched_at_;                                             // what only time brings
+  Duration heard_at_;                                               // of the coordinator
+  bool is_missed_ = false;
 
   std::unique_ptr<Crew> crew_;
   std::optional<CacheClerk> clerk_;

@@ -2,6 +2,7 @@
 #include "pipeline/master.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -31,6 +32,7 @@ void Master::dispatch() {
   if (options_.is_only_master || here_ >= options_.jobs)
     std::ranges::move(assign(2), std::back_inserter(all));
   if (all.empty()) return;
+  std::ranges::stable_sort(all, std::greater(), &ModuleAssignment::priority);
   if (auto done = enqueue(all); !done) return lose_coordination(done.error());
   if (has_feed_) return;
   for (const ModuleAssignment& assignment : all) wait_for(assignment.module);
@@ -106,6 +108,8 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
       lane = strict;
       assignment->required_capabilities = lane.capabilities;
     }
+    // Whoever can do it takes it before what everybody can do and is as urgent.
+    if (fleet_.is_scarce(lane)) ++assignment->priority;
     there_.emplace(*node, lane);
     fleet_.handed_out(lane);
     lacking_.erase(*node);

@@ -9,6 +9,11 @@
 #include "pipeline/words.h"
 
 namespace baton::pipeline {
+namespace {
+
+constexpr Duration kMissedAfter = seconds(5);
+
+}  // namespace
 
 // Modules that nobody can run are seen to wait, with what is missing, and not for ever: those that are ready,
 // and those that were handed out to workers who are gone.
@@ -52,8 +57,8 @@ std::string Master::what_lacks(NodeIndex node) const {
 void Master::say_that_they_wait(const std::vector<NodeIndex>& nodes, const std::string& what) {
   for (const NodeIndex node : nodes) {
     // One that was handed out keeps what it shares with others.
-    schedule_.note_status(node, there_.contains(node) ? ModuleStatus::queued
-                                                      : ModuleStatus::waiting_for_capability);
+    schedule_.note_status(
+        node, there_.contains(node) ? ModuleStatus::queued : ModuleStatus::waiting_for_capability);
     ModuleReport& report = report_.modules[node];
     report.status = ModuleStatus::waiting_for_capability;
     report.reason = what;
@@ -98,7 +103,15 @@ void Master::give_up_what_needs_others() {
   }
 }
 
+// Questions are asked again until they are answered; that takes long only where nobody answers.
+void Master::miss_coordinator() {
+  if (!coordinator_ || lost_ || is_missed_ || now() - heard_at_ < kMissedAfter + options_.worker_poll) return;
+  is_missed_ = true;
+  observer_.noticed("the coordinator has not answered for " + in_words(kMissedAfter) + "; still trying");
+}
+
 void Master::watch_clock() {
+  miss_coordinator();
   const Duration limit = graph_.definition().timeout;
   if (limit > Duration{} && now() > limit && !schedule_.is_stopping()) {
     stop("the run took longer than " + in_words(limit), true);
@@ -141,7 +154,9 @@ void Master::watch_queues() {
 }
 
 void Master::saw_workers(std::vector<RegisteredWorker> workers) {
-  for (const std::string& news : fleet_.update(std::move(workers))) observer_.noticed(news);
+  heard_at_ = now();
+  if (std::exchange(is_missed_, false)) observer_.noticed("the coordinator answers again");
+  for (const std::string& news : fleet_.update(std::move(workers), now())) observer_.noticed(news);
   for (const RegisteredWorker& worker : fleet_.workers()) {
     const NodeIndex* node = worker.current_module.empty() ? nullptr : graph_.find(worker.current_module);
     if (!node || schedule_.status(*node) != ModuleStatus::queued || !there_.contains(*node)) continue;
@@ -154,9 +169,18 @@ void Master::saw_workers(std::vector<RegisteredWorker> workers) {
 }
 
 void Master::poll_workers(const std::stop_token& end) {
+  constexpr int kTimesFull = 3;
+  int patience = kTimesFull;
   while (!pause(options_.worker_poll, end)) {
     auto workers = coordinator_->get_registered_workers(end);
     if (end.stop_requested()) return;
+    // Somebody may make room; as long as the lease lasts, nothing is lost.
+    if (!workers && workers.error().code == Errc::no_space && patience-- > 0) {
+      post([this, error = workers.error()] { observer_.noticed(error.message + "; trying again"); });
+      pause({options_.lost_after.ms / kTimesFull}, end);
+      continue;
+    }
+    patience = kTimesFull;
     if (!workers) return post([this, error = workers.error()] { lose_coordination(error); });
     post([this, all = std::move(*workers)]() mutable { saw_workers(std::move(all)); });
     if (auto said = coordinator_->take_said(end); said && !said->empty())

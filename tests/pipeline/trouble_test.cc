@@ -76,8 +76,8 @@ TEST_P(ARunInTrouble, GivesUpWhatWasHandedOutToWorkersThatAreGone) {  // P8 P13
   pipeline.add("image").needs_capability("gpu").run([](Context&) {});
   LeavingWorker worker(*subject_, pipeline);
   Company company(*subject_, pipeline);
-  const RunReport report = company.run(
-      {.is_only_master = true, .observer = &worker, .capability_timeout = milliseconds(1)});
+  const RunReport report =
+      company.run({.is_only_master = true, .observer = &worker, .capability_timeout = milliseconds(1)});
   EXPECT_EQ(module(report, "image").failure.kind, FailureKind::capability);
   EXPECT_THAT(module(report, "image").failure.message, HasSubstr("nobody is left who has gpu"));
 }
@@ -131,8 +131,8 @@ TEST(ASecondMaster, DoesNotTidyUpForTheFirst) {  // P5 P7
   MemoryCoordinator first(exchange), second(exchange);
   ASSERT_TRUE(first.open_run({.session = "first"}, {}));
   const Graph graph = *Graph::of(pipeline.definition());
-  const RunReport report = run(graph, {.coordinator = &second});
-  EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
+  const RunReport report = run(graph, {.coordinator = &second, .lost_after = milliseconds(1)});
+  EXPECT_EQ(report.outcome, RunOutcome::refused);
   EXPECT_THAT(report.reason, HasSubstr("a master that is still there"));
   EXPECT_EQ(module(report, "tidy").status, ModuleStatus::cancelled);
   EXPECT_FALSE(tidied);
