@@ -1,8 +1,13 @@
 #include "cli/meeting_point.h"
 
+#include <filesystem>
+
+#include "cli/complaint.h"
 #include "cli/quantities.h"
 #include "pipeline/directory_coordinator.h"
+#include "pipeline/pulse.h"
 #include "pipeline/redis_coordinator.h"
+#include "pipeline/report.h"
 #include "pipeline/server_coordinator.h"
 
 namespace baton::cli {
@@ -29,12 +34,23 @@ Made meet_at_redis(std::string_view where, const std::string& run, Duration leas
   return std::make_unique<pipeline::RedisCoordinator>(options);
 }
 
+// A folder of a run is made; where it lies is not, for that would rather be a typing error.
+Status check_folder(const std::string& folder) {
+  const std::filesystem::path parent = std::filesystem::absolute(folder).parent_path();
+  std::error_code absent;
+  if (std::filesystem::is_directory(parent, absent)) return {};
+  return failure(Errc::not_found,
+                 "dir:" + folder + " is to be in " + parent.string() + ", which is no folder");
+}
+
 }  // namespace
 
 Made meet(const MeetingPoint& point, const std::string& run) {
   const std::string address = point.where();
   const std::string_view where = address;
   if (where.starts_with("dir:")) {
+    if (auto there = check_folder(std::string(where.substr(4))); !there)
+      return std::unexpected(there.error());
     return std::make_unique<pipeline::DirectoryCoordinator>(pipeline::DirectoryCoordinatorOptions{
         .directory = std::string(where.substr(4)), .lease = point.lease});
   }
@@ -43,6 +59,13 @@ Made meet(const MeetingPoint& point, const std::string& run) {
   if (!options) return std::unexpected(options.error());
   return std::make_unique<pipeline::ServerCoordinator>(
       pipeline::ServerCoordinatorOptions{.client = *options, .run = run, .lease = point.lease});
+}
+
+int cannot_meet(const Error& error) {
+  const int code = complain(error);
+  if (error.code == Errc::permission_denied) return code;
+  return pipeline::is_transient(error.code) ? pipeline::exit_code(pipeline::RunOutcome::coordination_lost)
+                                            : pipeline::kExitInvalid;
 }
 
 }  // namespace baton::cli

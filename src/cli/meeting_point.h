@@ -23,4 +23,7 @@ struct MeetingPoint {
 Result<std::unique_ptr<pipeline::DistributedCoordinator>> meet(const MeetingPoint& point,
                                                                const std::string& run);
 
+// Says why not. Returns the exit code of a master or a worker.
+int cannot_meet(const Error& error);
+
 }  // namespace baton::cli

@@ -6,13 +6,14 @@
 #include <memory>
 
 #include "cli/command_line.h"
+#include "cli/complaint.h"
+#include "cli/past_runs.h"
 #include "cli/pipeline_source.h"
 #include "cli/quantities.h"
 #include "cli/run_command.h"
 #include "cli/table.h"
 #include "pipeline/drawing.h"
 #include "pipeline/fleet.h"
-#include "pipeline/schedule.h"
 
 namespace baton::cli {
 namespace {
@@ -20,13 +21,6 @@ namespace {
 struct LookOptions {
   PipelineSource source;
   std::string format = "dot";
-};
-
-struct PastOptions {
-  std::string folder = ".";
-  std::string module;
-  std::optional<std::string> run;
-  bool json = false;
 };
 
 int validate(const LookOptions& options) {
@@ -93,122 +87,8 @@ int draw(const LookOptions& options) {
   return 0;
 }
 
-// The run that is meant: the one that was named, or the last.
-Result<std::string> chosen(const PastOptions& options) {
-  if (options.run) return *options.run;
-  const auto runs = pipeline::Records::runs(options.folder);
-  if (runs.empty())
-    return failure(Errc::not_found,
-                   "nothing is known of a run in " + options.folder + "/.baton; say where with --dir");
-  return runs.back();
-}
-
-int list(const PastOptions& options) {
-  Table table({{"run"}, {"file"}, {"ended", Align::right}, {"failed", Align::right}});
-  for (const std::string& run : pipeline::Records::runs(options.folder)) {
-    const auto kept = pipeline::Records::kept(options.folder, run);
-    const auto journal = pipeline::Records::journal(options.folder, run);
-    const auto failed = std::ranges::count_if(journal, [](const pipeline::JournalLine& line) {
-      return line.status == "failed" || line.status == "timed out";
-    });
-    table.row({run, kept ? kept->file.path : "?", std::to_string(journal.size()), std::to_string(failed)});
-  }
-  table.print();
-  return 0;
-}
-
-int show_log(const PastOptions& options) {
-  const auto run = chosen(options);
-  if (!run) return complain(run.error());
-  const auto log = pipeline::Records::log(options.folder, *run, options.module);
-  if (!log) {
-    fmt::print(stderr, "baton: {} said nothing in run {}, or ran on another machine\n", options.module, *run);
-    return kExitRefused;
-  }
-  fmt::print("{}", *log);
-  return 0;
-}
-
-// Where a module stands that is not over.
-int why_not_ended(const PastOptions& options, const std::string& run,
-                  const std::vector<pipeline::JournalLine>& journal) {
-  const auto kept = pipeline::Records::kept(options.folder, run);
-  const auto loaded = kept ? load(kept->file) : std::nullopt;
-  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
-  const pipeline::NodeIndex* node = graph ? graph->find(options.module) : nullptr;
-  if (node == nullptr) {
-    fmt::print("{} is no module of run {}\n", options.module, run);
-    return kExitRefused;
-  }
-  const auto under_way = pipeline::Records::under_way(options.folder, run);
-  if (const auto told = under_way.find(options.module); told != under_way.end()) {
-    const pipeline::JournalLine& line = told->second;
-    fmt::print("{} is {} in run {}{}{}\n", line.module, line.status, run,
-               line.worker.empty() ? "" : " on " + line.worker,
-               line.reason.empty() ? "" : ": " + line.reason);
-    return 0;
-  }
-  // What is known of the others, as a schedule would have it.
-  pipeline::Schedule schedule(*graph, pipeline::Records::history(options.folder));
-  for (const pipeline::JournalLine& line : journal) {
-    const pipeline::NodeIndex* ended = graph->find(line.module);
-    const auto status = pipeline::status_of(line.status);
-    if (ended != nullptr && status && !pipeline::is_final(schedule.status(*ended)))
-      schedule.finish(*ended, *status);
-  }
-  if (schedule.status(*node) != pipeline::ModuleStatus::ready) {
-    std::vector<std::string> open;
-    for (const pipeline::GraphNeed& need : (*graph)[*node].needs) {
-      for (const pipeline::NodeIndex other : need.on) {
-        if (!pipeline::is_final(schedule.status(other))) open.push_back((*graph)[other].id);
-      }
-    }
-    fmt::print("{} waits in run {} for {}\n", options.module, run, pipeline::joined(open));
-    return 0;
-  }
-  std::size_t before = 0;
-  bool is_passed = false;
-  while (const auto next = schedule.begin_next([](const pipeline::Lane&) { return true; })) {
-    is_passed |= *next == *node;
-    if (!is_passed && !under_way.contains((*graph)[*next].id)) ++before;
-  }
-  fmt::print("{} is ready in run {}, and waits for a free place: {} before it\n", options.module, run,
-             before == 0 ? "nothing is" : counted(before, "other") + (before == 1 ? " is" : " are"));
-  return 0;
-}
-
-int why(const PastOptions& options) {
-  const auto run = chosen(options);
-  if (!run) return complain(run.error());
-  const auto journal = pipeline::Records::journal(options.folder, *run);
-  const auto line = std::ranges::find(journal, options.module, &pipeline::JournalLine::module);
-  if (line == journal.end()) return why_not_ended(options, *run, journal);
-  fmt::print("{} {} in run {}", line->module, line->status, *run);
-  if (!line->worker.empty()) fmt::print(" on {}", line->worker);
-  if (line->took > Duration{}) fmt::print(" in {}", rough_text(line->took));
-  fmt::print("{}\n", line->reason.empty() ? "" : ": " + line->reason);
-  if (!line->cache.empty())
-    fmt::print("  {}: {}\n", line->status == "cached" ? "not run again" : "not taken from an earlier run",
-               line->cache);
-  // What it needed, as far as that is the reason.
-  const auto kept = pipeline::Records::kept(options.folder, *run);
-  const auto loaded = kept ? load(kept->file) : std::nullopt;
-  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
-  const pipeline::NodeIndex* node = graph ? graph->find(options.module) : nullptr;
-  if (node == nullptr) return 0;
-  for (const pipeline::GraphNeed& need : (*graph)[*node].needs) {
-    for (const pipeline::NodeIndex other : need.on) {
-      const auto needed = std::ranges::find(journal, (*graph)[other].id, &pipeline::JournalLine::module);
-      if (needed == journal.end()) continue;
-      fmt::print("  it needs {}, which {}{}\n", needed->module, needed->status,
-                 needed->reason.empty() ? "" : ": " + needed->reason);
-    }
-  }
-  return 0;
-}
-
 int rerun(RunCommandOptions options, const PastOptions& past, bool only_failed) {
-  const auto run = chosen(past);
+  const auto run = chosen_run(past);
   if (!run) return complain(run.error());
   const auto kept = pipeline::Records::kept(past.folder, *run);
   if (!kept) return complain(kept.error());
@@ -247,14 +127,15 @@ void add_pipeline_commands(CommandLine& line) {
     auto options = std::make_shared<PastOptions>();
     Command command = line.command("pipeline " + name, about);
     if (of_module) command.argument("module", options->module, "Its id, as test or test[linux]");
+    if (!of_module) command.flag("--json", options->json, "One line of JSON for each");
     command.option("--dir FOLDER", options->folder, "Where the pipeline's file lies");
     if (of_module) command.option("--run ID", options->run, "Which run", "the last");
     command.footer("Example: " + program + " pipeline " + name + (of_module ? " test" : ""))
         .run([options, run] { return run(*options); });
   };
-  past("list", "Lists the runs that are remembered", false, list);
+  past("list", "Lists the runs that are remembered", false, list_runs);
   past("logs", "Prints what a module said", true, show_log);
-  past("why", "Tells why a module ended as it did", true, why);
+  past("why", "Tells why a module ended as it did, or what it waits for", true, explain);
 
   auto options = std::make_shared<RunCommandOptions>();
   auto which = std::make_shared<PastOptions>();

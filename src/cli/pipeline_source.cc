@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -20,7 +21,8 @@ void tell(const std::vector<pipeline::Problem>& problems) {
 void add_source_options(Command& command, PipelineSource& source) {
   command.argument("file", source.path, "The pipeline: a YAML file")
       .repeated("--param NAME=VALUE", source.parameters, "A parameter of the pipeline; may be repeated")
-      .repeated("--module ID", source.selection.modules, "Only this one and what it needs; may be repeated")
+      .repeated("--module ID", source.selection.modules,
+                "Only this one, as test or test[linux], and what it needs; may be repeated")
       .repeated("--skip-module ID", source.selection.skip_modules, "Not this one; may be repeated")
       .repeated("--category NAME", source.selection.categories,
                 "Only modules of this category and what they need")
@@ -41,6 +43,12 @@ std::optional<LoadedPipeline> load(const PipelineSource& source) {
   std::ifstream file(source.path, std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
+  std::error_code absent;
+  if (std::filesystem::is_directory(source.path, absent)) {
+    fmt::print(stderr, "baton: {} is a folder; the pipeline is a file, as {}/pipeline.yaml\n", source.path,
+               source.path);
+    return std::nullopt;
+  }
   if (!file.is_open() || file.bad()) {
     fmt::print(stderr, "baton: {} cannot be read\n", source.path);
     return std::nullopt;
@@ -58,7 +66,11 @@ std::optional<LoadedPipeline> load(const PipelineSource& source) {
 }
 
 std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded) {
-  auto graph = pipeline::Graph::of(loaded.file.definition, loaded.definition.selection);
+  return graph_of(loaded, loaded.definition.selection);
+}
+
+std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded, const pipeline::Selection& selection) {
+  auto graph = pipeline::Graph::of(loaded.file.definition, selection);
   if (graph) return std::move(*graph);
   tell(graph.error());
   return std::nullopt;

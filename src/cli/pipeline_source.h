@@ -28,7 +28,8 @@ struct LoadedPipeline {
 // Nothing, if something is wrong with it: that was told on standard error.
 std::optional<LoadedPipeline> load(const PipelineSource& source);
 std::optional<LoadedPipeline> load(const pipeline::FileDefinition& definition);
-std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded);
+std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded);  // as far as it was chosen
+std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded, const pipeline::Selection& selection);
 
 // The secrets a file names, as far as this machine has them in its environment.
 pipeline::Secrets secrets_of(const pipeline::PipelineFile& file);

@@ -13,6 +13,7 @@
 #include "cli/command_line.h"
 #include "cli/meeting_point.h"
 #include "cli/pipeline_source.h"
+#include "cli/quantities.h"
 #include "pipeline/folder_blobs.h"
 #include "pipeline/run.h"
 #include "pipeline/stop_on_signal.h"
@@ -64,13 +65,16 @@ class PipelineWorker {
     }
     const auto client = connect(options_.meeting.connection);
     if (!client) return complain(client.error());
+    if (auto allowed = may_work(**client, stop); !allowed) return complain(allowed.error());
     say(fmt::format("waits for runs at {}", options_.meeting.connection.addresses.front()));
     std::set<std::string> done;
-    while (!stop.stop_requested()) {
+    for (bool was_there = true; !stop.stop_requested();) {
       const auto next = next_run(**client, done);
+      if (!next && next.error().code == Errc::permission_denied) return complain(next.error());
       // It may be back in a moment, as after a restart; a worker waits for runs that are not there yet
       // anyway.
-      if (!next) say(next.error().message);
+      if (!next && was_there) say(next.error().message + "; trying again");
+      was_there = next.has_value();
       const int kLost = pipeline::exit_code(pipeline::WorkerEnd::coordination_lost);
       const int ended = next && !next->empty() ? take_part(*next, stop) : kLost;
       // One that was left because somebody was not heard of may go on.
@@ -87,6 +91,16 @@ class PipelineWorker {
     if (!options_.quiet) fmt::print(stderr, "baton worker: {}\n", text);
   }
 
+  // Nobody is without a capability of his own in that queue, so nothing is taken.
+  static Status may_work(client::Client& client, const std::stop_token& stop) {
+    const auto none = client.lease(
+        {.worker = default_name(), .queues = {"pipeline-runs"}, .ttl = seconds(1), .capabilities = {}}, stop);
+    if (none || none.error().code != Errc::permission_denied) return {};
+    return failure(none.error().code, none.error().message +
+                                          " (--token-file FILE gives a token; a worker needs the permissions "
+                                          "submit, query and work)");
+  }
+
   // The oldest that has a master and that we have not been part of.
   static Result<std::string> next_run(client::Client& client, const std::set<std::string>& done) {
     auto runs = client.tasks({.queue = "pipeline-runs", .state = "leased", .count = 1000});
@@ -99,7 +113,7 @@ class PipelineWorker {
 
   int take_part(const std::string& run, const std::stop_token& stop) {
     auto coordinator = meet(options_.meeting, run);
-    if (!coordinator) return complain(coordinator.error()), 4;
+    if (!coordinator) return cannot_meet(coordinator.error());
     const auto opening = wait_for_opening(**coordinator, stop);
     if (!opening && stop.stop_requested()) return pipeline::exit_code(pipeline::WorkerEnd::stopped);
     if (!opening) return complain(opening.error()), 4;
@@ -124,15 +138,18 @@ class PipelineWorker {
     worker.site.parameters = loaded->file.values;
     worker.site.secrets = secrets_of(loaded->file);
     if (!options_.quiet)
-      worker.site.log = [](const pipeline::LogLine& line) { fmt::print("{}: {}\n", line.module, line.text); };
+      worker.site.log = [](const pipeline::LogLine& line) {
+        fmt::print("{}: {}\n", line.module, line.text);
+        std::fflush(stdout);  // whoever follows a worker's log wants to see it now
+      };
     worker.heartbeat = Duration{std::min(pipeline::kHeartbeat.ms, options_.meeting.lease.ms / 3)};
     worker.cancellation_poll = std::min(worker.cancellation_poll, worker.heartbeat);
     worker.master_lost_after = options_.master_lost_after;
     worker.notice = [this](const std::string& text) { say(text); };
-    say(fmt::format("takes part in run {} of {}", run, opening->name));
+    const bool is_named = options_.run || options_.meeting.is_server();
+    say(fmt::format("takes part in {} of {}", is_named ? "run " + run : "the run", opening->name));
     const pipeline::WorkerReport report = pipeline::run_worker(*graph, **coordinator, worker, stop);
-    say(fmt::format("run {}: {} modules done; {}", run, report.modules, report.reason));
-    std::fflush(stdout);
+    say(fmt::format("{} done; {}", counted(report.modules, "module"), report.reason));
     return pipeline::exit_code(report.end);
   }
 

@@ -4,16 +4,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <thread>
 
 #include "cli/command_line.h"
+#include "cli/complaint.h"
 #include "cli/quantities.h"
 #include "cli/run_view.h"
 #include "pipeline/cache.h"
 #include "pipeline/folder_blobs.h"
 #include "pipeline/html_report.h"
+#include "pipeline/report_json.h"
 #include "pipeline/run.h"
 #include "pipeline/stop_on_signal.h"
 #include "process/child_process.h"
@@ -28,8 +33,12 @@ constexpr char kAbout[] =
     "With --connect it is the master of a run that workers take part in: they meet at a baton server "
     "(HOST:PORT), in a\n"
     "folder that they share (dir:FOLDER) or at Redis (redis://HOST:PORT).\n\n"
-    "Exit codes: 0 all went well, 1 a module failed, 2 the pipeline makes no sense, 3 cancelled,\n"
-    "4 the coordinator was lost, 64 the command line makes no sense.\n\n";
+    "Exit codes: 0 all went well, 1 a module failed, 2 the pipeline makes no sense or the run was refused, 3 "
+    "cancelled,\n"
+    "4 the coordinator was lost, 64 the command line makes no sense, 73 --report cannot be written, 77 not "
+    "allowed.\n\n";
+
+constexpr int kExitCannotCreate = 73;  // EX_CANTCREAT
 
 // Several that watch the same run.
 class Watchers : public pipeline::RunObserver {
@@ -80,6 +89,11 @@ void add_options(std::vector<std::string>& words, const Connection& connection) 
   add("--tls-key", connection.tls_files.key);
 }
 
+void make_folder(const std::string& path) {
+  std::error_code trouble;  // whoever uses it says what is wrong
+  std::filesystem::create_directories(path, trouble);
+}
+
 // Worker processes on this machine. They end with the run, or when this goes.
 class LocalWorkers {
  public:
@@ -115,6 +129,36 @@ class LocalWorkers {
   std::vector<std::jthread> threads_;
 };
 
+// A run that was refused has nothing to show but why.
+int refused(const pipeline::RunReport& report, const RunCommandOptions& options) {
+  Error error = *report.refusal;
+  const bool is_forbidden = error.code == Errc::permission_denied;
+  const bool is_server = !options.meeting.connection.addresses.empty() && options.meeting.is_server();
+  if (is_forbidden && is_server)
+    error.message +=
+        " (--token-file FILE gives a token; a master needs the permissions submit, query and work)";
+  const int code = complain(error, format_of(options.json));
+  return is_forbidden ? code : pipeline::exit_code(report.outcome);
+}
+
+int cannot_write_report(const std::string& path) {
+  fmt::print(stderr, "baton: the report cannot be written to {}: {}\n", path, std::strerror(errno));
+  return kExitCannotCreate;
+}
+
+// What makes no sense about how it is to be run. 0: nothing.
+int check(const RunCommandOptions& options) {
+  const bool is_at_redis =
+      !options.meeting.connection.addresses.empty() && options.meeting.where().starts_with("redis://");
+  if (is_at_redis && !options.run && options.workers == 0) {
+    fmt::print(stderr, "baton: at Redis, workers have to be told the run: give it an id with --run\n");
+    return kExitUsage;
+  }
+  if (!options.report.empty() && !std::ofstream(options.report, std::ios::app))
+    return cannot_write_report(options.report);
+  return 0;
+}
+
 bool is_terminal() {
   const char* term = ::getenv("TERM");
   return ::isatty(STDOUT_FILENO) == 1 && ::getenv("CI") == nullptr && term != nullptr &&
@@ -138,6 +182,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                  const std::map<std::string, pipeline::Restored>& restored) {
   const auto graph = graph_of(loaded);
   if (!graph) return pipeline::kExitInvalid;
+  if (const int wrong = check(options)) return wrong;
   const pipeline::StopOnSignal stop;
   pipeline::RunOptions run{.run = options.run.value_or(pipeline::make_run_id()),
                            .jobs = options.jobs,
@@ -176,33 +221,38 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   pipeline::Cache cache(pipeline::Records::cache(run.site.directory), own_blobs);
   if (!options.no_cache) run.cache = &cache;
   if (!meeting.blobs.empty() && meeting.blobs != own_blobs) blobs.sweep({}, kBlobsKept);
-  if (!meets_elsewhere)
-    meeting.connection.addresses = {"dir:" + pipeline::Records::meeting(run.site.directory, run.run)};
+  if (!meets_elsewhere) {
+    const std::string folder = pipeline::Records::meeting(run.site.directory, run.run);
+    if (options.workers > 0) make_folder(folder_of(folder));
+    meeting.connection.addresses = {"dir:" + folder};
+  }
   std::unique_ptr<pipeline::DistributedCoordinator> coordinator;
   std::optional<LocalWorkers> workers;
   if (meets_elsewhere || options.workers > 0) {
     auto made = meet(meeting, run.run);
-    if (!made) return complain(made.error()), pipeline::exit_code(pipeline::RunOutcome::coordination_lost);
+    if (!made) return cannot_meet(made.error());
     coordinator = std::move(*made);
     run.coordinator = coordinator.get();
     if (options.workers > 0) workers.emplace(options, meeting, run.run);
   }
   const pipeline::RunReport report = pipeline::run(*graph, std::move(run));
   workers.reset();
+  if (report.refusal) return refused(report, options);
   std::set<std::string> named = pipeline::Records::blobs_named(folder_of(loaded.definition.path));
   named.merge(cache.blobs_named());
   cache.blobs.sweep(named, kBlobsYoung);
-  if (options.json) fmt::print("{}\n", pipeline::to_json(report));
+  if (options.json) fmt::print("{}\n", pipeline::to_json(report, records.values()));
+  if (!records.trouble().empty()) fmt::print(stderr, "baton: {}\n", records.trouble());
+  const int code = pipeline::exit_code(report.outcome);
   if (!options.report.empty()) {
     const auto log = [&](const std::string& module) {
       return pipeline::Records::log(folder_of(loaded.definition.path), report.run, module).value_or("");
     };
     std::ofstream page(options.report, std::ios::binary);
     page << pipeline::html_of(*graph, report, log);
-    if (!page.flush()) fmt::print(stderr, "baton: the report could not be written to {}\n", options.report);
+    if (!page.flush()) return std::max(code, cannot_write_report(options.report));
   }
-  if (!records.trouble().empty()) fmt::print(stderr, "baton: {}\n", records.trouble());
-  return pipeline::exit_code(report.outcome);
+  return code;
 }
 
 void add_how_to_run(Command& command, RunCommandOptions& options) {

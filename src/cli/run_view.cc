@@ -83,7 +83,7 @@ std::string RunView::running_line(const Running& one, double part) const {
 }
 
 void RunView::draw() {
-  if (!options_.on_terminal) return;
+  if (!options_.on_terminal || graph_ == nullptr) return;
   erase();
   std::size_t shown = 0;
   for (const auto& [node, one] : running_) {
@@ -113,6 +113,7 @@ void RunView::changed(const ModuleReport& report, const std::shared_ptr<const vo
     if (report.took > Duration{} || report.tries > 0) text += " in " + rough_text(report.took);
     if (!report.worker.empty() && report.worker != "master") text += " on " + report.worker;
     if (report.tries > 1) text += fmt::format(", {} tries", report.tries);
+    if (report.attempt > 1) text += fmt::format(", begun {} times", report.attempt);
     if (const std::string reason = why(report); !reason.empty()) text += ": " + printable(reason, 400);
     line(text);
     const bool failed = report.failure.kind != pipeline::FailureKind::none;
@@ -177,8 +178,11 @@ void RunView::ended(const pipeline::RunReport& report) {
   std::string summary;
   for (const auto& [status, count] : counts)
     summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", count, status);
-  fmt::print("\n{} {} after {}: {}\n", report.pipeline, pipeline::word(report.outcome),
-             rough_text(report.took), summary);
+  const bool is_by_itself =
+      report.outcome == pipeline::RunOutcome::succeeded || report.outcome == pipeline::RunOutcome::failed;
+  fmt::print("\n{} {} after {}{}: {}\n", report.pipeline, pipeline::word(report.outcome),
+             rough_text(report.took), is_by_itself ? "" : " (" + printable(report.reason, 200) + ")",
+             summary);
   std::fflush(stdout);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/random_name.h"
 #include "pipeline/archive.h"
+#include "pipeline/fetched_folder.h"
 #include "pipeline/glob.h"
 
 namespace baton::pipeline {
@@ -38,22 +39,24 @@ std::string target_of(const std::string& module) {
   return bracket == std::string::npos ? "" : module.substr(bracket + 1, module.size() - bracket - 2);
 }
 
-std::string folder_for(const Site& site, const Consumed& consumed, const std::string& producer) {
+std::string folder_for(const Site& site, const GraphNode& node, const Consumed& consumed,
+                       const std::string& producer) {
   fs::path folder = site.directory.empty() ? "." : site.directory;
-  if (!consumed.into.empty()) folder = folder / consumed.into / target_of(producer);
+  if (!consumed.into.empty()) folder = folder / on_target(consumed.into, node) / target_of(producer);
   return folder.string();
 }
 
-void fetch_one(const Site& site, const Consumed& consumed, const ArtifactRef& artifact,
+void fetch_one(const Site& site, const GraphNode& node, const Consumed& consumed, const ArtifactRef& artifact,
                const std::stop_token& stop) {
   const std::string what = of_module(artifact.name, artifact.module);
   BlobStore& store = store_of(site, what);
-  const std::string folder = folder_for(site, consumed, artifact.module);
-  std::error_code trouble;
-  fs::create_directories(folder, trouble);
+  const std::string folder = folder_for(site, node, consumed, artifact.module);
   const std::string archive = folder + "/.baton-" + random_name() + ".tar";
-  auto done = fetch_file(store, artifact.blob, archive, stop);
+  Status done;
+  if (!consumed.into.empty()) done = make_ready_for(site.run, folder);
+  if (done) done = fetch_file(store, artifact.blob, archive, stop);
   if (done) done = unpack_archive(archive, folder);
+  std::error_code trouble;
   fs::remove(archive, trouble);
   if (!done)
     throw ArtifactFailed(what + " could not be fetched from " + store.place() + " into " + folder + ": " +
@@ -62,49 +65,61 @@ void fetch_one(const Site& site, const Consumed& consumed, const ArtifactRef& ar
 
 }  // namespace
 
-void fetch_artifacts(const Site& site, const GraphNode& node, const std::vector<ArtifactRef>& artifacts,
-                     const std::stop_token& stop) {
-  for (const Consumed& consumed : node.spec->consumes) {
-    std::vector<ArtifactRef> wanted;
-    std::ranges::copy_if(artifacts, std::back_inserter(wanted), [&](const ArtifactRef& artifact) {
-      return artifact.module.substr(0, artifact.module.find('[')) == consumed.producer &&
-             artifact.name == consumed.name;
-    });
-    if (wanted.empty())
-      throw ArtifactFailed(of_module(consumed.name, consumed.producer) +
-                           " is not there: that module has stored none");
-    const auto is_of_our_target = [&](const ArtifactRef& artifact) {
-      return node.target && target_of(artifact.module) == node.target->name;
-    };
-    const bool has_own = std::ranges::any_of(wanted, is_of_our_target);
-    for (const ArtifactRef& artifact : wanted) {
-      if (!has_own || is_of_our_target(artifact)) fetch_one(site, consumed, artifact, stop);
-    }
+void fetch_artifact(const Site& site, const GraphNode& node, const Consumed& consumed,
+                    const std::vector<ArtifactRef>& artifacts, const std::stop_token& stop) {
+  std::vector<ArtifactRef> wanted;
+  std::ranges::copy_if(artifacts, std::back_inserter(wanted), [&](const ArtifactRef& artifact) {
+    return artifact.module.substr(0, artifact.module.find('[')) == consumed.producer &&
+           artifact.name == consumed.name;
+  });
+  if (wanted.empty())
+    throw ArtifactFailed(of_module(consumed.name, consumed.producer) +
+                         " is not there: that module has stored none");
+  const auto is_of_our_target = [&](const ArtifactRef& artifact) {
+    return node.target && target_of(artifact.module) == node.target->name;
+  };
+  const bool has_own = std::ranges::any_of(wanted, is_of_our_target);
+  for (const ArtifactRef& artifact : wanted) {
+    if (!has_own || is_of_our_target(artifact)) fetch_one(site, node, consumed, artifact, stop);
   }
 }
 
+void fetch_artifacts(const Site& site, const GraphNode& node, const std::vector<ArtifactRef>& artifacts,
+                     const std::stop_token& stop) {
+  for (const Consumed& consumed : node.spec->consumes) fetch_artifact(site, node, consumed, artifacts, stop);
+}
+
+ArtifactRef store_artifact(const Site& site, const GraphNode& node, const Produced& produced,
+                           const std::stop_token& stop) {
+  const std::string what = of_module(produced.name, node.id);
+  BlobStore& store = store_of(site, what);
+  std::vector<std::string> files;
+  for (const std::string& path : produced.paths) {
+    const std::string pattern = on_target(path, node);
+    const auto matching = files_matching(site.directory, pattern);
+    if (matching.empty())
+      throw ArtifactFailed(what + ": there is no " + pattern + " in " +
+                           (site.directory.empty() ? "the current folder" : site.directory));
+    files.insert(files.end(), matching.begin(), matching.end());
+  }
+  std::ranges::sort(files);
+  const auto repeated = std::ranges::unique(files);
+  files.erase(repeated.begin(), repeated.end());
+  auto blob = store.put(archive_of(site.directory, std::move(files)), stop);
+  if (!blob)
+    throw ArtifactFailed(what + " could not be stored in " + store.place() + ": " + blob.error().message);
+  return {node.id, produced.name, std::move(*blob)};
+}
+
 std::vector<ArtifactRef> store_artifacts(const Site& site, const GraphNode& node,
-                                         const std::stop_token& stop) {
-  std::vector<ArtifactRef> stored;
+                                         std::vector<ArtifactRef> stored, const std::stop_token& stop) {
   for (const Produced& produced : node.spec->produces) {
-    const std::string what = of_module(produced.name, node.id);
-    BlobStore& store = store_of(site, what);
-    std::vector<std::string> files;
-    for (const std::string& path : produced.paths) {
-      const std::string pattern = on_target(path, node);
-      const auto matching = files_matching(site.directory, pattern);
-      if (matching.empty())
-        throw ArtifactFailed(what + ": there is no " + pattern + " in " +
-                             (site.directory.empty() ? "the current folder" : site.directory));
-      files.insert(files.end(), matching.begin(), matching.end());
-    }
-    std::ranges::sort(files);
-    const auto repeated = std::ranges::unique(files);
-    files.erase(repeated.begin(), repeated.end());
-    auto blob = store.put(archive_of(site.directory, std::move(files)), stop);
-    if (!blob)
-      throw ArtifactFailed(what + " could not be stored in " + store.place() + ": " + blob.error().message);
-    stored.push_back({node.id, produced.name, std::move(*blob)});
+    if (std::ranges::find(stored, produced.name, &ArtifactRef::name) != stored.end()) continue;
+    if (produced.paths.empty())
+      throw ArtifactFailed(of_module(produced.name, node.id) +
+                           " was not stored: no paths are declared for it, "
+                           "and its body did not call store()");
+    stored.push_back(store_artifact(site, node, produced, stop));
   }
   return stored;
 }

@@ -22,7 +22,14 @@ struct ArtifactFailed : std::runtime_error {
 // `into` says into which folder.
 void fetch_artifacts(const Site& site, const GraphNode& node, const std::vector<ArtifactRef>& artifacts,
                      const std::stop_token& stop);
+// But for those that its body stores itself, as `stored` says.
 std::vector<ArtifactRef> store_artifacts(const Site& site, const GraphNode& node,
-                                         const std::stop_token& stop);
+                                         std::vector<ArtifactRef> stored, const std::stop_token& stop);
+
+// One, for bodies that do it themselves. `consumed.into` may be absolute.
+void fetch_artifact(const Site& site, const GraphNode& node, const Consumed& consumed,
+                    const std::vector<ArtifactRef>& artifacts, const std::stop_token& stop);
+ArtifactRef store_artifact(const Site& site, const GraphNode& node, const Produced& produced,
+                           const std::stop_token& stop);
 
 }  // namespace baton::pipeline

@@ -166,7 +166,7 @@ class ModuleBuilder {
   ModuleBuilder cache_key(std::string part) {
     return set([&](ModuleSpec& spec) { spec.cache.parts.push_back(std::move(part)); });
   }
-  ModuleBuilder produces(std::string name, std::vector<std::string> paths) {
+  ModuleBuilder produces(std::string name, std::vector<std::string> paths = {}) {
     return set([&](ModuleSpec& spec) { spec.produces.push_back({std::move(name), std::move(paths)}); });
   }
   template <class H>

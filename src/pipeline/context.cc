@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/random_name.h"
+#include "pipeline/artifacts.h"
 #include "pipeline/graph.h"
 #include "pipeline/site.h"
 #include "process/child_process.h"
@@ -80,8 +82,9 @@ std::string tail_of(const std::string& text, std::size_t bytes) {
 
 }  // namespace
 
-Context::Context(const Site& site, const GraphNode& node, std::uint32_t attempt, std::stop_token stop)
-    : site_(site), node_(node), attempt_(attempt), stop_(std::move(stop)) {}
+Context::Context(const Site& site, const GraphNode& node, const std::vector<ArtifactRef>& artifacts,
+                 std::uint32_t attempt, std::stop_token stop)
+    : site_(site), node_(node), artifacts_(artifacts), attempt_(attempt), stop_(std::move(stop)) {}
 
 Context::~Context() {
   std::error_code ignored;  // nobody is left to be told
@@ -96,6 +99,12 @@ std::stop_token Context::stop() const {
 void Context::begin_try(std::stop_token stop) {
   const std::lock_guard lock(mutex_);
   stop_ = std::move(stop);
+  stored_.clear();
+}
+
+std::vector<ArtifactRef> Context::stored() const {
+  const std::lock_guard lock(mutex_);
+  return stored_;
 }
 
 std::string Context::last_words() const {
@@ -217,6 +226,22 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
 
 CommandResult Context::shell(const std::string& script, const CommandOptions& options) {
   return exec({"sh", "-eu", "-c", script}, options);
+}
+
+void Context::store(const std::string& name, const std::vector<std::string>& paths) {
+  if (std::ranges::find(node_.spec->produces, name, &Produced::name) == node_.spec->produces.end())
+    throw ArtifactFailed("artifact '" + name + "' of " + node_.id +
+                         " is not one that the module declares with produces()");
+  ArtifactRef artifact = store_artifact(site_, node_, {name, paths}, stop());
+  const std::lock_guard lock(mutex_);
+  std::erase_if(stored_, [&](const ArtifactRef& one) { return one.name == name; });
+  stored_.push_back(std::move(artifact));
+}
+
+std::string Context::fetch(const std::string& producer, const std::string& name) {
+  const std::string folder = temporary_directory() + "/" + random_name();
+  fetch_artifact(site_, node_, {producer, name, folder}, artifacts_, stop());
+  return folder;
 }
 
 std::string Context::temporary_file() { return site_.scratch->new_path(); }

@@ -55,11 +55,13 @@ struct Skipped {
 
 struct Site;
 struct GraphNode;
+struct ArtifactRef;
 
 class Context {
  public:
-  // Made by whoever runs the module; site and node outlive it.
-  Context(const Site& site, const GraphNode& node, std::uint32_t attempt, std::stop_token stop);
+  // Made by whoever runs the module; site, node and artifacts outlive it.
+  Context(const Site& site, const GraphNode& node, const std::vector<ArtifactRef>& artifacts,
+          std::uint32_t attempt, std::stop_token stop);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -94,7 +96,15 @@ class Context {
   std::string temporary_directory();  // is removed when the module is over
   std::string temporary_file();       // the name of one that is not there yet; whoever makes it removes it
 
+  // An artifact, now, of files below the folder of the run. Declared as produces(name) without paths, it is
+  // up to the body which they are. Throws ArtifactFailed, which is a std::runtime_error.
+  void store(const std::string& name, const std::vector<std::string>& paths);
+  // One that consumes() declares, besides where it has been put before the body began: into a folder of its
+  // own, which goes with the module. Of a matrix, each is in a folder by target.
+  std::string fetch(const std::string& producer, const std::string& name);
+
   std::string last_words() const;  // of the last command
+  std::vector<ArtifactRef> stored() const;
 
   // By whoever runs the module: it is tried again.
   void begin_try(std::stop_token stop);
@@ -102,11 +112,13 @@ class Context {
  private:
   const Site& site_;
   const GraphNode& node_;
+  const std::vector<ArtifactRef>& artifacts_;  // that it may consume
   const std::uint32_t attempt_;
   mutable std::mutex mutex_;  // guards what follows
   std::stop_token stop_;
   std::string last_words_;
   std::string temporary_;
+  std::vector<ArtifactRef> stored_;  // by the body, in this try
 };
 
 }  // namespace baton::pipeline

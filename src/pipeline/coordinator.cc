@@ -8,6 +8,20 @@ std::string_view word(WorkerStatus status) {
   return kWords[static_cast<std::size_t>(status)];
 }
 
+Status admit(const RunOpening& master, const WorkerRegistration& worker) {
+  const std::string who = "worker " + std::to_string(worker.index);
+  if (master.protocol != worker.protocol) {
+    return failure(Errc::conflict, who + " speaks version " + std::to_string(worker.protocol) +
+                                       " of the protocol, and the master " + std::to_string(master.protocol) +
+                                       ": run the same version of baton on all machines");
+  }
+  if (master.fingerprint == worker.fingerprint) return {};
+  const std::string what = difference(master.parts, worker.parts);
+  return failure(Errc::conflict, who + " has another pipeline than the master" +
+                                     (what.empty() ? "" : " (" + what + ")") +
+                                     ": run the same program, with the same options, on all machines");
+}
+
 Status DistributedCoordinator::enqueue_modules(const std::vector<ModuleAssignment>& assignments,
                                                std::stop_token stop) {
   for (const ModuleAssignment& assignment : assignments) {

@@ -27,10 +27,13 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "pipeline/carried.h"
+#include "pipeline/graph_parts.h"
 #include "pipeline/status.h"
 
 namespace baton::pipeline {
 
+// Of what masters and workers say to each other: those that differ in it do not work together.
+inline constexpr std::uint32_t kProtocol = 1;
 inline constexpr Duration kHeartbeat = seconds(10);
 inline constexpr Duration kLostAfter = seconds(30);
 
@@ -93,6 +96,7 @@ struct SerializedModuleResult {
   std::string skipped_because;
   std::uint32_t tries = 0;
   Duration took;
+  Duration transfer;  // of that, until artifacts and large values had come and gone
   std::vector<ArtifactRef> artifacts;
   std::string log;                  // all that it said, a line after the other; or
   std::optional<BlobRef> log_blob;  // where that is; or, without a place for it, the end
@@ -100,7 +104,7 @@ struct SerializedModuleResult {
   friend bool operator==(const SerializedModuleResult&, const SerializedModuleResult&) = default;
 };
 BATON_FIELDS(SerializedModuleResult, module, attempt, lease, worker_index, status, value, blob, failure,
-             skipped_because, tries, took, artifacts, log, log_blob, log_from)
+             skipped_because, tries, took, transfer, artifacts, log, log_blob, log_from)
 
 // Some of what a module says, while it runs.
 struct Said {
@@ -124,10 +128,14 @@ struct WorkerRegistration {
   std::string name;
   std::vector<std::string> capabilities;  // canonical
   std::uint32_t slots = 1;
+  std::uint32_t processors = 1;   // so many modules at a time that keep one busy
   std::uint64_t fingerprint = 0;  // of its graph
+  GraphParts parts;               // likewise
+  std::uint32_t protocol = kProtocol;
   friend bool operator==(const WorkerRegistration&, const WorkerRegistration&) = default;
 };
-BATON_FIELDS(WorkerRegistration, index, session, name, capabilities, slots, fingerprint)
+BATON_FIELDS(WorkerRegistration, index, session, name, capabilities, slots, processors, fingerprint, parts,
+             protocol)
 
 enum class WorkerStatus : std::uint8_t {
   connected,     // registered, and has not been heard of since
@@ -161,9 +169,14 @@ struct RunOpening {
   std::string name;     // of the pipeline
   std::uint64_t fingerprint = 0;
   std::string definition;  // of a pipeline from a file: workers need nothing else
+  GraphParts parts;
+  std::uint32_t protocol = kProtocol;
   friend bool operator==(const RunOpening&, const RunOpening&) = default;
 };
-BATON_FIELDS(RunOpening, session, name, fingerprint, definition)
+BATON_FIELDS(RunOpening, session, name, fingerprint, definition, parts, protocol)
+
+// CONFLICT: what the worker has is not what the master has, and in what they differ.
+Status admit(const RunOpening& master, const WorkerRegistration& worker);
 
 struct HeartbeatReply {
   std::optional<CancellationSignal> cancelled;
@@ -177,7 +190,8 @@ class DistributedCoordinator {
   virtual ~DistributedCoordinator() = default;
 
   // The master's. A run that an earlier process opened is gone on with, with all that was enqueued and
-  // published, unless that process is still there (CONFLICT).
+  // published, unless that process is still there (LOCKED). CONFLICT: the run is over, or of another
+  // pipeline.
   virtual Status open_run(const RunOpening& opening, std::stop_token stop) = 0;
   // What was enqueued in this run, by an earlier master too: its results come from here on as if this one had
   // enqueued it, those that were published before included.

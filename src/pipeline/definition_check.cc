@@ -142,7 +142,6 @@ class DefinitionCheck {
       if (!names.insert(produced.name).second)
         complain(spec, "it produces " + quoted(produced.name) + " twice");
       if (produced.name.empty()) complain(spec, "an artifact needs a name");
-      if (produced.paths.empty()) complain(spec, "artifact " + quoted(produced.name) + " has no path");
     }
     for (const Consumed& consumed : spec.consumes) {
       const ModuleSpec* producer = modules_.find(consumed.producer);

@@ -26,7 +26,7 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
     const auto age = files.age("master");
     if (!age) return std::unexpected(age.error());
     if (*age && **age <= folder_->options.lease)
-      return failure(Errc::conflict,
+      return failure(Errc::locked,
                      "this run has a master that is still there: give each run a folder of its own");
   }
   if (files.exists("closed"))
@@ -35,7 +35,7 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
   if (const auto before = run_opening(stop); before && before->fingerprint != opening.fingerprint)
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " was begun with another pipeline: give each run a folder of its own");
-  if (auto written = files.write("master", opening.session); !written) return written;
+  if (auto held = folder_->hold(opening.session); !held) return held;
   if (auto written = files.write("run", to_text(opening)); !written) return written;
   folder_->look_around();
   return {};
@@ -116,7 +116,7 @@ Result<std::vector<SerializedModuleResult>> DirectoryCoordinator::next_results(s
 
 Result<std::vector<RegisteredWorker>> DirectoryCoordinator::get_registered_workers(std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
-  (void)folder_->files.touch("master");
+  if (auto held = folder_->hold(); !held) return std::unexpected(held.error());
   std::vector<RegisteredWorker> all;
   for (const std::string& name : folder_->files.list("workers")) {
     std::int32_t index = 0;

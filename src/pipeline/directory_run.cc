@@ -6,6 +6,7 @@
 
 #include "base/pause.h"
 #include "pipeline/graph.h"
+#include "pipeline/steady_time.h"
 #include "pipeline/wire_text.h"
 
 namespace baton::pipeline {
@@ -35,6 +36,26 @@ std::optional<EntryName> parsed(const std::string& name) {
   if (std::from_chars(name.data() + kAttempt, end, entry.attempt).ptr != end) return std::nullopt;
   if (const std::size_t dash = entry.module.find('-'); dash != std::string::npos) entry.module.erase(dash);
   return entry;
+}
+
+Status DirectoryRun::hold(const std::string& session) {
+  if (auto written = files.write("master", session); !written) return written;
+  const std::lock_guard lock(mutex);
+  session_ = session;
+  held_at_ms_ = steady_ms();
+  return {};
+}
+
+Status DirectoryRun::hold() {
+  std::string session;
+  {
+    const std::lock_guard lock(mutex);
+    if (session_.empty() || steady_ms() - held_at_ms_ < options.lease.ms / 3) return {};
+    session = session_;
+  }
+  if (const auto now = files.read("master"); now && *now != session)
+    return failure(Errc::conflict, "another master has taken over the run in " + options.directory);
+  return hold(session);
 }
 
 void DirectoryRun::look_around() {
@@ -114,10 +135,7 @@ Status DirectoryRun::admit(const WorkerRegistration& worker) const {
   const auto text = files.read("run");
   if (!text) return text.error().code == Errc::not_found ? Status{} : Status(std::unexpected(text.error()));
   const auto opening = from_text<RunOpening>(*text);
-  if (!opening || opening->fingerprint == worker.fingerprint) return {};
-  return failure(Errc::conflict, "worker " + std::to_string(worker.index) +
-                                     " has another pipeline than the master: run the same program, with "
-                                     "the same options, on all machines");
+  return opening ? pipeline::admit(*opening, worker) : Status{};
 }
 
 Result<std::optional<Closed>> DirectoryRun::closed() const {

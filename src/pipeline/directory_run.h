@@ -48,6 +48,10 @@ class DirectoryRun {
   bool wait(Duration& delay, const std::stop_token& stop) const;
   // Names of one writer are in the order they were made in.
   std::string next_said();
+  // That the master is there. It is written again and again, and not only touched: so it is noticed when the
+  // disk is full. CONFLICT: another has taken over.
+  Status hold(const std::string& session);
+  Status hold();
   // What an earlier master left.
   void look_around();
   // False: a module of that name has been entered before.
@@ -76,6 +80,8 @@ class DirectoryRun {
 
  private:
   bool is_ready_ = false;
+  std::string session_;  // of the master, if this is one
+  std::int64_t held_at_ms_ = 0;
   const std::string writer_ = random_name();
   std::uint64_t said_ = 0;
   std::map<std::string, ModuleAssignment> assignments_;  // they never change

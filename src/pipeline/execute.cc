@@ -1,6 +1,8 @@
 #include "pipeline/execute.h"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -8,6 +10,7 @@
 #include "base/pause.h"
 #include "pipeline/artifacts.h"
 #include "pipeline/context.h"
+#include "pipeline/words.h"
 
 namespace baton::pipeline {
 namespace {
@@ -36,7 +39,7 @@ class Execution {
         inputs_(order.inputs),
         supervisor_(supervisor),
         stop_(supervisor.next_try({})),
-        context_(site, *order.node, order.attempt, stop_) {}
+        context_(site, *order.node, order.artifacts, order.attempt, stop_) {}
 
   ModuleResult run() {
     if (std::optional<std::string> reason = reason_to_skip()) return skipped(*reason);
@@ -57,10 +60,30 @@ class Execution {
 
  private:
   void perform() {
-    for (const LargeInput& large : order_.large) fetch_input(large);
-    fetch_artifacts(site_, *order_.node, order_.artifacts, stop_);
+    transfer([&] {
+      for (const LargeInput& large : order_.large) fetch_input(large);
+      fetch_artifacts(site_, *order_.node, order_.artifacts, stop_);
+    });
     result_.value = spec_.body(context_, inputs_);
-    result_.artifacts = store_artifacts(site_, *order_.node, stop_);
+    transfer([&] { store_what_it_made(); });
+  }
+
+  // However it ends.
+  void transfer(const std::function<void()>& part) {
+    struct Meter {
+      ~Meter() {
+        using std::chrono::milliseconds;
+        const auto took = std::chrono::steady_clock::now() - began;
+        total.ms += std::chrono::duration_cast<milliseconds>(took).count();
+      }
+      Duration& total;
+      const std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
+    } const meter{result_.transfer};
+    part();
+  }
+
+  void store_what_it_made() {
+    result_.artifacts = store_artifacts(site_, *order_.node, context_.stored(), stop_);
     if (!order_.is_carried || !spec_.result.travels()) return;
     auto carried = carry(spec_.result, result_.value.get(), site_.blobs, stop_);
     if (carried) {
@@ -111,8 +134,7 @@ class Execution {
     if (stop_.stop_requested()) {
       if (supervisor_.is_late()) {
         failure = {FailureKind::timeout,
-                   "it took longer than " + std::to_string(spec_.timeout.ms) + " ms and was stopped",
-                   failure.detail};
+                   "it took longer than " + in_words(spec_.timeout) + " and was stopped", failure.detail};
       } else {
         failure.kind = FailureKind::cancelled;
       }
@@ -151,7 +173,11 @@ class Execution {
     const Duration delay = delay_before(result_.tries + 1, retry);
     stop_ = supervisor_.next_try(delay);
     context_.begin_try(stop_);
-    return !pause(delay, stop_) && !stop_.stop_requested();
+    if (!pause(delay, stop_) && !stop_.stop_requested()) return true;
+    // Otherwise it looks as if it had been given all its tries.
+    result_.failure.message += "; the run was stopped before try " + std::to_string(result_.tries + 1) +
+                               " of " + std::to_string(1 + retry.max);
+    return false;
   }
 
   // A hook that comes afterwards changes nothing any more; that it threw is told.

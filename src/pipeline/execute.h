@@ -24,6 +24,7 @@ struct ModuleResult {
   ModuleFailure failure;
   std::string skipped_because;
   std::uint32_t tries = 0;  // on this machine
+  Duration transfer;        // how long artifacts and large values took to come and go
 };
 
 // The result of a needed module that is too large to be at hand.

@@ -70,7 +70,9 @@ class Condition {
   Result<bool> run() {
     const std::string value = disjunction();
     skip_spaces();
-    if (!error_ && at_ != text_.size()) complain("'" + std::string(text_.substr(at_, 10)) + "' is too much");
+    if (!error_ && at_ != text_.size())
+      complain("'" + std::string(text_.substr(at_, 10)) + "' is too much" +
+               (text_[at_] == '=' ? ": values are compared with ==" : ""));
     if (error_) return std::unexpected(*error_);
     return is_true(value);
   }

@@ -9,10 +9,6 @@ bool is_alive(const RegisteredWorker& worker) {
   return worker.status != WorkerStatus::disconnected && worker.status != WorkerStatus::timed_out;
 }
 
-std::string name_of(const RegisteredWorker& worker) {
-  return "worker " + std::to_string(worker.registration.index);
-}
-
 std::string arrival(const RegisteredWorker& worker) {
   const WorkerRegistration& registration = worker.registration;
   return name_of(worker) + " is there: " +
@@ -29,7 +25,11 @@ std::string departure(const RegisteredWorker& worker) {
 
 }  // namespace
 
-std::vector<std::string> Fleet::update(std::vector<RegisteredWorker> workers) {
+std::string name_of(const RegisteredWorker& worker) {
+  return "worker " + std::to_string(worker.registration.index);
+}
+
+std::vector<std::string> Fleet::update(std::vector<RegisteredWorker> workers, Duration now_at) {
   std::vector<std::string> news;
   for (const RegisteredWorker& now : workers) {
     const auto before = std::ranges::find_if(workers_, [&](const RegisteredWorker& one) {
@@ -43,7 +43,10 @@ std::vector<std::string> Fleet::update(std::vector<RegisteredWorker> workers) {
   places_by_lane_.clear();
   places_ = 0;
   for (const RegisteredWorker& worker : workers_) {
-    if (is_alive(worker)) places_ += worker.registration.slots;
+    if (!is_alive(worker)) continue;
+    places_ += worker.registration.slots;
+    attendance_.try_emplace(worker.registration.index, Attendance{now_at, now_at}).first->second.last =
+        now_at;
   }
   return news;
 }
@@ -52,18 +55,27 @@ std::size_t Fleet::alive() const {
   return static_cast<std::size_t>(std::ranges::count_if(workers_, is_alive));
 }
 
+Duration Fleet::attendance(std::int32_t index) const {
+  const auto known = attendance_.find(index);
+  return known == attendance_.end() ? Duration{} : known->second.last - known->second.first;
+}
+
+// A module that keeps a processor busy needs one for itself.
 std::size_t Fleet::places_for(const Lane& lane) const {
   const auto [known, is_new] = places_by_lane_.try_emplace(lane, 0);
   if (!is_new) return known->second;
   for (const RegisteredWorker& worker : workers_) {
     if (is_alive(worker) && pipeline::covers(worker.registration.capabilities, lane.capabilities))
-      known->second += worker.registration.slots;
+      known->second += lane.hint == Hint::cpu
+                           ? std::min(worker.registration.slots, worker.registration.processors)
+                           : worker.registration.slots;
   }
   return known->second;
 }
 
 bool Fleet::has_room(const Lane& lane, std::size_t per_place) const {
-  if (out_ >= places_ * per_place) return false;
+  // What only some can do does not wait behind what all can do: those who can take it next.
+  if (out_ >= places_ * per_place && !is_scarce(lane)) return false;
   const auto out = out_by_lane_.find(lane);
   return (out == out_by_lane_.end() ? 0 : out->second) < places_for(lane) * per_place;
 }

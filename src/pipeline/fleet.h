@@ -14,11 +14,14 @@ namespace baton::pipeline {
 class Fleet {
  public:
   // What changed, in words: "worker 2 is there: linux, docker; 4 places".
-  std::vector<std::string> update(std::vector<RegisteredWorker> workers);
+  std::vector<std::string> update(std::vector<RegisteredWorker> workers, Duration now_at);
 
   const std::vector<RegisteredWorker>& workers() const { return workers_; }
   std::size_t alive() const;
   bool covers(const Lane& lane) const { return places_for(lane) > 0; }
+  // Not everybody can run it.
+  bool is_scarce(const Lane& lane) const { return places_for(lane) < places_; }
+  Duration attendance(std::int32_t index) const;  // how long a worker has been there
   // Whether one more may be handed out, where every place may have so many.
   bool has_room(const Lane& lane, std::size_t per_place) const;
   void handed_out(const Lane& lane) { ++out_, ++out_by_lane_[lane]; }
@@ -29,13 +32,19 @@ class Fleet {
  private:
   std::size_t places_for(const Lane& lane) const;
 
+  struct Attendance {
+    Duration first, last;  // seen alive
+  };
+
   std::vector<RegisteredWorker> workers_;
+  std::map<std::int32_t, Attendance> attendance_;
   std::size_t places_ = 0;
   std::size_t out_ = 0;
   std::map<Lane, std::size_t> out_by_lane_;
   mutable std::map<Lane, std::size_t> places_by_lane_;  // as far as it was asked for
 };
 
+std::string name_of(const RegisteredWorker& worker);  // "worker 2"
 // "gpu, linux"
 std::string joined(const std::vector<std::string>& names);
 

@@ -30,7 +30,19 @@ class GraphMaker {
  private:
   void complain(std::string message) { problems_.push_back({{}, {}, std::move(message)}); }
 
-  // Fills chosen_ and left_out_.
+  static std::string instance_of(const ModuleSpec& spec, const Target& target) {
+    return spec.id + "[" + target.name + "]";
+  }
+  // As people call them: modules, and the instances of a matrix.
+  std::vector<std::string> names() const {
+    std::vector<std::string> all = modules_.ids();
+    for (const ModuleSpec& spec : definition_.modules) {
+      for (const Target& target : spec.targets) all.push_back(instance_of(spec, target));
+    }
+    return all;
+  }
+
+  // Fills chosen_, instances_chosen_ and left_out_.
   void choose() {
     const auto check_known = [&](const std::vector<std::string>& names, const std::vector<std::string>& among,
                                  const char* what) {
@@ -39,8 +51,11 @@ class GraphMaker {
           complain("there is no " + std::string(what) + " '" + name + "'" + suggestion(name, among));
       }
     };
-    check_known(selection_.modules, modules_.ids(), "module");
-    check_known(selection_.skip_modules, modules_.ids(), "module");
+    if (!selection_.modules.empty() || !selection_.skip_modules.empty()) {
+      const std::vector<std::string> known = names();
+      check_known(selection_.modules, known, "module");
+      check_known(selection_.skip_modules, known, "module");
+    }
     check_known(selection_.categories, modules_.categories(), "category");
     check_known(selection_.skip_categories, modules_.categories(), "category");
 
@@ -48,20 +63,29 @@ class GraphMaker {
       return std::ranges::find(names, name) != names.end();
     };
     const bool all = selection_.modules.empty() && selection_.categories.empty();
-    std::vector<const ModuleSpec*> open;
+    std::vector<const ModuleSpec*> open, partly;
     for (const ModuleSpec& spec : definition_.modules) {
       if (is_among(selection_.skip_modules, spec.id) || is_among(selection_.skip_categories, spec.category))
         left_out_.insert(spec.id);
       else if (all || is_among(selection_.modules, spec.id) || is_among(selection_.categories, spec.category))
         open.push_back(&spec);
+      for (const Target& target : spec.targets) {
+        const std::string instance = instance_of(spec, target);
+        if (is_among(selection_.skip_modules, instance)) left_out_.insert(instance);
+        if (is_among(selection_.modules, instance))
+          instances_chosen_.insert(instance), partly.push_back(&spec);
+      }
     }
+    const auto bring_along = [&](const ModuleSpec& spec) {
+      for (const ModuleSpec* needed : modules_.required_by(spec)) open.push_back(needed);
+    };
+    for (const ModuleSpec* spec : partly) bring_along(*spec);
     while (!open.empty()) {
       const ModuleSpec* spec = open.back();
       open.pop_back();
-      if (!chosen_.insert(spec->id).second) continue;
-      for (const ModuleSpec* needed : modules_.required_by(*spec)) open.push_back(needed);
+      if (chosen_.insert(spec->id).second) bring_along(*spec);
     }
-    if (chosen_.empty() && problems_.empty())
+    if (chosen_.empty() && instances_chosen_.empty() && problems_.empty())
       complain(definition_.modules.empty() ? "there are no modules" : "nothing is left to run");
   }
 
@@ -71,19 +95,21 @@ class GraphMaker {
       GraphNode node{.spec = &spec, .id = spec.id, .target = target};
       std::vector<std::string> capabilities = spec.capabilities;
       if (target) {
-        node.id += "[" + target->name + "]";
+        node.id = instance_of(spec, *target);
         capabilities.insert(capabilities.end(), target->capabilities.begin(), target->capabilities.end());
       }
       node.capabilities = canonical(std::move(capabilities));
-      node.left_out = left_out_.contains(spec.id);
+      node.left_out = left_out_.contains(spec.id) || left_out_.contains(node.id);
       instances_[spec.id].push_back(static_cast<NodeIndex>(graph_.nodes_.size()));
       graph_.by_id_.emplace(node.id, static_cast<NodeIndex>(graph_.nodes_.size()));
       graph_.nodes_.push_back(std::move(node));
     };
     for (const ModuleSpec& spec : definition_.modules) {
-      if (!chosen_.contains(spec.id)) continue;
-      if (!spec.is_matrix()) add(spec, nullptr);
-      for (const Target& target : spec.targets) add(spec, &target);
+      const bool whole = chosen_.contains(spec.id);
+      if (whole && !spec.is_matrix()) add(spec, nullptr);
+      for (const Target& target : spec.targets) {
+        if (whole || instances_chosen_.contains(instance_of(spec, target))) add(spec, &target);
+      }
     }
     if (graph_.nodes_.size() > kNodesMax) {
       complain(std::to_string(graph_.nodes_.size()) + " modules in one run; the limit is " +
@@ -123,8 +149,9 @@ class GraphMaker {
   const Selection& selection_;
   const ModuleIndex modules_;
   std::vector<Problem> problems_;
-  std::set<std::string> chosen_;
-  std::set<std::string> left_out_;
+  std::set<std::string> chosen_;            // modules, with all their instances
+  std::set<std::string> instances_chosen_;  // of a matrix, where not all of them are
+  std::set<std::string> left_out_;          // modules or instances
   std::map<std::string, std::vector<NodeIndex>> instances_;
   Graph graph_;
 };
@@ -139,17 +166,32 @@ const NodeIndex* Graph::find(std::string_view id) const {
   return found == by_id_.end() ? nullptr : &found->second;
 }
 
-std::uint64_t Graph::fingerprint() const {
-  std::string text = definition_->name;
+GraphParts Graph::parts() const {
+  std::string modules = definition_->name, needs, capabilities, results;
   for (const GraphNode& node : nodes_) {
-    text += '\n' + node.id + ' ' + node.spec->result.schema;
-    for (const std::string& name : node.capabilities) text += ' ' + name;
+    modules += '\n' + node.id;
+    results += '\n' + node.spec->result.schema;
+    capabilities += '\n';
+    for (const std::string& name : node.capabilities) capabilities += ' ' + name;
+    needs += '\n';
     for (const GraphNeed& need : node.needs) {
-      text += " <" + std::to_string(static_cast<int>(need.kind));
-      for (const NodeIndex other : need.on) text += ' ' + nodes_[other].id;
-      text += '>';
+      needs += " <" + std::to_string(static_cast<int>(need.kind));
+      for (const NodeIndex other : need.on) needs += ' ' + nodes_[other].id;
+      needs += '>';
     }
   }
+  const auto hash = [](const std::string& text) { return content_hash(bytes_of(text)); };
+  return {.modules = hash(modules),
+          .needs = hash(needs),
+          .capabilities = hash(capabilities),
+          .results = hash(results)};
+}
+
+std::uint64_t Graph::fingerprint() const {
+  const GraphParts all = parts();
+  std::string text;
+  for (const std::uint64_t part : {all.modules, all.needs, all.capabilities, all.results})
+    text += std::to_string(part) + ' ';
   return content_hash(bytes_of(text));
 }
 

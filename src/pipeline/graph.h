@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "pipeline/codec.h"
+#include "pipeline/graph_parts.h"
 #include "pipeline/module.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/problem.h"
@@ -60,6 +61,7 @@ class Graph {
 
   // Of what has to be the same on all machines: modules, needs, targets and the form of results.
   std::uint64_t fingerprint() const;
+  GraphParts parts() const;  // likewise, apart
 
  private:
   Graph() = default;

@@ -29,6 +29,45 @@ TEST(Graph, SpreadsAMatrixIntoItsInstances) {  // P9
   EXPECT_THAT(graph[2].needs[0].on, ElementsAre(0, 1));
 }
 
+TEST(Graph, HasTheInstancesOfAMatrixThatWereChosen) {  // P9
+  Sketch sketch;
+  sketch.add("fetch").targets = {{"a", {}}, {"b", {}}};
+  sketch.add("build", {"fetch"}).targets = {{"gcc,O0", {}}, {"gcc,O2", {}}};
+  sketch.add("test", {"build"});
+  const auto chosen = [&](const Selection& selection) {
+    const auto graph = Graph::of(sketch.definition, selection);
+    return graph ? ids(*graph) : std::vector<std::string>{describe(graph.error().front())};
+  };
+  EXPECT_THAT(chosen({.modules = {"build[gcc,O0]"}}), ElementsAre("fetch[a]", "fetch[b]", "build[gcc,O0]"));
+  EXPECT_THAT(chosen({.modules = {"build"}}),
+              ElementsAre("fetch[a]", "fetch[b]", "build[gcc,O0]", "build[gcc,O2]"));
+  EXPECT_THAT(chosen({.modules = {"fetch[a]", "build"}}),
+              ElementsAre("fetch[a]", "fetch[b]", "build[gcc,O0]", "build[gcc,O2]"));
+  EXPECT_THAT(chosen({.modules = {"build[gcc,O1]"}}),
+              ElementsAre("there is no module 'build[gcc,O1]' (did you mean 'build[gcc,O0]'?)"));
+  const auto graph = Graph::of(sketch.definition, {.skip_modules = {"build[gcc,O0]"}});
+  EXPECT_TRUE((*graph)[*graph->find("build[gcc,O0]")].left_out);
+  EXPECT_FALSE((*graph)[*graph->find("build[gcc,O2]")].left_out);
+}
+
+TEST(Graph, NamesThePartInWhichAnotherDiffers) {  // P1 P5
+  const auto parts = [](auto change) {
+    Sketch sketch;
+    sketch.add("build");
+    sketch.add("test", {"build"});
+    change(sketch);
+    return sketch.graph().parts();
+  };
+  const GraphParts same = parts([](Sketch&) {});
+  EXPECT_EQ(difference(same, parts([](Sketch&) {})), "");
+  EXPECT_EQ(difference(same, parts([](Sketch& sketch) { sketch.add("more"); })), "other modules");
+  EXPECT_EQ(
+      difference(same, parts([](Sketch& sketch) { sketch.definition.modules[1].capabilities = {"gpu"}; })),
+      "other capabilities");
+  EXPECT_EQ(difference(same, parts([](Sketch& sketch) { sketch.definition.modules[1].needs.clear(); })),
+            "other needs");
+}
+
 TEST(AMatrixOfAxes, HasEveryCombination) {  // P9
   const auto targets = combinations({{"os", {"linux", "windows"}}, {"cc", {"gcc", "clang"}}}, {"os"});
   std::vector<std::string> names;

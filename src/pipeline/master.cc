@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/random_name.h"
+#include "pipeline/steady_time.h"
 
 namespace baton::pipeline {
 namespace {
@@ -15,9 +15,6 @@ namespace chrono = std::chrono;
 constexpr Duration kTick = milliseconds(200);
 constexpr Duration kShown = milliseconds(100);  // how often whoever shows a clock is told of the time
 
-std::int64_t steady_ms() {
-  return chrono::duration_cast<chrono::milliseconds>(chrono::steady_clock::now().time_since_epoch()).count();
-}
 std::int64_t wall_ms() {
   return chrono::duration_cast<chrono::milliseconds>(chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -85,6 +82,7 @@ void Master::watch() {
 }
 
 RunReport Master::run() {
+  if (auto opened = open(); !opened) return refuse(opened.error());
   observer_.began(graph_, options_.run);
   const std::stop_callback on_stop(options_.stop,
                                    [this] { post([this] { stop(options_.stop_reason, true); }); });
@@ -103,7 +101,7 @@ RunReport Master::run() {
         graph_, options_.site, *options_.cache, !coordinator_, [this](NodeIndex node, CacheAnswer answer) {
           post([this, node, answer = std::move(answer)]() mutable { looked_up(node, std::move(answer)); });
         });
-  if (auto opened = open(); !opened) refuse(opened.error());
+  if (coordinator_) begin_listening();
   restore();
   take_over();
   if (!coordinator_) skip_what_cannot_run_here();
@@ -117,67 +115,6 @@ RunReport Master::run() {
     watch();
   }
   return close();
-}
-
-Status Master::open() {
-  if (!coordinator_) return {};
-  const RunOpening opening{.session = random_name(),
-                           .name = report_.pipeline,
-                           .fingerprint = graph_.fingerprint(),
-                           .definition = options_.definition};
-  if (auto opened = coordinator_->open_run(opening, closing_.get_token()); !opened) return opened;
-  auto before = coordinator_->enqueued_modules(closing_.get_token());
-  if (!before) return std::unexpected(before.error());
-  enqueued_before_ = std::move(*before);
-  if (auto workers = coordinator_->get_registered_workers(closing_.get_token()))
-    saw_workers(std::move(*workers));
-  threads_.emplace_back([this] { receive(closing_.get_token()); });
-  threads_.emplace_back([this] { poll_workers(closing_.get_token()); });
-  own_results_.emplace(*coordinator_,
-                       [this](const std::string& text) { post([this, text] { observer_.noticed(text); }); });
-  return {};
-}
-
-// Another may be the master of this run, so nothing of it is ours to begin: not even what always runs.
-void Master::refuse(const Error& error) {
-  lost_ = error;
-  observer_.noticed("the run cannot be opened: " + error.message);
-  schedule_.stop("the run could not be opened: " + error.message);
-  for (const NodeIndex node : graph_.in_order()) {
-    if (!is_final(schedule_.status(node)))
-      schedule_.finish(node, ModuleStatus::cancelled, schedule_.stop_reason());
-  }
-}
-
-void Master::restore() {
-  for (const auto& [module, restored] : options_.restored) {
-    const NodeIndex* node = graph_.find(module);
-    if (!node || is_final(schedule_.status(*node))) continue;
-    // What is no longer stored is made again.
-    const auto is_gone = [this](const BlobRef& blob) {
-      return options_.site.blobs == nullptr || !options_.site.blobs->has(blob, {}).value_or(false);
-    };
-    if (restored.value.blob && is_gone(*restored.value.blob)) continue;
-    if (std::ranges::any_of(restored.artifacts, is_gone, &ArtifactRef::blob)) continue;
-    report_.modules[*node].blob = restored.value.blob;
-    report_.modules[*node].artifacts = restored.artifacts;
-    results_.put(*node, nullptr, restored.value, restored.artifacts);
-    schedule_.finish(*node, ModuleStatus::restored, "it has succeeded before");
-  }
-}
-
-// What an earlier master handed out may be running: it is nobody else's, and so is what it shares with
-// others.
-void Master::take_over() {
-  for (const std::string& module : enqueued_before_) {
-    const NodeIndex* node = graph_.find(module);
-    if (!node || is_final(schedule_.status(*node))) continue;
-    schedule_.take_over(*node);
-    const Lane lane = lane_of(graph_[*node]);
-    there_.emplace(*node, lane);
-    fleet_.handed_out(lane);
-    tell(*node);
-  }
 }
 
 // Alone, nobody else will come: what this machine lacks is not there at all.
@@ -196,7 +133,8 @@ void Master::finish(NodeIndex node, ModuleStatus status, const std::string& reas
                     const ModuleFailure& failed) {
   lacking_.erase(node);
   report_.modules[node].failure = failed;
-  schedule_.finish(node, status, reason);
+  const bool was_stopped = status == ModuleStatus::cancelled && reason.empty() && schedule_.is_stopping();
+  schedule_.finish(node, status, was_stopped ? schedule_.stop_reason() : reason);
   if (schedule_.is_stopping()) stop(schedule_.stop_reason(), false);
   tell_what_ended();
 }
@@ -234,6 +172,29 @@ void Master::stop(const std::string& reason, bool by_user) {
   tell_what_ended();
 }
 
+std::vector<WorkerTimes> Master::times() const {
+  std::map<std::string, WorkerTimes> by_name;
+  by_name[options_.site.name].idle = {report_.took.ms * static_cast<std::int64_t>(options_.jobs)};
+  for (const RegisteredWorker& worker : fleet_.workers()) {
+    const WorkerRegistration& one = worker.registration;
+    by_name[name_of(worker)] = {.index = one.index,
+                                .idle = {fleet_.attendance(one.index).ms * std::int64_t{one.slots}}};
+  }
+  for (const ModuleReport& module : report_.modules) {
+    if (module.tries == 0 || module.worker.empty()) continue;
+    WorkerTimes& one = by_name[module.worker];
+    ++one.modules;
+    one.busy = one.busy + module.took;
+  }
+  std::vector<WorkerTimes> all;
+  for (auto& [name, one] : by_name) {
+    one.idle = std::max(one.idle - one.busy, Duration{});
+    all.push_back(one);
+  }
+  std::ranges::sort(all, {}, &WorkerTimes::index);
+  return all;
+}
+
 RunReport Master::close() {
   crew_.reset();
   clerk_.reset();
@@ -257,6 +218,7 @@ RunReport Master::close() {
     }
   }
   report_.workers = fleet_.workers();
+  report_.times = times();
   observer_.ended(report_);
   return std::move(report_);
 }

@@ -42,6 +42,10 @@ class Master {
   void watch();
 
   Status open();
+  Status open_when_free(const RunOpening& opening);
+  Status check_places() const;
+  void begin_listening();
+  std::vector<WorkerTimes> times() const;
   void restore();
   void take_over();
   void skip_what_cannot_run_here();
@@ -67,8 +71,15 @@ class Master {
   void tell_what_ended();
   void tell(NodeIndex node);
   void stop(const std::string& reason, bool by_user);
-  void refuse(const Error& error);
+  RunReport refuse(const Error& error);
+  void miss_coordinator();
+  void note_what_is_ready();
   void watch_capabilities();
+  bool nobody_can_run(NodeIndex node) const;
+  std::string what_lacks(NodeIndex node) const;
+  void say_that_they_wait(const std::vector<NodeIndex>& nodes, const std::string& what);
+  void give_up_what_lacks();
+  void give_up(NodeIndex node, const ModuleFailure& failed);
   void give_up_what_needs_others();
   void watch_clock();
   void watch_queues();
@@ -108,7 +119,7 @@ class Master {
   };
   std::map<NodeIndex, Heard> heard_;           // of modules elsewhere
   std::map<Lane, Duration> preferring_since_;  // those for whom a preferred place was not free
-  std::map<NodeIndex, Duration> lacking_;      // ready, and nobody can run them since then
+  std::map<NodeIndex, Duration> lacking_;      // nobody can run them since then
   bool has_queue_timeouts_ = false;
   bool by_user_ = false;
   bool told_workers_to_stop_ = false;
@@ -117,6 +128,8 @@ class Master {
 
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();  // likewise
   Duration watched_at_;                                             // what only time brings
+  Duration heard_at_;                                               // of the coordinator
+  bool is_missed_ = false;
 
   std::unique_ptr<Crew> crew_;
   std::optional<CacheClerk> clerk_;

@@ -2,6 +2,7 @@
 #include "pipeline/master.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -24,15 +25,23 @@ bool Master::fits_here(const Lane& lane) const {
 // First what workers have places for, then what this machine has; only then do workers get something to wait
 // for them. So nothing waits for a worker while a place is free here.
 void Master::dispatch() {
+  note_what_is_ready();
   if (!coordinator_ || lost_) return dispatch_here();
   std::vector<ModuleAssignment> all = assign(1);
   dispatch_here();
   if (options_.is_only_master || here_ >= options_.jobs)
     std::ranges::move(assign(2), std::back_inserter(all));
   if (all.empty()) return;
+  std::ranges::stable_sort(all, std::greater(), &ModuleAssignment::priority);
   if (auto done = enqueue(all); !done) return lose_coordination(done.error());
   if (has_feed_) return;
   for (const ModuleAssignment& assignment : all) wait_for(assignment.module);
+}
+
+void Master::note_what_is_ready() {
+  for (const NodeIndex node : schedule_.take_ready()) {
+    if (Duration& at = report_.modules[node].ready_at; at == Duration{}) at = now();
+  }
 }
 
 // An earlier master of this run may have preferred others for a module than we do now.
@@ -99,6 +108,8 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
       lane = strict;
       assignment->required_capabilities = lane.capabilities;
     }
+    // Whoever can do it takes it before what everybody can do and is as urgent.
+    if (fleet_.is_scarce(lane)) ++assignment->priority;
     there_.emplace(*node, lane);
     fleet_.handed_out(lane);
     lacking_.erase(*node);

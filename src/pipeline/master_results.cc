@@ -18,6 +18,7 @@ void Master::ended_here(NodeIndex node, ModuleResult result, Duration took) {
   results_.put(node, std::move(result.value), std::move(result.carried), std::move(result.artifacts));
   report.tries = result.tries;
   report.took = took;
+  report.transfer = result.transfer;
   finish(node, result.status, result.skipped_because, result.failure);
   keep_for_next_time(node);
   if (own_results_ && !lost_) publish(node);
@@ -30,7 +31,8 @@ void Master::publish(NodeIndex node) {
                                 .status = report.status,
                                 .skipped_because = report.reason,
                                 .tries = report.tries,
-                                .took = report.took};
+                                .took = report.took,
+                                .transfer = report.transfer};
   if (report.failure.kind != FailureKind::none) result.failure = report.failure;
   if (auto carried = results_.carried_of(node); carried && *carried)
     result.value = (*carried)->text, result.blob = (*carried)->blob;
@@ -51,11 +53,12 @@ void Master::ended_there(const SerializedModuleResult& result) {
     report.artifacts = result.artifacts;
     results_.put(*node, nullptr, Carried{result.value, result.blob}, result.artifacts);
   }
-  report.worker = "worker " + std::to_string(result.worker_index);
+  if (result.worker_index > 0) report.worker = "worker " + std::to_string(result.worker_index);
   report.attempt = result.attempt;
   report.tries = result.tries;
   report.took = result.took;
-  report.began_at = now() - result.took;
+  report.transfer = result.transfer;
+  if (result.tries > 0) report.began_at = now() - result.took;
   hear_rest(*node, result);
   ModuleFailure failed = result.failure.value_or(ModuleFailure{});
   if (!is_final(result.status)) {  // nothing that a worker says may harm more than its own module

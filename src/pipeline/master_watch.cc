@@ -6,47 +6,89 @@
 #include <utility>
 
 #include "base/pause.h"
+#include "pipeline/words.h"
 
 namespace baton::pipeline {
+namespace {
 
-// Ready modules that nobody can run are seen to wait, with what is missing, and not for ever.
+constexpr Duration kMissedAfter = seconds(5);
+
+}  // namespace
+
+// Modules that nobody can run are seen to wait, with what is missing, and not for ever: those that are ready,
+// and those that were handed out to workers who are gone.
 void Master::watch_capabilities() {
   if (lost_) return give_up_what_needs_others();
   if (!coordinator_) return;
-  const bool all_are_there = options_.workers_expected > 0 && fleet_.alive() >= options_.workers_expected;
-  std::vector<NodeIndex> hopeless;
-  const auto nobody_can = [&](const Lane& lane) {
-    return !could_run_here(lane) && (lane.pinned || !fleet_.covers(lane));
-  };
   std::erase_if(lacking_, [&](const auto& one) {
     const NodeIndex node = one.first;
-    if (nobody_can(lane_of(graph_[node]))) return false;
-    schedule_.note_status(node, ModuleStatus::ready);
+    if (nobody_can_run(node)) return false;
+    if (!there_.contains(node)) schedule_.note_status(node, ModuleStatus::ready);
     tell(node);
     return true;
   });
-  schedule_.each_ready(nobody_can, [&](NodeIndex node) {
-    const Lane lane = lane_of(graph_[node]);
+  std::map<std::string, std::vector<NodeIndex>> missed;  // by what is missing
+  const auto look_at = [&](NodeIndex node) {
+    if (nobody_can_run(node) && lacking_.try_emplace(node, now()).second)
+      missed[what_lacks(node)].push_back(node);
+  };
+  schedule_.each_ready([](const Lane&) { return true; }, look_at);
+  for (const auto& [node, lane] : there_) look_at(node);
+  for (const auto& [what, nodes] : missed) say_that_they_wait(nodes, what);
+  give_up_what_lacks();
+}
+
+bool Master::nobody_can_run(NodeIndex node) const {
+  if (const auto there = there_.find(node); there != there_.end()) return !fleet_.covers(there->second);
+  const Lane lane = lane_of(graph_[node]);
+  return !fits_here(lane) && (lane.pinned || !fleet_.covers(lane));
+}
+
+std::string Master::what_lacks(NodeIndex node) const {
+  const auto there = there_.find(node);
+  const bool is_there = there != there_.end();
+  const Lane lane = is_there ? there->second : lane_of(graph_[node]);
+  if (lane.capabilities.empty()) return is_there ? "no worker is left" : "there is no worker yet";
+  const std::string closest = fleet_.closest(lane);
+  return (is_there ? "nobody is left who has " : "nobody has ") + joined(lane.capabilities) +
+         (closest.empty() ? "" : "; " + closest);
+}
+
+void Master::say_that_they_wait(const std::vector<NodeIndex>& nodes, const std::string& what) {
+  for (const NodeIndex node : nodes) {
+    // One that was handed out keeps what it shares with others.
+    schedule_.note_status(
+        node, there_.contains(node) ? ModuleStatus::queued : ModuleStatus::waiting_for_capability);
     ModuleReport& report = report_.modules[node];
-    const auto [since, is_new] = lacking_.try_emplace(node, now());
-    if (is_new) {
-      if (report.ready_at == Duration{}) report.ready_at = now();
-      schedule_.note_status(node, ModuleStatus::waiting_for_capability);
-      const std::string closest = fleet_.closest(lane);
-      report.reason = "nobody has " + joined(lane.capabilities) + (closest.empty() ? "" : "; " + closest);
-      report.status = ModuleStatus::waiting_for_capability;
-      observer_.changed(report, nullptr);
-      observer_.noticed(report.id + " waits: " + report.reason);
-    }
-    if (lane.pinned || all_are_there || now() - since->second >= options_.capability_timeout)
-      hopeless.push_back(node);
-  });
-  for (const NodeIndex node : hopeless) {
-    if (is_final(schedule_.status(node))) continue;
-    const std::string why = report_.modules[node].reason;
-    finish(node, status_of_failure(graph_[node], {.kind = FailureKind::capability}), {},
-           {.kind = FailureKind::capability, .message = why});
+    report.status = ModuleStatus::waiting_for_capability;
+    report.reason = what;
+    observer_.changed(report, nullptr);
   }
+  const std::string& first = report_.modules[nodes.front()].id;
+  observer_.noticed(nodes.size() == 1
+                        ? first + " waits: " + what
+                        : first + " and " + std::to_string(nodes.size() - 1) + " more wait: " + what);
+}
+
+void Master::give_up_what_lacks() {
+  const bool all_are_there = options_.workers_expected > 0 && fleet_.alive() >= options_.workers_expected;
+  std::vector<NodeIndex> hopeless;
+  for (const auto& [node, since] : lacking_) {
+    if (graph_[node].spec->pinned || all_are_there || now() - since >= options_.capability_timeout)
+      hopeless.push_back(node);
+  }
+  for (const NodeIndex node : hopeless)
+    give_up(node, {.kind = FailureKind::capability, .message = report_.modules[node].reason});
+}
+
+// Wherever it waits.
+void Master::give_up(NodeIndex node, const ModuleFailure& failed) {
+  if (is_final(schedule_.status(node))) return;
+  if (const auto there = there_.find(node); there != there_.end()) {
+    fleet_.came_back(there->second);
+    there_.erase(there);
+  }
+  finish(node, status_of_failure(graph_[node], failed), {}, failed);
 }
 
 // What always runs does so here, as far as it can.
@@ -61,10 +103,18 @@ void Master::give_up_what_needs_others() {
   }
 }
 
+// Questions are asked again until they are answered; that takes long only where nobody answers.
+void Master::miss_coordinator() {
+  if (!coordinator_ || lost_ || is_missed_ || now() - heard_at_ < kMissedAfter + options_.worker_poll) return;
+  is_missed_ = true;
+  observer_.noticed("the coordinator has not answered for " + in_words(kMissedAfter) + "; still trying");
+}
+
 void Master::watch_clock() {
+  miss_coordinator();
   const Duration limit = graph_.definition().timeout;
   if (limit > Duration{} && now() > limit && !schedule_.is_stopping()) {
-    stop("the run took longer than " + std::to_string(limit.ms / 1000) + " s", true);
+    stop("the run took longer than " + in_words(limit), true);
   }
   if (has_queue_timeouts_) watch_queues();
   if (!preferring_since_.empty()) forget_preferences();
@@ -81,29 +131,32 @@ void Master::watch_clock() {
   }
 }
 
-// Modules that have been ready for longer than they may.
+// Modules that have been ready for longer than they may; also those for which there is no worker any more.
 void Master::watch_queues() {
   std::vector<NodeIndex> late;
-  schedule_.each_ready([](const Lane&) { return true; },
-                       [&](NodeIndex node) {
-                         const Duration limit = graph_[node].spec->queue_timeout;
-                         Duration& ready_at = report_.modules[node].ready_at;
-                         if (ready_at == Duration{}) ready_at = now();
-                         if (limit > Duration{} && now() - ready_at > limit) late.push_back(node);
-                       });
+  const auto look_at = [&](NodeIndex node) {
+    const Duration limit = graph_[node].spec->queue_timeout;
+    if (limit > Duration{} && now() - report_.modules[node].ready_at > limit) late.push_back(node);
+  };
+  schedule_.each_ready([](const Lane&) { return true; }, look_at);
+  for (const auto& [node, lane] : there_) {
+    if (lacking_.contains(node)) look_at(node);
+  }
   for (const NodeIndex node : late) {
     if (is_final(schedule_.status(node))) continue;
-    const std::string held_up = schedule_.held_up_by(node);
-    const ModuleFailure failed{.kind = FailureKind::timeout,
-                               .message = "it has waited for longer than " +
-                                          std::to_string(graph_[node].spec->queue_timeout.ms) + " ms" +
-                                          (held_up.empty() ? "" : ", for " + held_up)};
-    finish(node, status_of_failure(graph_[node], failed), {}, failed);
+    std::string message = "it has waited for longer than " + in_words(graph_[node].spec->queue_timeout);
+    if (const std::string held_up = schedule_.held_up_by(node); !held_up.empty())
+      message += ", for " + held_up;
+    else if (lacking_.contains(node))
+      message += ": " + report_.modules[node].reason;
+    give_up(node, {.kind = FailureKind::timeout, .message = std::move(message)});
   }
 }
 
 void Master::saw_workers(std::vector<RegisteredWorker> workers) {
-  for (const std::string& news : fleet_.update(std::move(workers))) observer_.noticed(news);
+  heard_at_ = now();
+  if (std::exchange(is_missed_, false)) observer_.noticed("the coordinator answers again");
+  for (const std::string& news : fleet_.update(std::move(workers), now())) observer_.noticed(news);
   for (const RegisteredWorker& worker : fleet_.workers()) {
     const NodeIndex* node = worker.current_module.empty() ? nullptr : graph_.find(worker.current_module);
     if (!node || schedule_.status(*node) != ModuleStatus::queued || !there_.contains(*node)) continue;
@@ -116,9 +169,18 @@ void Master::saw_workers(std::vector<RegisteredWorker> workers) {
 }
 
 void Master::poll_workers(const std::stop_token& end) {
+  constexpr int kTimesFull = 3;
+  int patience = kTimesFull;
   while (!pause(options_.worker_poll, end)) {
     auto workers = coordinator_->get_registered_workers(end);
     if (end.stop_requested()) return;
+    // Somebody may make room; as long as the lease lasts, nothing is lost.
+    if (!workers && workers.error().code == Errc::no_space && patience-- > 0) {
+      post([this, error = workers.error()] { observer_.noticed(error.message + "; trying again"); });
+      pause({options_.lost_after.ms / kTimesFull}, end);
+      continue;
+    }
+    patience = kTimesFull;
     if (!workers) return post([this, error = workers.error()] { lose_coordination(error); });
     post([this, all = std::move(*workers)]() mutable { saw_workers(std::move(all)); });
     if (auto said = coordinator_->take_said(end); said && !said->empty())

@@ -30,7 +30,7 @@ Status MemoryCoordinator::open_run(const RunOpening& opening, std::stop_token st
   const std::lock_guard lock(state_.mutex);
   const bool is_there = state_.master && state_.now() - state_.master_heard_of <= state_.options.lease;
   if (is_there && state_.master->session != opening.session) {
-    return failure(Errc::conflict, "this run has a master that is still there: give each run its own id");
+    return failure(Errc::locked, "this run has a master that is still there: give each run its own id");
   }
   if (state_.master && state_.master->fingerprint != opening.fingerprint)
     return failure(Errc::conflict, "this run was begun with another pipeline: give each run its own id");

@@ -100,10 +100,7 @@ std::optional<Assigned> MemoryRun::take(const WorkerRegistration& worker) {
 }
 
 Status MemoryRun::admit(const WorkerRegistration& worker) const {
-  if (!master || master->fingerprint == worker.fingerprint) return {};
-  return failure(Errc::conflict, "worker " + std::to_string(worker.index) +
-                                     " has another pipeline than the master: run the same program, with "
-                                     "the same options, on all machines");
+  return master ? pipeline::admit(*master, worker) : Status{};
 }
 
 bool MemoryRun::is_alive(const Registered& worker) const {

@@ -49,6 +49,7 @@ SerializedModuleResult packed(SerializedModuleResult result, const ModuleResult&
   result.skipped_because = ended.skipped_because;
   result.tries = ended.tries;
   result.took = took;
+  result.transfer = ended.transfer;
   if (ended.failure.kind != FailureKind::none) result.failure = ended.failure;
   result.artifacts = ended.artifacts;
   if (!ended.carried) return result;

@@ -247,8 +247,11 @@ class FileReader {
   void read_files(YamlMap& map, ModuleSpec& spec) {
     read_inputs(map, spec);
     if (const Yaml* produces = map.map("produces")) {
-      for (const auto& [name, paths] : produces->fields)
+      for (const auto& [name, paths] : produces->fields) {
         spec.produces.push_back({name.text, map.texts_of(paths, "produces")});
+        if (spec.produces.back().paths.empty())
+          map.complain(name, "artifact '" + name.text + "' has no path");
+      }
     }
     if (const Yaml* consumes = map.map("consumes")) {
       for (const auto& [what, into] : consumes->fields) {

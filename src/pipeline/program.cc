@@ -11,6 +11,7 @@
 #include "pipeline/run.h"
 #include "pipeline/similar.h"
 #include "pipeline/stop_on_signal.h"
+#include "pipeline/words.h"
 #include "pipeline/worker.h"
 
 namespace baton::pipeline {
@@ -89,6 +90,12 @@ Secrets secrets_of(const Definition& definition) {
   return secrets;
 }
 
+int be_master(const Graph& graph, RunOptions options) {
+  const RunReport report = run(graph, std::move(options));
+  if (report.refusal) tell(report.refusal->message);
+  return exit_code(report.outcome);
+}
+
 int be_worker(const Graph& graph, DistributedCoordinator& coordinator, const DistributedOptions& options,
               const std::stop_token& stop) {
   WorkerOptions worker{.index = options.instance_index, .slots = options.slots};
@@ -150,7 +157,7 @@ int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObse
     for (const Problem& problem : graph.error()) tell(describe(problem));
     return kExitInvalid;
   }
-  if (options.command == "validate") return std::printf("%zu modules\n", graph->size()), 0;
+  if (options.command == "validate") return std::printf("%s\n", counted(graph->size(), "module").c_str()), 0;
   if (options.command == "graph") return std::printf("%s", dot_of(*graph).c_str()), 0;
   if (options.command == "plan") {
     for (const NodeIndex node : graph->in_order()) std::printf("%s\n", (*graph)[node].id.c_str());
@@ -165,7 +172,7 @@ int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObse
   run.stop = stop;
   Teller teller;
   run.observer = observer ? observer : &teller;
-  if (instance.total_instances <= 1) return exit_code(pipeline::run(*graph, std::move(run)).outcome);
+  if (instance.total_instances <= 1) return be_master(*graph, std::move(run));
 
   auto coordinator = coordinator_of(pipeline);
   if (!coordinator)
@@ -173,7 +180,7 @@ int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObse
   if (instance.instance_index > 0) return be_worker(*graph, **coordinator, instance, stop);
   run.coordinator = coordinator->get();
   run.workers_expected = instance.total_instances - 1;
-  return exit_code(pipeline::run(*graph, std::move(run)).outcome);
+  return be_master(*graph, std::move(run));
 }
 
 int Pipeline::main(int argc, char** argv) const {

@@ -1,18 +1,13 @@
 #include "pipeline/pulse.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/pause.h"
+#include "pipeline/steady_time.h"
 
 namespace baton::pipeline {
 namespace {
-
-std::int64_t now_ms() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
 
 std::string in_seconds(Duration time) { return std::to_string(time.ms / 1000) + " s"; }
 
@@ -20,7 +15,7 @@ std::string in_seconds(Duration time) { return std::to_string(time.ms / 1000) + 
 
 bool is_transient(Errc code) {
   return code == Errc::unavailable || code == Errc::deadline_exceeded || code == Errc::outcome_unknown ||
-         code == Errc::io_failed || code == Errc::exhausted;
+         code == Errc::io_failed || code == Errc::exhausted || code == Errc::no_space;
 }
 
 void Pulse::start(const WorkerRegistration& self) {
@@ -46,14 +41,14 @@ void Pulse::let_go(const std::string& lease) {
 }
 
 void Pulse::beat(const std::stop_token& end) {
-  heard_at_ms_ = now_ms();
+  heard_at_ms_ = steady_ms();
   std::int64_t next_ms = heard_at_ms_;
   do {
-    if (now_ms() >= next_ms) {
-      next_ms = now_ms() + options_.heartbeat.ms;
+    if (steady_ms() >= next_ms) {
+      next_ms = steady_ms() + options_.heartbeat.ms;
       if (!send(end)) return;
     } else if (const auto signal = coordinator_.is_cancellation_requested(end)) {
-      heard_at_ms_ = now_ms();
+      heard_at_ms_ = steady_ms();
       if (*signal) listener_.cancelled((*signal)->reason);
     }
   } while (!pause(std::min(options_.cancellation_poll, options_.heartbeat), end));
@@ -78,13 +73,13 @@ bool Pulse::send(const std::stop_token& end) {
       listener_.ended(WorkerEnd::refused, reply.error().message);
       return false;
     }
-    const Duration silence{now_ms() - heard_at_ms_};
+    const Duration silence{steady_ms() - heard_at_ms_};
     if (silence > options_.unreachable_max)
       listener_.ended(WorkerEnd::coordination_lost, "the coordinator has not answered for " +
                                                         in_seconds(silence) + ": " + reply.error().message);
     return true;
   }
-  heard_at_ms_ = now_ms();
+  heard_at_ms_ = steady_ms();
   if (reply->cancelled) listener_.cancelled(reply->cancelled->reason);
   for (const std::string& lease : reply->lost) listener_.lost(held[lease]);
   if (reply->master_silent_for > options_.master_lost_after)

@@ -1,11 +1,16 @@
 #include "pipeline/records.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "pipeline/report_json.h"
 #include "pipeline/shared_files.h"
 #include "pipeline/wire_text.h"
 
@@ -72,7 +77,20 @@ std::vector<JournalLine> lines_in(const std::string& path) {
   return lines;
 }
 
-Value text(std::string_view from) { return {std::string(from)}; }
+// Of report.json.
+struct ToldOfRun {
+  std::string outcome;
+  std::string reason;
+  std::int64_t began_at_ms = 0;
+  std::int64_t took_ms = 0;
+};
+BATON_FIELDS(ToldOfRun, outcome, reason, began_at_ms, took_ms)
+
+// By a master that lives.
+bool is_held(const std::string& directory) {
+  const Descriptor file(::open((directory + "/master").c_str(), O_RDWR | O_CLOEXEC));
+  return file.is_open() && ::flock(file.number(), LOCK_SH | LOCK_NB) != 0;
+}
 
 }  // namespace
 
@@ -91,12 +109,19 @@ void Records::began(const Graph& graph, const std::string& run) {
     directory_.clear();
     return;
   }
+  hold();
   // Nobody wants this in a repository.
   if (!fs::exists(base(folder_) + "/.gitignore", trouble)) write(base(folder_) + "/.gitignore", "*\n");
   const auto folders = run_folders(folder_);
   for (std::size_t i = 0; i + kRunsKept < folders.size(); ++i) {
     if (may_go(folders[i].path())) fs::remove_all(folders[i].path(), trouble);
   }
+}
+
+// As long as this process lives, however it ends.
+void Records::hold() {
+  held_ = Descriptor(::open((directory_ + "/master").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (held_.is_open()) (void)::flock(held_.number(), LOCK_EX | LOCK_NB);
 }
 
 void Records::append(File& file, const std::string& path, const std::string& line) {
@@ -113,32 +138,23 @@ void Records::keep(const std::string& path, const std::string& text) {
 }
 
 void Records::changed(const ModuleReport& report, const std::shared_ptr<const void>& value) {
-  if (directory_.empty()) return;
-  if (!is_final(report.status)) {
-    const JournalLine line{report.id,
-                           std::string(word(report.status)),
-                           {},
-                           report.reason,
-                           report.worker,
-                           report.took,
-                           report.blob,
-                           {},
-                           report.cache};
-    return append(progress_, directory_ + "/progress", to_text(line));
-  }
-  JournalLine line{report.id,
-                   std::string(word(report.status)),
-                   {},
-                   report.reason.empty() ? report.failure.message : report.reason,
-                   report.worker,
-                   report.took,
-                   report.blob,
-                   report.artifacts,
-                   report.cache};
   const ResultType& type = (*graph_)[report.node].spec->result;
-  if (value && type.travels() && !report.blob) {
-    if (auto carried = carry(type, value.get(), nullptr, {})) line.value = std::move(carried->text);
+  JournalLine line{.module = report.id,
+                   .status = std::string(word(report.status)),
+                   .reason = report.reason.empty() ? report.failure.message : report.reason,
+                   .worker = report.worker,
+                   .took = report.took,
+                   .blob = report.blob,
+                   .artifacts = report.artifacts,
+                   .cache = report.cache,
+                   .attempt = report.attempt,
+                   .tries = report.tries};
+  if (is_final(report.status) && value && type.travels() && !report.blob) {
+    if (auto carried = carry(type, value.get(), nullptr, {}))
+      line.value = values_[report.id] = std::move(carried->text);
   }
+  if (directory_.empty()) return;
+  if (!is_final(report.status)) return append(progress_, directory_ + "/progress", to_text(line));
   append(journal_, directory_ + "/journal", to_text(line));
   logs_.erase(report.id);
   if (report.status == ModuleStatus::succeeded) {
@@ -155,7 +171,7 @@ void Records::said(const LogLine& line) {
 
 void Records::ended(const RunReport& report) {
   if (directory_.empty()) return;
-  keep(directory_ + "/report.json", to_json(report));
+  keep(directory_ + "/report.json", to_json(report, values_));
   Value::Fields fields;
   for (const auto& [module, took] : history_) fields.emplace_back(module, Value{took.ms});
   keep(base(folder_) + "/history.json", pipeline::to_json(Value{std::move(fields)}));
@@ -182,6 +198,32 @@ Result<KeptRun> Records::kept(const std::string& folder, const std::string& run)
   const auto text = contents(run_folder(folder, run) + "/pipeline.json");
   if (!text) return failure(Errc::not_found, "there is no run '" + run + "' in " + base(folder));
   return from_text<KeptRun>(*text);
+}
+
+Result<PastRun> Records::past(const std::string& folder, const std::string& run) {
+  const auto kept = Records::kept(folder, run);
+  if (!kept) return std::unexpected(kept.error());
+  const std::string directory = run_folder(folder, run);
+  PastRun past{.run = run, .file = kept->file.path};
+  for (const JournalLine& line : journal(folder, run)) {
+    ++past.ended;
+    if (line.status == word(ModuleStatus::failed) || line.status == word(ModuleStatus::timed_out))
+      ++past.failed;
+  }
+  const auto text = contents(directory + "/report.json");
+  const auto told = text ? from_text<ToldOfRun>(*text) : Result<ToldOfRun>(failure(Errc::not_found, ""));
+  if (told) {
+    past.state = told->outcome;
+    past.reason = told->reason;
+    past.began_at = {told->began_at_ms};
+    past.took = {told->took_ms};
+    return past;
+  }
+  struct stat file{};
+  if (::stat((directory + "/pipeline.json").c_str(), &file) == 0)
+    past.began_at = {std::int64_t{file.st_mtim.tv_sec} * 1000};
+  past.state = is_held(directory) ? "running" : "interrupted";
+  return past;
 }
 
 std::map<std::string, JournalLine> Records::under_way(const std::string& folder, const std::string& run) {
@@ -229,46 +271,6 @@ std::set<std::string> Records::blobs_named(const std::string& folder) {
 
 Result<std::string> Records::report(const std::string& folder, const std::string& run) {
   return contents(run_folder(folder, run) + "/report.json");
-}
-
-std::string to_json(const RunReport& report) {
-  Value::List modules;
-  for (const ModuleReport& one : report.modules) {
-    Value::Fields fields = {{"id", text(one.id)},
-                            {"status", text(word(one.status))},
-                            {"reason", text(one.reason)},
-                            {"cache", text(one.cache)},
-                            {"worker", text(one.worker)},
-                            {"attempt", Value{std::int64_t{one.attempt}}},
-                            {"tries", Value{std::int64_t{one.tries}}},
-                            {"began_ms", Value{one.began_at.ms}},
-                            {"took_ms", Value{one.took.ms}}};
-    if (one.failure.kind != FailureKind::none) {
-      fields.emplace_back("failure",
-                          Value{Value::Fields{{"kind", text(word(one.failure.kind))},
-                                              {"message", text(one.failure.message)},
-                                              {"detail", text(one.failure.detail)},
-                                              {"exit_code", Value{std::int64_t{one.failure.exit_code}}}}});
-    }
-    modules.push_back({std::move(fields)});
-  }
-  Value::List workers;
-  for (const RegisteredWorker& one : report.workers) {
-    workers.push_back({Value::Fields{
-        {"index", Value{std::int64_t{one.registration.index}}},
-        {"name", text(one.registration.name)},
-        {"capabilities", Codec<std::vector<std::string>>::encode(one.registration.capabilities)},
-        {"slots", Value{std::int64_t{one.registration.slots}}},
-        {"status", text(word(one.status))}}});
-  }
-  return to_json(Value{Value::Fields{{"run", text(report.run)},
-                                     {"pipeline", text(report.pipeline)},
-                                     {"outcome", text(word(report.outcome))},
-                                     {"reason", text(report.reason)},
-                                     {"began_at_ms", Value{report.began_at.ms}},
-                                     {"took_ms", Value{report.took.ms}},
-                                     {"modules", Value{std::move(modules)}},
-                                     {"workers", Value{std::move(workers)}}}});
 }
 
 }  // namespace baton::pipeline

@@ -5,9 +5,12 @@
 //   .baton/runs/RUN/pipeline.json            the file's text and parameters, and the fingerprint of the graph
 //   .baton/runs/RUN/journal                  a line of JSON for each module that is over, as soon as it is
 //   .baton/runs/RUN/report.json              at the end; one without it is not removed, for it may be running
+//   .baton/runs/RUN/master                   locked by the master while it lives
 //   .baton/runs/RUN/logs/MODULE.log
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -16,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "pipeline/report.h"
 #include "pipeline/run.h"
 
@@ -47,8 +51,21 @@ struct JournalLine {
   std::optional<BlobRef> blob;  // where the value is, if it is large
   std::vector<ArtifactRef> artifacts;
   std::string cache;  // why its result was taken from an earlier run, or was not
+  std::optional<std::uint32_t> attempt;
+  std::optional<std::uint32_t> tries;
 };
-BATON_FIELDS(JournalLine, module, status, value, reason, worker, took, blob, artifacts, cache)
+BATON_FIELDS(JournalLine, module, status, value, reason, worker, took, blob, artifacts, cache, attempt, tries)
+
+// A run in a few words.
+struct PastRun {
+  std::string run;
+  std::string file;
+  std::string state;  // how it ended; "running"; or "interrupted": its master is gone, and has not said how
+  std::string reason;
+  Instant began_at;                   // by the wall clock
+  Duration took;                      // once it is over
+  std::size_t ended = 0, failed = 0;  // modules
+};
 
 class Records : public RunObserver {
  public:
@@ -64,10 +81,13 @@ class Records : public RunObserver {
   void ended(const RunReport& report) override;
 
   const std::string& trouble() const { return trouble_; }
+  // What modules came to, encoded, as far as that is not large.
+  const std::map<std::string, std::string>& values() const { return values_; }
 
   static History history(const std::string& folder);
   static std::vector<std::string> runs(const std::string& folder);  // newest last
   static Result<KeptRun> kept(const std::string& folder, const std::string& run);
+  static Result<PastRun> past(const std::string& folder, const std::string& run);
   // Where modules stand that have not ended, by the last that was told of them.
   static std::map<std::string, JournalLine> under_way(const std::string& folder, const std::string& run);
   // One line for each module: the last, where a run was gone on with.
@@ -87,6 +107,7 @@ class Records : public RunObserver {
   };
   using File = std::unique_ptr<std::FILE, Close>;
 
+  void hold();
   void append(File& file, const std::string& path, const std::string& line);
   void keep(const std::string& path, const std::string& text);
 
@@ -98,10 +119,9 @@ class Records : public RunObserver {
   File journal_;
   File progress_;
   std::map<std::string, File> logs_;
+  std::map<std::string, std::string> values_;  // by module
+  Descriptor held_;
   History history_;
 };
-
-// The report as JSON, for programs.
-std::string to_json(const RunReport& report);
 
 }  // namespace baton::pipeline

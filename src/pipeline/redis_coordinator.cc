@@ -30,10 +30,10 @@ std::int64_t number(const std::string& text) {
   return value;
 }
 
-std::string another_pipeline(const WorkerRegistration& worker) {
-  return "worker " + std::to_string(worker.index) +
-         " has another pipeline than the master: run the same program, with the same options, on all "
-         "machines";
+// What the scripts compare.
+template <class Party>
+std::string identity_of(const Party& party) {
+  return std::to_string(party.protocol) + "-" + std::to_string(party.fingerprint);
 }
 
 }  // namespace
@@ -90,14 +90,14 @@ RedisCoordinator::RedisCoordinator(const RedisCoordinatorOptions& options)
 RedisCoordinator::~RedisCoordinator() = default;
 
 Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
-  const auto answer = server_->call(
-      redis_scripts::kOpen, {opening.session, std::to_string(opening.fingerprint), to_text(opening)}, stop);
+  const auto answer =
+      server_->call(redis_scripts::kOpen, {opening.session, identity_of(opening), to_text(opening)}, stop);
   if (!answer) return std::unexpected(answer.error());
   if (answer->front() == "over")
     return failure(Errc::conflict, "run " + server_->options_.run + " is over: give each run its own id");
   if (answer->front() == "conflict")
-    return failure(Errc::conflict, "run " + server_->options_.run +
-                                       " has a master that is still there: give each run its own id");
+    return failure(Errc::locked, "run " + server_->options_.run +
+                                     " has a master that is still there: give each run its own id");
   if (answer->front() == "another pipeline")
     return failure(Errc::conflict, "run " + server_->options_.run +
                                        " was begun with another pipeline: give each run its own id");
@@ -198,10 +198,10 @@ Status RedisCoordinator::close_run(const std::string& reason, std::stop_token st
 Status RedisCoordinator::register_worker(const WorkerRegistration& registration, std::stop_token stop) {
   const auto answer = server_->call(redis_scripts::kRegister,
                                     {std::to_string(registration.index), registration.session,
-                                     to_text(registration), std::to_string(registration.fingerprint)},
+                                     to_text(registration), identity_of(registration)},
                                     stop);
   if (!answer) return std::unexpected(answer.error());
-  if (answer->front() == "another pipeline") return failure(Errc::conflict, another_pipeline(registration));
+  if (answer->front() == "another pipeline") return turn_away(registration, stop);
   if (answer->front() == "conflict") {
     return failure(
         Errc::locked,
@@ -211,14 +211,22 @@ Status RedisCoordinator::register_worker(const WorkerRegistration& registration,
   return {};
 }
 
+// With what differs.
+Status RedisCoordinator::turn_away(const WorkerRegistration& worker, const std::stop_token& stop) {
+  const auto opening = run_opening(stop);
+  if (!opening) return std::unexpected(opening.error());
+  auto admitted = admit(*opening, worker);
+  return admitted ? failure(Errc::conflict, "the run has another master now") : admitted;
+}
+
 Result<Dequeued> RedisCoordinator::dequeue_module(const WorkerRegistration& worker, std::stop_token stop) {
   for (;;) {
     const std::string nonce = random_name();
-    Words arguments = {std::to_string(worker.fingerprint), nonce};
+    Words arguments = {identity_of(worker), nonce};
     arguments.insert(arguments.end(), worker.capabilities.begin(), worker.capabilities.end());
     const auto answer = server_->call(redis_scripts::kDequeue, arguments, stop);
     if (!answer) return std::unexpected(answer.error());
-    if (answer->front() == "conflict") return failure(Errc::conflict, another_pipeline(worker));
+    if (answer->front() == "conflict") return std::unexpected(turn_away(worker, stop).error());
     if (answer->front() == "closed") return Closed{(*answer)[1]};
     if (answer->front() == "assigned") {
       auto assignment = from_text<ModuleAssignment>((*answer)[1]);

@@ -47,6 +47,7 @@ class RedisCoordinator : public DistributedCoordinator {
   Result<std::vector<Said>> take_said(std::stop_token stop) override;
 
  private:
+  Status turn_away(const WorkerRegistration& worker, const std::stop_token& stop);
   class Server;
   const std::unique_ptr<Server> server_;
 };

@@ -28,8 +28,9 @@ std::unexpected<Error> refusal(const std::string& text) {
   if (text.starts_with("LOADING") || text.starts_with("BUSY"))
     return failure(Errc::unavailable, "Redis: " + text);
   if (text.starts_with("OOM")) return failure(Errc::exhausted, "Redis: " + text);
-  if (text.starts_with("NOAUTH") || text.starts_with("WRONGPASS") || text.starts_with("NOPERM"))
-    return failure(Errc::permission_denied, "Redis: " + text);
+  if (text.starts_with("NOAUTH") || text.starts_with("WRONGPASS"))
+    return failure(Errc::permission_denied, "Redis: " + text + " (redis://:PASSWORD@HOST:PORT gives one)");
+  if (text.starts_with("NOPERM")) return failure(Errc::permission_denied, "Redis: " + text);
   return failure(Errc::io_failed, "Redis: " + text);
 }
 
@@ -103,10 +104,9 @@ Result<RedisLines::Line> RedisLines::take_line() {
                                           (line ? std::string(": ") + line->errstr : ""));
   }
   ::redisSetTimeout(line.get(), time_of(seconds(10)));
-  if (!options_.password.empty()) {
-    if (auto let_in = say_on(*line, {"AUTH", options_.password}); !let_in)
-      return std::unexpected(let_in.error());
-  }
+  // Something short: to who is not let in, Redis says so only then.
+  auto let_in = say_on(*line, options_.password.empty() ? Words{"PING"} : Words{"AUTH", options_.password});
+  if (!let_in) return std::unexpected(let_in.error());
   return line;
 }
 

@@ -13,12 +13,18 @@
 
 namespace baton::pipeline {
 
-enum class RunOutcome : std::uint8_t { succeeded, failed, cancelled, coordination_lost };
+enum class RunOutcome : std::uint8_t {
+  succeeded,
+  failed,
+  cancelled,
+  coordination_lost,
+  refused,  // nothing of it was begun
+};
 std::string_view word(RunOutcome outcome);
 
 // For main(). 2 is for a pipeline or a command line that makes no sense, 5 for a fault of baton's own.
 inline constexpr int kExitInvalid = 2;
-int exit_code(RunOutcome outcome);  // 0, 1, 3, 4
+int exit_code(RunOutcome outcome);  // 0, 1, 3, 4, 2
 
 struct ModuleReport {
   NodeIndex node = 0;
@@ -32,9 +38,18 @@ struct ModuleReport {
   Duration ready_at;  // since the beginning of the run
   Duration began_at;  // for a module that ran elsewhere: when its result came, less how long it took
   Duration took;
+  Duration transfer;            // of that, for artifacts and large values
   std::optional<BlobRef> blob;  // where its value is, if that is large
   std::vector<ArtifactRef> artifacts;
   std::string cache;  // why its result was taken from an earlier run, or was not
+};
+
+// How a worker spent its time; 0 is the master.
+struct WorkerTimes {
+  std::int32_t index = 0;
+  std::size_t modules = 0;
+  Duration busy;  // of all its places together
+  Duration idle;  // likewise, while it was there
 };
 
 struct RunReport {
@@ -46,8 +61,12 @@ struct RunReport {
   Duration took;
   std::vector<ModuleReport> modules;  // as in the graph
   std::vector<RegisteredWorker> workers;
+  std::vector<WorkerTimes> times;
+  std::optional<Error> refusal;  // why it could not be opened; then nobody was told that it began
 };
 
+// How long it was ready and had not begun.
+Duration queue_wait(const ModuleReport& report);
 // Why a module ended as it did, or was not taken from an earlier run.
 std::string why(const ModuleReport& report);
 // What failed comes first; what did not run because of it, after that.

@@ -98,7 +98,8 @@ Result<ModuleAssignment> ResultShelf::assignment_of(NodeIndex node) {
                               .result_type = one.spec->result.schema,
                               .required_capabilities = one.capabilities,
                               .matrix_target = one.target ? one.target->name : std::string(),
-                              .priority = 3U * static_cast<std::uint32_t>(one.spec->priority),
+                              // between two of them there is room for what only some can do
+                              .priority = 2U * static_cast<std::uint32_t>(one.spec->priority),
                               .attempts_max = one.spec->idempotent ? 1 + one.spec->lost_retries : 1,
                               .always_run = one.spec->always_run,
                               .artifacts = artifacts_for(node)};

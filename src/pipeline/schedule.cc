@@ -64,6 +64,7 @@ Schedule::Schedule(const Graph& graph, const History& history)
 void Schedule::make_ready(NodeIndex node) {
   nodes_[node].status = ModuleStatus::ready;
   lanes_[nodes_[node].lane].ready.insert(rank(node));
+  made_ready_.push_back(node);
 }
 
 // Wherever it stands, it stands there no longer.

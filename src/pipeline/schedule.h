@@ -71,6 +71,8 @@ class Schedule {
 
   // All that ended since this was last asked.
   std::vector<Ended> take_ended() { return std::exchange(ended_, {}); }
+  // All that became ready since this was last asked, whether or not it still is.
+  std::vector<NodeIndex> take_ready() { return std::exchange(made_ready_, {}); }
   // Modules that are ready, in lanes that are of interest.
   void each_ready(const std::function<bool(const Lane&)>& of_interest,
                   const std::function<void(NodeIndex)>& tell) const;
@@ -135,6 +137,7 @@ class Schedule {
   bool stopping_ = false;
   std::string stop_reason_;
   std::vector<Ended> ended_;
+  std::vector<NodeIndex> made_ready_;
   std::vector<NodeIndex> unsettled_;  // ended, and those that need them do not know yet
 };
 

@@ -1,20 +1,14 @@
 #include "pipeline/server_blobs.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/pause.h"
+#include "pipeline/steady_time.h"
 #include "pipeline/value.h"
 #include "wire/resp_value.h"
 
 namespace baton::pipeline {
 namespace {
-
-std::int64_t now_ms() {
-  using std::chrono::milliseconds;
-  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string in_url(std::string_view text) {
   std::string escaped;
@@ -52,13 +46,13 @@ bool is_momentary(Errc code) {
 
 Result<client::HttpReply> ServerBlobs::call(const client::HttpRequest& request, const std::stop_token& stop,
                                             const std::function<bool()>& is_open) {
-  const std::int64_t give_up_at = now_ms() + patience_.ms;
+  const std::int64_t give_up_at = steady_ms() + patience_.ms;
   for (Duration delay = milliseconds(250);; delay = std::min(delay + delay, seconds(5))) {
     auto address = where();
     auto reply = address ? client::call_http(*address, options_, request, stop)
                          : Result<client::HttpReply>(std::unexpected(address.error()));
     if (reply && reply->status >= 300) reply = std::unexpected(refusal(*reply));
-    if (reply || !is_momentary(reply.error().code) || now_ms() > give_up_at || (is_open && !is_open()))
+    if (reply || !is_momentary(reply.error().code) || steady_ms() > give_up_at || (is_open && !is_open()))
       return reply;
     {
       const std::lock_guard lock(mutex_);

@@ -13,14 +13,6 @@ constexpr std::size_t kRunBytesMax = 60;
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped"); }
 
-// A lease as a worker names it: the task, and the lease of it.
-std::string name_of(const client::Held& held) { return held.task + " " + held.lease; }
-client::Held held_of(const std::string& name) {
-  const std::size_t space = name.find(' ');
-  if (space == std::string::npos) return {name, {}};
-  return {name.substr(0, space), name.substr(space + 1)};
-}
-
 }  // namespace
 
 ServerCoordinator::ServerCoordinator(const ServerCoordinatorOptions& options)
@@ -57,7 +49,7 @@ Status ServerCoordinator::open_run(const RunOpening& opening, std::stop_token st
     auto task = server.run_task(stop);
     if (task && task->view.has_ended())
       return failure(Errc::conflict, "run " + server.run + " is over: give each run its own id");
-    return failure(Errc::conflict,
+    return failure(Errc::locked,
                    "run " + server.run + " has a master that is still there: give each run its own id");
   }
   server.extended_at = steady_ms();
@@ -170,165 +162,6 @@ Status ServerCoordinator::close_run(const std::string& reason, std::stop_token s
   (void)server.ask<void>(stop, [&](auto answer) {
     server.client->cancel(ServerRun::named(server.cancel_key()), {}, {}, std::move(answer));
   });
-  return {};
-}
-
-Status ServerCoordinator::register_worker(const WorkerRegistration& registration, std::stop_token stop) {
-  ServerRun& server = *run_;
-  if (auto admitted = server.admit(registration, stop); !admitted) return admitted;
-  const auto refusal = [&] {
-    return failure(
-        Errc::locked,
-        "worker " + std::to_string(registration.index) +
-            " is registered already, by another process that is still there: give each its own index");
-  };
-  auto taken = server.is_taken(registration.index, registration.session, stop);
-  if (!taken) return std::unexpected(taken.error());
-  if (*taken) return refusal();
-  const std::string key = server.run + "@" + std::to_string(registration.index) + "-" + registration.session;
-  auto submitted = server.submit(
-      {.queue = server.workers(),
-       .payload = to_text(registration),
-       .key = key,
-       .options = {.capabilities = {"session:" + registration.session}, .max_attempts = kManyAttempts}},
-      stop);
-  if (!submitted) return std::unexpected(submitted.error());
-  auto held = server.hold(server.presence, server.presence_of(registration.session, kRegistered), stop);
-  if (!held) return held;
-  // Another may have come at the same moment; only one of the two finds the other before itself.
-  taken = server.is_taken(registration.index, registration.session, stop);
-  if (!taken) return std::unexpected(taken.error());
-  if (!*taken) return {};
-  (void)server.ask<client::Verdict>(stop, [&](auto answer) {
-    server.client->complete(std::exchange(server.presence, {}), "another has its index", std::move(answer));
-  });
-  return refusal();
-}
-
-Result<Dequeued> ServerCoordinator::dequeue_module(const WorkerRegistration& worker, std::stop_token stop) {
-  ServerRun& server = *run_;
-  if (auto admitted = server.admit(worker, stop); !admitted) return std::unexpected(admitted.error());
-  auto tasks = server.client->lease({.worker = worker.name,
-                                     .queues = {server.assignments()},
-                                     .ttl = server.lease,
-                                     .wait = seconds(1),
-                                     .capabilities = worker.capabilities},
-                                    stop);
-  if (!tasks) return std::unexpected(tasks.error());
-  if (!tasks->empty()) {
-    const client::Leased& task = tasks->front();
-    auto assignment = from_text<ModuleAssignment>(task.payload);
-    if (!assignment)
-      return failure(Errc::corrupt, "an assignment that cannot be read: " + assignment.error().message);
-    return Assigned{std::move(*assignment), task.attempt, name_of(task.held())};
-  }
-  if (auto run = server.run_task(stop); !run && run.error().code != Errc::not_found)
-    return std::unexpected(run.error());
-  const std::lock_guard lock(server.mutex);
-  if (server.closed) return *server.closed;
-  return Empty{};
-}
-
-Result<Accepted> ServerCoordinator::publish_result(const SerializedModuleResult& result,
-                                                   std::stop_token stop) {
-  ServerRun& server = *run_;
-  if (result.lease.empty()) {  // the master's own: handed in and completed in one go, by whoever gets it
-    auto submitted = server.submit(
-        {.queue = server.own_results(), .payload = to_text(result), .key = server.key_of(result.module)},
-        stop);
-    if (!submitted && submitted.error().code == Errc::conflict) return Accepted::stale;
-    if (!submitted) return std::unexpected(submitted.error());
-    if (submitted->existed) return Accepted::duplicate;
-    auto tasks = server.client->lease(
-        {.worker = "master", .queues = {server.own_results()}, .ttl = server.lease}, stop);
-    if (!tasks) return std::unexpected(tasks.error());
-    for (const client::Leased& one : *tasks) {
-      auto done = server.ask<client::Verdict>(
-          stop, [&](auto answer) { server.client->complete(one.held(), one.payload, std::move(answer)); });
-      if (!done) return std::unexpected(done.error());
-    }
-    return Accepted::first;
-  }
-  {
-    const std::lock_guard lock(server.mutex);
-    if (const auto known = server.published.find(result.lease); known != server.published.end()) {
-      return known->second == result ? Accepted::duplicate : Accepted::stale;
-    }
-  }
-  auto done = server.ask<client::Verdict>(stop, [&](auto answer) {
-    server.client->complete(held_of(result.lease), to_text(result), std::move(answer));
-  });
-  if (!done) {
-    const Errc code = done.error().code;
-    if (code == Errc::lease_lost || code == Errc::lease_unknown || code == Errc::conflict ||
-        code == Errc::not_found)
-      return Accepted::stale;
-    return std::unexpected(done.error());
-  }
-  if (done->cancelled) return Accepted::stale;
-  const std::lock_guard lock(server.mutex);
-  constexpr std::size_t kRemembered = 1024;
-  if (server.published.size() >= kRemembered) server.published.erase(server.published.begin());
-  server.published.emplace(result.lease, result);
-  return Accepted::first;
-}
-
-Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& heartbeat,
-                                                         std::stop_token stop) {
-  ServerRun& server = *run_;
-  auto replaced = server.is_taken(heartbeat.index, heartbeat.session, stop);
-  if (!replaced) return std::unexpected(replaced.error());
-  if (*replaced) {
-    return failure(Errc::conflict, "another process is worker " + std::to_string(heartbeat.index) + " now");
-  }
-  if (!std::exchange(server.is_active, true)) {  // from now on it is seen to be
-    (void)server.ask<client::Verdict>(
-        stop, [&](auto answer) { server.client->release(server.presence, std::move(answer)); });
-    server.presence = {};
-  }
-  const client::Lease mine = server.presence_of(heartbeat.session, kActive);
-  if (auto held = server.hold(server.presence, mine, stop); !held) {
-    if (held.error().code != Errc::conflict) return std::unexpected(held.error());
-    return failure(Errc::not_found,
-                   "worker " + std::to_string(heartbeat.index) + " is not registered, or has left");
-  }
-  HeartbeatReply reply;
-  std::vector<client::Held> held;
-  for (const std::string& lease : heartbeat.leases) held.push_back(held_of(lease));
-  if (!held.empty()) {
-    auto extended = server.ask<std::vector<Result<Duration>>>(
-        stop, [&](auto answer) { server.client->extend_many(held, server.lease, std::move(answer)); });
-    if (!extended) return std::unexpected(extended.error());
-    for (std::size_t i = 0; i < extended->size(); ++i) {
-      if (!(*extended)[i]) reply.lost.push_back(heartbeat.leases[i]);
-    }
-  }
-  if (heartbeat.leaving)
-    (void)server.ask<client::Verdict>(
-        stop, [&](auto answer) { server.client->complete(server.presence, "left", std::move(answer)); });
-  auto cancelled = is_cancellation_requested(stop);
-  if (!cancelled) return std::unexpected(cancelled.error());
-  reply.cancelled = std::move(*cancelled);
-  auto run = server.run_task(stop);
-  if (!run && run.error().code != Errc::not_found) return std::unexpected(run.error());
-  const std::lock_guard lock(server.mutex);
-  reply.closed = server.closed;
-  const bool is_missed = run && !run->view.has_ended() && run->view.state != "leased";
-  reply.master_silent_for = server.master_silence(is_missed);
-  return reply;
-}
-
-Result<std::optional<CancellationSignal>> ServerCoordinator::is_cancellation_requested(std::stop_token stop) {
-  auto signal = run_->get(run_->cancel_key(), stop);
-  if (signal) return CancellationSignal{signal->payload};
-  if (signal.error().code == Errc::not_found) return std::optional<CancellationSignal>();
-  return std::unexpected(signal.error());
-}
-
-Status ServerCoordinator::say(const std::vector<Said>& said, std::stop_token stop) {
-  auto submitted =
-      run_->submit({.queue = run_->said(), .payload = to_text(said), .key = {}, .options = {}}, stop);
-  if (!submitted) return std::unexpected(submitted.error());
   return {};
 }
 

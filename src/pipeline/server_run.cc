@@ -1,7 +1,6 @@
 #include "pipeline/server_run.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "base/hash.h"
@@ -34,12 +33,6 @@ WorkerStatus status_of(const client::TaskView& view, bool works, bool is_recent)
 }
 
 }  // namespace
-
-std::int64_t steady_ms() {
-  using std::chrono::milliseconds;
-  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 ServerRun::ServerRun(const client::ClientOptions& options, std::string id, Duration ttl)
     : run(std::move(id)), lease(ttl) {
@@ -76,11 +69,7 @@ Status ServerRun::admit(const WorkerRegistration& worker, const std::stop_token&
 }
 
 Status ServerRun::compare(const WorkerRegistration& worker) const {
-  if (!master_ || master_->fingerprint == worker.fingerprint) return {};
-  return failure(Errc::conflict,
-                 "worker " + std::to_string(worker.index) +
-                     " has another pipeline than the master: run the same program, with the same "
-                     "options, on all machines");
+  return master_ ? pipeline::admit(*master_, worker) : Status{};
 }
 
 void ServerRun::follow(const std::string& module) {

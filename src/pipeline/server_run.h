@@ -13,6 +13,7 @@
 #include "client/client.h"
 #include "pipeline/coordinator.h"
 #include "pipeline/question.h"
+#include "pipeline/steady_time.h"
 
 namespace baton::pipeline {
 
@@ -97,7 +98,5 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   std::optional<RunOpening> master_;
   std::int64_t master_missed_at_ = 0;
 };
-
-std::int64_t steady_ms();
 
 }  // namespace baton::pipeline

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/words.h"
+
 namespace baton::pipeline {
 namespace {
 
@@ -101,7 +103,7 @@ struct Watch::State {
     ModuleResult result;
     result.failure = {
         .kind = job->is_late ? FailureKind::timeout : FailureKind::cancelled,
-        .message = (job->is_late ? "it took longer than " + std::to_string(node.spec->timeout.ms) + " ms"
+        .message = (job->is_late ? "it took longer than " + in_words(node.spec->timeout)
                                  : std::string("the run was stopped")) +
                    " and did not react to being asked to stop"};
     result.status = job->is_late ? status_of_failure(node, result.failure) : ModuleStatus::cancelled;

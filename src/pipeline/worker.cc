@@ -15,9 +15,12 @@
 #include "base/random_name.h"
 #include "pipeline/log_book.h"
 #include "pipeline/packing.h"
+#include "pipeline/persistently.h"
+#include "pipeline/processors.h"
 #include "pipeline/pulse.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/watch.h"
+#include "pipeline/worker_site.h"
 
 namespace baton::pipeline {
 namespace {
@@ -31,30 +34,22 @@ Duration since(Clock::time_point then) {
 constexpr Duration kSpoken = milliseconds(300);  // how often the master is told what modules say
 constexpr std::size_t kSpokenBytes = 16 << 10;   // at a time; the rest follows, at the latest with the result
 
-// With what the coordinator has, where nothing else was said, and with a book in which all is written down.
-WorkerOptions completed(WorkerOptions options, DistributedCoordinator& coordinator,
-                        const std::shared_ptr<LogBook>& book) {
-  if (options.site.blobs == nullptr) options.site.blobs = coordinator.blobs();
-  options.site.log = [book, also = std::move(options.site.log)](const LogLine& line) {
-    if (also) also(line);
-    book->add(line);
-  };
-  return options;
-}
-
 class WorkerShift {
  public:
   WorkerShift(const Graph& graph, DistributedCoordinator& coordinator, WorkerOptions options)
       : graph_(graph),
         coordinator_(coordinator, Role::worker),
-        options_(completed(std::move(options), coordinator, book_)),
+        near_(near_blobs(options.site, coordinator)),
+        options_(completed(std::move(options), near_, book_)),
         self_{.index = options_.index,
               .session = random_name(),
               .name = options_.site.name,
               .capabilities = canonical(options_.site.capabilities),
               .slots = options_.slots,
-              .fingerprint = graph.fingerprint()},
-        watch_(std::make_shared<const Site>(options_.site)) {}
+              .processors = options_.processors,
+              .fingerprint = graph.fingerprint(),
+              .parts = graph.parts()},
+        watch_(lasting(options_.site, near_)) {}
 
   WorkerReport run(const std::stop_token& stop) {
     const std::stop_callback on_stop(stop, [this] { end(WorkerEnd::stopped, "stopped"); });
@@ -95,19 +90,11 @@ class WorkerShift {
     if (options_.notice) options_.notice(text);
   }
 
-  // Calls until the coordinator answers, ever more rarely, and not for ever.
   template <class Call>
   auto persistently(Call call, Duration at_most, const std::stop_token& stop) -> decltype(call()) {
-    const auto began = Clock::now();
-    Duration delay = milliseconds(100);
-    for (;;) {
-      auto answer = call();
-      if (answer || !is_transient(answer.error().code) || since(began) > at_most) return answer;
-      if (delay == milliseconds(100))
-        notice("the coordinator does not answer: " + answer.error().message + "; trying again");
-      if (pause(delay, stop)) return answer;
-      delay = std::min(delay + delay, seconds(5));
-    }
+    return pipeline::persistently(call, at_most, stop, [this](const Error& error) {
+      notice("the coordinator does not answer: " + error.message + "; trying again");
+    });
   }
 
   bool report_for_duty() {
@@ -172,7 +159,6 @@ class WorkerShift {
       const std::lock_guard lock(mutex_);
       if (is_cancelled_ && !assigned.assignment.always_run) watch_.stop();
     }
-    const auto began = Clock::now();
     SerializedModuleResult result{
         .module = module, .attempt = assigned.attempt, .lease = assigned.lease, .worker_index = self_.index};
     const NodeIndex* node = graph_.find(module);
@@ -193,13 +179,18 @@ class WorkerShift {
       publish(std::move(result));
       return true;
     }
+    const bool is_busy = order.node->spec->hint == Hint::cpu;
+    if (is_busy) processors_.take(ending_.get_token());
+    const auto began = Clock::now();
     // By value: this thread may have gone by then, or be lost for good. Another takes its place, and has to
     // begin with what this one leaves.
-    auto ended = watch_.run(std::move(order), [this, result, began](const ModuleResult& instead) {
+    auto ended = watch_.run(std::move(order), [this, result, began, is_busy](const ModuleResult& instead) {
+      if (is_busy) processors_.give_back();
       hire([this, given_up = packed(result, instead, since(began))] { publish(given_up); });
       leave();
     });
     if (!ended) return false;
+    if (is_busy) processors_.give_back();
     publish(packed(std::move(result), *ended, since(began)));
     return true;
   }
@@ -271,6 +262,7 @@ class WorkerShift {
   RoleGuard coordinator_;
   // Shared with modules that do not end: they may still say something when we are gone.
   const std::shared_ptr<LogBook> book_ = std::make_shared<LogBook>();
+  const std::shared_ptr<NearBlobs> near_;  // likewise
   const WorkerOptions options_;
   WorkerRegistration self_;  // does not change once it is registered
   std::mutex mutex_;
@@ -282,6 +274,7 @@ class WorkerShift {
   std::stop_source ending_;  // nothing more is taken
   std::stop_source over_;    // and everything has ended
   Watch watch_;
+  Processors processors_{options_.processors};
   Pulse pulse_{coordinator_,
                options_,
                {.cancelled = [this](const std::string& reason) { cancel(reason); },

@@ -19,6 +19,8 @@ namespace baton::pipeline {
 struct WorkerOptions {
   std::int32_t index = 0;   // 0: the first that is free
   std::uint32_t slots = 1;  // modules at a time
+  // Of them, so many that keep a processor busy; 0: as many as there are processors.
+  std::uint32_t processors = 0;
   Site site;
   Duration heartbeat = kHeartbeat;
   Duration cancellation_poll = seconds(2);

@@ -145,7 +145,7 @@ std::optional<std::size_t> YamlMap::choice(const char* key, const std::vector<st
     return static_cast<std::size_t>(found - words.begin());
   std::string list;
   for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
-  complain(*node, std::string(key) + " has to be one of " + list + suggestion(node->text, words));
+  complain(*node, std::string(key) + " has to be one of " + list);
   return std::nullopt;
 }
 

@@ -1,18 +1,31 @@
 #include "tests/pipeline/redis_server.h"
 
 #include <csignal>
+#include <utility>
 
 #include "base/check.h"
 
 namespace baton::pipeline {
 
-RedisServer::RedisServer() { start(); }
+RedisServer::RedisServer(std::vector<std::string> options) : options_(std::move(options)) { start(); }
 RedisServer::~RedisServer() = default;
 
 void RedisServer::start() {
-  child_ = std::make_unique<crash::Child>(crash::ChildOptions{
-      .command = {"/usr/bin/redis-server", "--port", "0", "--unixsocket", path(), "--dir", directory_.path(),
-                  "--save", "", "--appendonly", "yes", "--appendfsync", "always"}});
+  std::vector<std::string> command = {"/usr/bin/redis-server",
+                                      "--port",
+                                      "0",
+                                      "--unixsocket",
+                                      path(),
+                                      "--dir",
+                                      directory_.path(),
+                                      "--save",
+                                      "",
+                                      "--appendonly",
+                                      "yes",
+                                      "--appendfsync",
+                                      "always"};
+  command.insert(command.end(), options_.begin(), options_.end());
+  child_ = std::make_unique<crash::Child>(crash::ChildOptions{.command = std::move(command)});
   bool is_ready = false;
   child_->listen(crash::after_ms(30'000), [&](const std::string& line) {
     is_ready = line.find("Ready to accept connections") != std::string::npos ||

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "tests/crash/child.h"
 #include "tests/temporary_directory.h"
@@ -11,7 +12,7 @@ namespace baton::pipeline {
 
 class RedisServer {
  public:
-  RedisServer();
+  explicit RedisServer(std::vector<std::string> options = {});
   ~RedisServer();
   RedisServer(const RedisServer&) = delete;
   RedisServer& operator=(const RedisServer&) = delete;
@@ -22,6 +23,7 @@ class RedisServer {
  private:
   void start();
 
+  const std::vector<std::string> options_;
   TemporaryDirectory directory_;
   std::unique_ptr<crash::Child> child_;
 };

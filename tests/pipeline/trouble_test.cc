@@ -49,6 +49,50 @@ TEST_P(ARunInTrouble, CarriesWhateverCommandsPrint) {  // P3 P16
       << "what a module returns is not changed on its way";
 }
 
+// A worker that registers, and leaves as soon as something has been handed out.
+class LeavingWorker : public RunObserver {
+ public:
+  LeavingWorker(contract::Subject& subject, const Pipeline& pipeline)
+      : coordinator_(subject.connect()),
+        self_{.index = 1,
+              .session = "leaves",
+              .name = "leaves",
+              .capabilities = {"gpu"},
+              .fingerprint = Graph::of(pipeline.definition())->fingerprint()} {
+    EXPECT_TRUE(coordinator_->register_worker(self_, {}));
+  }
+  void changed(const ModuleReport& report, const std::shared_ptr<const void>&) override {
+    if (report.status != ModuleStatus::queued) return;
+    EXPECT_TRUE(coordinator_->send_heartbeat({.index = 1, .session = self_.session, .leaving = true}, {}));
+  }
+
+ private:
+  const std::unique_ptr<DistributedCoordinator> coordinator_;
+  const WorkerRegistration self_;
+};
+
+TEST_P(ARunInTrouble, GivesUpWhatWasHandedOutToWorkersThatAreGone) {  // P8 P13
+  Pipeline pipeline("orphan");
+  pipeline.add("image").needs_capability("gpu").run([](Context&) {});
+  LeavingWorker worker(*subject_, pipeline);
+  Company company(*subject_, pipeline);
+  const RunReport report =
+      company.run({.is_only_master = true, .observer = &worker, .capability_timeout = milliseconds(1)});
+  EXPECT_EQ(module(report, "image").failure.kind, FailureKind::capability);
+  EXPECT_THAT(module(report, "image").failure.message, HasSubstr("nobody is left who has gpu"));
+}
+
+TEST_P(ARunInTrouble, DoesNotQueueForEverForWorkersThatAreGone) {  // P8 P13
+  Pipeline pipeline("orphan");
+  pipeline.add("image").needs_capability("gpu").queue_timeout(milliseconds(50)).run([](Context&) {});
+  LeavingWorker worker(*subject_, pipeline);
+  Company company(*subject_, pipeline);
+  const RunReport report = company.run({.is_only_master = true, .observer = &worker});
+  EXPECT_EQ(module(report, "image").status, ModuleStatus::timed_out);
+  EXPECT_THAT(module(report, "image").failure.message,
+              "it has waited for longer than 50 ms: nobody is left who has gpu");
+}
+
 // One whose coordinator goes away when the test says so.
 class Lossy : public MemoryCoordinator {
  public:
@@ -87,8 +131,8 @@ TEST(ASecondMaster, DoesNotTidyUpForTheFirst) {  // P5 P7
   MemoryCoordinator first(exchange), second(exchange);
   ASSERT_TRUE(first.open_run({.session = "first"}, {}));
   const Graph graph = *Graph::of(pipeline.definition());
-  const RunReport report = run(graph, {.coordinator = &second});
-  EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
+  const RunReport report = run(graph, {.coordinator = &second, .lost_after = milliseconds(1)});
+  EXPECT_EQ(report.outcome, RunOutcome::refused);
   EXPECT_THAT(report.reason, HasSubstr("a master that is still there"));
   EXPECT_EQ(module(report, "tidy").status, ModuleStatus::cancelled);
   EXPECT_FALSE(tidied);

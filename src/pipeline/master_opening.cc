@@ -1,0 +1,116 @@
+// How a run begins: it is opened or refused, and what is known of it from before is not done again.
+#include <algorithm>
+#include <utility>
+
+#include "base/pause.h"
+#include "base/random_name.h"
+#include "pipeline/master.h"
+#include "pipeline/pulse.h"
+#include "pipeline/words.h"
+
+namespace baton::pipeline {
+namespace {
+
+constexpr Duration kAgain = milliseconds(500);  // between two questions whether the run is free
+
+}  // namespace
+
+Status Master::open() {
+  if (!coordinator_) return {};
+  if (auto checked = check_places(); !checked) return checked;
+  const RunOpening opening{.session = random_name(),
+                           .name = report_.pipeline,
+                           .fingerprint = graph_.fingerprint(),
+                           .definition = options_.definition,
+                           .parts = graph_.parts()};
+  if (auto opened = open_when_free(opening); !opened) return opened;
+  auto before = coordinator_->enqueued_modules(options_.stop);
+  if (!before) return std::unexpected(before.error());
+  enqueued_before_ = std::move(*before);
+  return {};
+}
+
+// Whoever was killed a moment ago still counts as being there, until its lease has ended.
+Status Master::open_when_free(const RunOpening& opening) {
+  for (bool is_told = false;;) {
+    auto opened = coordinator_->open_run(opening, options_.stop);
+    if (opened || opened.error().code != Errc::locked) return opened;
+    if (now() > options_.lost_after + kAgain + kAgain) return opened;
+    if (!std::exchange(is_told, true))
+      observer_.noticed(
+          "another master of this run is there, or was killed a moment ago: waiting for up to " +
+          in_words(options_.lost_after) + " for its lease to end");
+    if (pause(kAgain, options_.stop)) return failure(Errc::closed, options_.stop_reason);
+  }
+}
+
+// Before hours are spent on what could not be kept.
+Status Master::check_places() const {
+  if (options_.site.blobs != nullptr) return {};
+  for (const GraphNode& node : graph_.nodes()) {
+    if (!node.spec->produces.empty() && !node.left_out)
+      return failure(Errc::invalid_request,
+                     node.id +
+                         " produces artifacts, and there is no place for them: name a folder that all "
+                         "machines share (--blobs)");
+  }
+  return {};
+}
+
+void Master::begin_listening() {
+  heard_at_ = now();
+  if (auto workers = coordinator_->get_registered_workers(closing_.get_token()))
+    saw_workers(std::move(*workers));
+  threads_.emplace_back([this] { receive(closing_.get_token()); });
+  threads_.emplace_back([this] { poll_workers(closing_.get_token()); });
+  own_results_.emplace(*coordinator_,
+                       [this](const std::string& text) { post([this, text] { observer_.noticed(text); }); });
+}
+
+// Another may be the master of this run, so nothing of it is ours to begin: not even what always runs.
+RunReport Master::refuse(const Error& error) {
+  report_.outcome = options_.stop.stop_requested() ? RunOutcome::cancelled
+                    : is_transient(error.code)     ? RunOutcome::coordination_lost
+                                                   : RunOutcome::refused;
+  report_.reason = error.message;
+  report_.refusal = error;
+  report_.took = now();
+  for (ModuleReport& one : report_.modules) {
+    one.status = ModuleStatus::cancelled;
+    one.reason = error.message;
+  }
+  return std::move(report_);
+}
+
+void Master::restore() {
+  for (const auto& [module, restored] : options_.restored) {
+    const NodeIndex* node = graph_.find(module);
+    if (!node || is_final(schedule_.status(*node))) continue;
+    // What is no longer stored is made again.
+    const auto is_gone = [this](const BlobRef& blob) {
+      return options_.site.blobs == nullptr || !options_.site.blobs->has(blob, {}).value_or(false);
+    };
+    if (restored.value.blob && is_gone(*restored.value.blob)) continue;
+    if (std::ranges::any_of(restored.artifacts, is_gone, &ArtifactRef::blob)) continue;
+    report_.modules[*node].blob = restored.value.blob;
+    report_.modules[*node].artifacts = restored.artifacts;
+    results_.put(*node, nullptr, restored.value, restored.artifacts);
+    schedule_.finish(*node, ModuleStatus::restored, "it has succeeded before");
+  }
+}
+
+// What an earlier master handed out may be running: it is nobody else's, and so is what it shares with
+// others.
+void Master::take_over() {
+  for (const std::string& module : enqueued_before_) {
+    const NodeIndex* node = graph_.find(module);
+    if (!node || is_final(schedule_.status(*node))) continue;
+    schedule_.take_over(*node);
+    const Lane lane = lane_of(graph_[*node]);
+    there_.emplace(*node, lane);
+    fleet_.handed_out(lane);
+    tell(*node);
+  }
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,74 @@
+#include "pipeline/near_blobs.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/random_name.h"
+#include "wire/sha256.h"
+
+namespace baton::pipeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+}  // namespace
+
+NearBlobs::NearBlobs(BlobStore& far, std::uint64_t bytes_max)
+    : far_(far),
+      bytes_max_(bytes_max),
+      folder_((fs::temp_directory_path() / ("baton-near-" + random_name())).string()) {}
+
+NearBlobs::~NearBlobs() {
+  std::error_code ignored;  // nobody is left to be told
+  fs::remove_all(folder_, ignored);
+}
+
+Status NearBlobs::pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) {
+  if (wire::is_sha256(blob.hash) && bring(blob, stop)) {
+    bool has_begun = false;
+    auto done = bytes_of_file(path_of(blob))([&](std::string_view bytes) -> Status {
+      if (stop.stop_requested()) return failure(Errc::closed, "stopped");
+      has_begun = true;
+      return into(bytes);
+    });
+    if (done || has_begun || stop.stop_requested()) return done;  // otherwise it was removed meanwhile
+  }
+  return far_.pour(blob, into, stop);
+}
+
+// One of those that want it fetches it, and the others wait.
+bool NearBlobs::bring(const BlobRef& blob, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  arrived_.wait(lock, stop, [&] { return !on_their_way_.contains(blob.hash); });
+  if (const auto copy = std::ranges::find(copies_, blob); copy != copies_.end()) {
+    copies_.splice(copies_.end(), copies_, copy);
+    return true;
+  }
+  if (blob.bytes > bytes_max_ || stop.stop_requested()) return false;
+  make_room(blob.bytes);
+  on_their_way_.insert(blob.hash);
+  lock.unlock();
+  std::error_code trouble;
+  fs::create_directories(folder_, trouble);
+  // A full disk, say, is no reason for a module to fail that needs no copy.
+  const bool is_there = fetch_file(far_, blob, path_of(blob), stop).has_value();
+  lock.lock();
+  on_their_way_.erase(blob.hash);
+  if (is_there) {
+    copies_.push_back(blob);
+    bytes_ += blob.bytes;
+  }
+  arrived_.notify_all();
+  return is_there;
+}
+
+void NearBlobs::make_room(std::uint64_t bytes) {
+  while (!copies_.empty() && bytes_ + bytes > bytes_max_) {
+    std::error_code ignored;
+    fs::remove(path_of(copies_.front()), ignored);
+    bytes_ -= copies_.front().bytes;
+    copies_.pop_front();
+  }
+}
+
+}  // namespace baton::pipeline

@@ -1,0 +1,108 @@
+// What is remembered of runs: `baton pipeline list`, `why` and `logs`.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/pipeline/yard.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// `baton pipeline` in the folder of the yard.
+crash::Ran asked(const Yard& yard, std::vector<std::string> words) {
+  words.insert(words.begin(), "pipeline");
+  words.insert(words.end(), {"--dir", yard.path()});
+  return crash::run(yard.baton(std::move(words)));
+}
+
+TEST(APastRun, TellsOfAllInstancesOfAMatrix) {  // P9 P16
+  const Yard yard(R"(
+version: 1
+modules:
+  test: { matrix: { cc: [gcc, clang], opt: [O0, O2] }, run: 'echo ${matrix.cc} at ${matrix.opt}' }
+)");
+  EXPECT_EQ(crash::run(yard.run({"--module", "test[gcc,O0]", "--module", "test[clang,O2]"})).exit.code, 0);
+  EXPECT_THAT(asked(yard, {"why", "test"}).lines,
+              ElementsAre(StartsWith("test[gcc,O0] succeeded"), StartsWith("test[gcc,O2] was left out"),
+                          StartsWith("test[clang,O0] was left out"), StartsWith("test[clang,O2] succeeded")));
+  EXPECT_THAT(asked(yard, {"logs", "test"}).lines, AllOf(Contains("gcc at O0"), Contains("clang at O2")));
+}
+
+TEST(APastRun, IsToldFromOneThatNeverWas) {  // P16
+  const Yard yard("version: 1\nmodules: { build: { run: 'true' } }");
+  EXPECT_EQ(crash::run(yard.run({})).exit.code, 0);
+  const auto refusal = [&](const std::vector<std::string>& words) {
+    const crash::Ran ran = asked(yard, words);
+    EXPECT_EQ(ran.exit.code, 1);
+    return ran.errors;
+  };
+  EXPECT_THAT(refusal({"why", "build", "--run", "zzz"}), HasSubstr("there is no run 'zzz'"));
+  EXPECT_THAT(refusal({"logs", "build", "--run", "zzz"}), HasSubstr("there is no run 'zzz'"));
+  EXPECT_THAT(refusal({"why", "biuld"}), AllOf(HasSubstr("biuld is no module"), HasSubstr("'build'")));
+  EXPECT_THAT(refusal({"logs", "biuld"}), HasSubstr("biuld is no module"));
+  EXPECT_THAT(asked(yard, {"logs", "build"}).errors, HasSubstr("build said nothing"));
+}
+
+TEST(APastRun, IsListedWithHowItEnded) {  // P16
+  const Yard yard(R"(
+version: 1
+timeout: 1s
+modules: { a: { run: '[ -e quick ] || sleep 1000' }, b: { needs: [a], run: '[ -e good ]' } }
+)");
+  const crash::Ran late = crash::run(yard.run({"--run", "late"}));
+  EXPECT_EQ(late.exit.code, 3);
+  EXPECT_THAT(late.lines.back(), HasSubstr("cancelled after 1s (the run took longer than 1 s)"));
+  EXPECT_THAT(asked(yard, {"why", "a"}).lines.front(), HasSubstr("the run took longer than 1 s"));
+  std::ofstream(yard.path() + "/quick").close();
+  EXPECT_EQ(crash::run(yard.run({"--run", "bad"})).exit.code, 1);
+  std::ofstream(yard.path() + "/good").close();
+  EXPECT_EQ(crash::run(yard.run({"--run", "good"})).exit.code, 0);
+  EXPECT_THAT(asked(yard, {"list"}).lines,
+              ElementsAre(HasSubstr("began"), AllOf(HasSubstr("late "), HasSubstr(" cancelled ")),
+                          AllOf(HasSubstr("bad "), HasSubstr(" failed ")),
+                          AllOf(HasSubstr("good "), HasSubstr(" succeeded "))));
+  const auto last = from_json(asked(yard, {"list", "--json"}).lines.back());
+  ASSERT_TRUE(last);
+  EXPECT_EQ(*last->field("run")->text(), "good");
+  EXPECT_EQ(*last->field("state")->text(), "succeeded");
+}
+
+TEST(APastRun, IsInterruptedOnceItsMasterWasKilled) {  // P16 P17
+  const Yard yard(
+      "version: 1\nmodules: { a: { run: 'touch began; sleep 1000' }, b: { needs: [a], run: ls } }");
+  crash::Child master(yard.run({"--run", "killed"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+  EXPECT_THAT(asked(yard, {"list"}).lines.back(), HasSubstr(" running "));
+  master.signal(SIGKILL);
+  master.wait(crash::after_ms(10'000));
+  EXPECT_THAT(asked(yard, {"list"}).lines.back(), HasSubstr(" interrupted "));
+  EXPECT_THAT(asked(yard, {"why", "a"}).lines,
+              ElementsAre(HasSubstr("a was running when the master of run killed ended without a word")));
+  EXPECT_THAT(asked(yard, {"why", "b"}).lines, ElementsAre(StartsWith("b was waiting when the master")));
+}
+
+TEST(APastRun, HasTheOutputsOfModulesInItsReport) {  // P16
+  const Yard yard(R"(
+version: 1
+modules: { a: { run: 'echo version=1.4 >> "$BATON_OUTPUT"', outputs: [version] } }
+)");
+  crash::Child master(yard.run({"--json"}));
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 0);
+  const Value& module = report.field("modules")->list()->front();
+  ASSERT_NE(module.field("result"), nullptr) << to_json(report);
+  EXPECT_EQ(*module.field("result")->field("outputs")->field("version")->text(), "1.4");
+  for (const char* time : {"queue_ms", "transfer_ms", "took_ms"}) EXPECT_GE(number_of(report, "a", time), 0);
+  EXPECT_NE(report.field("times"), nullptr);
+}
+
+}  // namespace
+}  // namespace baton::pipeline

@@ -1,0 +1,98 @@
+// Runs that may not begin: one line says why and what to do, and the exit code tells it from a failure.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+
+#include "tests/pipeline/redis_server.h"
+#include "tests/pipeline/yard.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kOne[] = "version: 1\nmodules: { a: { run: 'echo a >> ran' } }";
+
+// Of standard error, and nothing on standard output.
+std::string only_line(const crash::Ran& ran) {
+  EXPECT_THAT(ran.lines, IsEmpty());
+  EXPECT_EQ(std::ranges::count(ran.errors, '\n'), 1) << ran.errors;
+  return ran.errors;
+}
+
+TEST(ProcessesThatAreRefused, SayThatTheRunIsOver) {  // P5 P16
+  const Yard yard(kOne);
+  Served server(BATON_PROGRAM);
+  const auto run = [&] { return crash::run(yard.run({"--connect", server.address(), "--run", "once"})); };
+  EXPECT_EQ(run().exit.code, 0);
+  const crash::Ran again = run();
+  EXPECT_EQ(again.exit.code, 2);
+  EXPECT_THAT(only_line(again), HasSubstr("run once is over: give each run its own id"));
+  EXPECT_EQ(yard.contents("ran"), "a\n");
+}
+
+TEST(ProcessesThatAreRefused, SayWhatATokenIsNeededFor) {  // P16
+  const Yard yard(kOne);
+  std::ofstream(yard.path() + "/tokens") << "someone " << std::string(64, '0') << " default=work\n";
+  Served server(BATON_PROGRAM, {"--tokens", yard.path() + "/tokens"});
+  const crash::Ran master = crash::run(yard.run({"--connect", server.address()}));
+  EXPECT_EQ(master.exit.code, 77) << master.errors;
+  EXPECT_THAT(only_line(master), HasSubstr("--token-file"));
+  const crash::Ran worker = crash::run(yard.worker(server.address()));
+  EXPECT_EQ(worker.exit.code, 77) << worker.errors;
+  EXPECT_THAT(only_line(worker), HasSubstr("a worker needs the permissions"));
+}
+
+TEST(ProcessesThatAreRefused, SayWhatIsWrongBeforeAnythingIsDone) {  // P14 P16
+  const Yard yard(kOne),
+      with_artifact("version: 1\nmodules: { a: { run: 'echo a > ran', produces: { r: [ran] } } }");
+  RedisServer redis;
+  const std::string at_redis = "redis://" + redis.path();
+  const auto refused = [&](const Yard& where, const std::vector<std::string>& words, int code) {
+    const crash::Ran ran = crash::run(where.run(words));
+    EXPECT_EQ(ran.exit.code, code) << ran.errors;
+    EXPECT_EQ(where.contents("ran"), "");
+    return only_line(ran);
+  };
+  EXPECT_THAT(refused(yard, {"--connect", at_redis}, 64), HasSubstr("--run"));
+  EXPECT_THAT(refused(with_artifact, {"--connect", at_redis, "--run", "r"}, 2),
+              AllOf(HasSubstr("a produces artifacts"), HasSubstr("--blobs")));
+  EXPECT_THAT(refused(yard, {"--connect", "dir:" + yard.path() + "/no/such/run"}, 2),
+              HasSubstr(yard.path() + "/no/such, which is no folder"));
+  EXPECT_THAT(refused(yard, {"--report", "/no/where.html"}, 73), HasSubstr("/no/where.html"));
+  EXPECT_THAT(crash::run(yard.baton({"run", yard.path()})).errors, HasSubstr("is a folder"));
+}
+
+TEST(ProcessesThatAreRefused, SayWhatAPasswordIsNeededFor) {  // P16
+  const Yard yard(kOne);
+  RedisServer redis({"--requirepass", "secret"});
+  const crash::Ran ran = crash::run(yard.run({"--connect", "redis://" + redis.path(), "--run", "r"}));
+  EXPECT_EQ(ran.exit.code, 77);
+  EXPECT_THAT(only_line(ran), HasSubstr("redis://:PASSWORD@"));
+}
+
+TEST(ProcessesThatAreRefused, NameWhatDiffersWhereTwoRunOnePipeline) {  // P1 P5
+  const Yard first("version: 1\nname: p\nmodules: { a: { run: 'touch began; sleep 1000' } }");
+  const Yard second("version: 1\nname: p\nmodules: { b: { run: 'true' } }");
+  Served server(BATON_PROGRAM);
+  const auto how =
+      std::vector<std::string>{"--connect", server.address(), "--run", "shared", "--lost-after", "1s"};
+  crash::Child master(first.run(how));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(first.path() + "/began"); }));
+  const crash::Ran other = crash::run(second.run(how));
+  EXPECT_EQ(other.exit.code, 2);
+  EXPECT_THAT(only_line(other), HasSubstr("run shared was begun with another pipeline"));
+  const crash::Ran same = crash::run(first.run(how));
+  EXPECT_EQ(same.exit.code, 2);
+  EXPECT_THAT(same.errors, HasSubstr("run shared has a master that is still there"));
+  EXPECT_THAT(same.lines, ::testing::ElementsAre(HasSubstr("waiting for up to 1 s for its lease to end")));
+  master.signal(SIGINT);
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 3);
+}
+
+}  // namespace
+}  // namespace baton::pipeline
