@@ -45,24 +45,27 @@ def _looked_at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints
 
 
 def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
-         incremental: bool = False, custom: Mapping[str, str] | None = None, deadline: float = 600.0) -> Saved:
+         incremental: bool = False, sha256: bool = False, custom: Mapping[str, str] | None = None,
+         deadline: float = 600.0) -> Saved:
     """Saves a nested state of tensors, arrays and plain values; it is durable when this returns.
 
     With a group all its ranks call this and make one checkpoint, or all raise the same error. What several ranks have
     is written by one of them; a part of a tensor is a Shard. What would need pickle is a TypeError that names it.
-    With `incremental`, what the newest checkpoint has too is referred to there.
+    With `incremental`, what the newest checkpoint has too is referred to there. With `sha256`, each slice has a SHA-256
+    too, and is read whole and checked against it by every load that touches it.
     """
-    return _at(path, group).save(state, step=step, incremental=incremental, custom=custom, deadline=deadline)
+    return _at(path, group).save(state, step=step, incremental=incremental, sha256=sha256, custom=custom, deadline=deadline)
 
 
 def save_async(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
-               incremental: bool = False, custom: Mapping[str, str] | None = None,
+               incremental: bool = False, sha256: bool = False, custom: Mapping[str, str] | None = None,
                deadline: float = 600.0) -> Ticket:
     """Copies the state and returns; the copy is written and committed behind your back.
 
     The ticket tells what it came to. An error that nobody heard is raised by the next save, or told at exit.
     """
-    return _at(path, group).save_async(state, step=step, incremental=incremental, custom=custom, deadline=deadline)
+    return _at(path, group).save_async(state, step=step, incremental=incremental, sha256=sha256, custom=custom,
+                                       deadline=deadline)
 
 
 def load(path: str | os.PathLike[str], name: str | int = "latest", *, into: Any = None, group: Group | None = None,

@@ -50,15 +50,15 @@ class Checkpoints:
         self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create)
         _open.until_exit(self)
 
-    def save(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
+    def save(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False, sha256: bool = False,
              custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Saved:
         """Saves the state as that of a step; it is durable when this returns."""
         store = self._opened()
         slices, objects = self._taken_apart(state, lambda why: store.refuse(step, why, deadline))
         with self._turn:
-            return store.save(step, slices, objects, dict(custom or {}), incremental, deadline)
+            return store.save(step, slices, objects, dict(custom or {}), incremental, sha256, deadline)
 
-    def save_async(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False,
+    def save_async(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False, sha256: bool = False,
                    custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:
         """Copies the state and returns; the copy is written and committed behind your back.
 
@@ -67,7 +67,7 @@ class Checkpoints:
         store = self._opened()
         slices, objects = self._taken_apart(state, lambda why: store.refuse_async(step, why, deadline))
         with self._turn:
-            return store.save_async(step, slices, objects, dict(custom or {}), incremental, deadline)
+            return store.save_async(step, slices, objects, dict(custom or {}), incremental, sha256, deadline)
 
     def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
              deadline: float = DEADLINE) -> Loaded:

@@ -74,28 +74,32 @@ std::shared_ptr<Store> open_store(const std::string& place, std::shared_ptr<Seat
   return std::shared_ptr<Store>(new Store{std::move(seat), std::move(storage)}, DeleteUnlocked());
 }
 
-SaveOptions save_options(const Objects& custom, bool incremental, double deadline) {
+SaveOptions save_options(const Objects& custom, bool incremental, bool sha256, double deadline) {
   return {.training = {},
           .sharding = {},
           .custom = custom,
           .incremental = incremental,
+          .sha256 = sha256,
           .deadline = duration_of(deadline),
           .stop = {}};
 }
 
 SaveResult save(std::shared_ptr<Store> store, std::uint64_t step, const py::list& slices,
-                const Objects& objects, const Objects& custom, bool incremental, double deadline) {
-  return run(slices, [use = Use(std::move(store)), step, shard = shard_of(slices, objects),
-                      options = save_options(custom, incremental, deadline)](std::stop_token stop) mutable {
-    options.stop = std::move(stop);
-    return use.store->checkpoint.save(step, std::move(shard), options);
-  });
+                const Objects& objects, const Objects& custom, bool incremental, bool sha256,
+                double deadline) {
+  return run(slices,
+             [use = Use(std::move(store)), step, shard = shard_of(slices, objects),
+              options = save_options(custom, incremental, sha256, deadline)](std::stop_token stop) mutable {
+               options.stop = std::move(stop);
+               return use.store->checkpoint.save(step, std::move(shard), options);
+             });
 }
 
 Ticket save_async(std::shared_ptr<Store> store, std::uint64_t step, const py::list& slices,
-                  const Objects& objects, const Objects& custom, bool incremental, double deadline) {
+                  const Objects& objects, const Objects& custom, bool incremental, bool sha256,
+                  double deadline) {
   return run(slices, [use = Use(std::move(store)), step, shard = shard_of(slices, objects),
-                      options = save_options(custom, incremental, deadline)](const std::stop_token&) {
+                      options = save_options(custom, incremental, sha256, deadline)](const std::stop_token&) {
     return use.store->checkpoint.save_async(step, shard, options);
   });
 }
@@ -103,7 +107,7 @@ Ticket save_async(std::shared_ptr<Store> store, std::uint64_t step, const py::li
 // Nothing is saved, and all ranks hear why; so does this one, as an exception.
 void refuse(std::shared_ptr<Store> store, std::uint64_t step, const std::string& why, double deadline) {
   const Error error{Errc::invalid_request, why, {}};
-  SaveOptions options = save_options({}, false, deadline);
+  SaveOptions options = save_options({}, false, false, deadline);
   (void)run(py::none(), [use = Use(std::move(store)), step, error, options](std::stop_token stop) mutable {
     options.stop = std::move(stop);
     return use.store->checkpoint.refuse(step, error, options);
@@ -112,7 +116,7 @@ void refuse(std::shared_ptr<Store> store, std::uint64_t step, const std::string&
 
 void refuse_async(std::shared_ptr<Store> store, std::uint64_t step, const std::string& why, double deadline) {
   const Error error{Errc::invalid_request, why, {}};
-  const SaveOptions options = save_options({}, false, deadline);
+  const SaveOptions options = save_options({}, false, false, deadline);
   (void)run(py::none(), [use = Use(std::move(store)), step, error, options](const std::stop_token&) {
     const auto ticket = use.store->checkpoint.refuse_async(step, error, options);
     return ticket ? ticket->wait(options.deadline) : Result<SaveResult>(std::unexpected(ticket.error()));

@@ -1,5 +1,7 @@
 #include "checkpoint/atomic_commit_protocol.h"
 
+#include <fmt/format.h>
+
 namespace baton::checkpoint {
 
 Result<Verdict> AtomicCommitProtocol::commit(const CheckpointMetadata& metadata) {
@@ -8,6 +10,17 @@ Result<Verdict> AtomicCommitProtocol::commit(const CheckpointMetadata& metadata)
 
 Result<Verdict> AtomicCommitProtocol::abort(const CheckpointId& id, std::string_view why) {
   return decide(id, Verdict::abort, MetadataSerializer::serialize_abort(id, why));
+}
+
+Status AtomicCommitProtocol::give_up(const CheckpointId& id, const Error& why) {
+  const auto verdict = abort(id, why.message);
+  if (!verdict)
+    return failure(why.code, fmt::format("{}; and that {} is given up could not be written down: {}",
+                                         why.message, to_text(id), verdict.error().message));
+  if (*verdict == Verdict::commit) return {};
+  // What cannot be removed now is garbage, and found as such.
+  (void)storage_.remove_directory(directory_of(id));
+  return std::unexpected(why);
 }
 
 Result<Verdict> AtomicCommitProtocol::decide(const CheckpointId& id, Verdict wanted,

@@ -23,6 +23,9 @@ class AtomicCommitProtocol {
   Result<Verdict> commit(const CheckpointMetadata& metadata);
   // After this came to `abort`, the files of the attempt can be removed.
   Result<Verdict> abort(const CheckpointId& id, std::string_view why);
+  // For whoever cannot finish it: aborts and removes what was written, and returns why; fine if it was
+  // committed after all.
+  Status give_up(const CheckpointId& id, const Error& why);
 
  private:
   Result<Verdict> decide(const CheckpointId& id, Verdict wanted, std::string_view manifest);

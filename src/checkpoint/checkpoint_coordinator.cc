@@ -4,51 +4,17 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
-#include <chrono>
 
 #include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_validator.h"
 #include "checkpoint/reuse.h"
+#include "checkpoint/save_exchange.h"
 #include "checkpoint/save_plan.h"
 #include "checkpoint/shard_file.h"
 
 namespace baton::checkpoint {
 namespace {
-
-std::int64_t wall_clock_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-// What a rank brings to the first step. Rank 0 names the attempt, and what it may reuse.
-struct Announcement {
-  std::string attempt;
-  CheckpointId base;
-  std::vector<TensorInfo> slices;
-};
-
-Bytes encode(const Announcement& announcement) {
-  Bytes bytes;
-  ByteWriter to(bytes);
-  to.text(announcement.attempt);
-  to.text(announcement.base.prefix);
-  to.text(announcement.base.attempt);
-  to.raw(encode(announcement.slices));
-  return bytes;
-}
-
-Result<Announcement> decode_announcement(ByteView bytes) {
-  ByteReader from(bytes);
-  Announcement announcement{.attempt = std::string(from.text()),
-                            .base = {std::string(from.text()), std::string(from.text())},
-                            .slices = {}};
-  auto slices = decode_slices(from.rest());
-  if (!slices) return std::unexpected(slices.error());
-  announcement.slices = *std::move(slices);
-  return announcement;
-}
 
 // An error is brought in place of bytes, and so reaches all ranks.
 Contribution brought(const Result<Bytes>& mine) {
@@ -62,11 +28,17 @@ bool hold_base(Storage& storage, const CheckpointId& attempt, const CheckpointId
   return put && *put && read_metadata(storage, base);  // which may have been pruned just before
 }
 
+std::vector<TensorInfo> slices_of(const ShardData& mine) {
+  std::vector<TensorInfo> slices;
+  slices.reserve(mine.tensors.size());
+  for (const TensorSource& tensor : mine.tensors) slices.push_back(tensor.info);
+  return slices;
+}
+
 Result<Announcement> announce(Rank rank, Storage& storage, const std::string& prefix,
                               const Result<ShardData>& mine, bool incremental) {
   if (!mine) return std::unexpected(mine.error());
-  Announcement announcement;
-  for (const TensorSource& tensor : mine->tensors) announcement.slices.push_back(tensor.info);
+  Announcement announcement{.slices = slices_of(*mine)};
   if (rank != 0) return announcement;
   auto id = new_attempt(storage, prefix);
   if (!id) return std::unexpected(id.error());
@@ -96,28 +68,6 @@ Status check_data(const ShardData& mine) {
                      fmt::format("object \"{}\" is not JSON: {}", name, wrong.message()));
   }
   return {};
-}
-
-// A report that is too large to be brought is put beside the shard, and its path is brought.
-constexpr std::size_t kBroughtMax = 1 << 20;
-constexpr std::string_view kReportEnd = ".report";
-
-Result<std::string> to_bring(Storage& storage, const Result<RankReport>& report, const std::string& path) {
-  if (!report) return std::unexpected(report.error());
-  std::string text = MetadataSerializer::serialize(*report);
-  if (text.size() <= kBroughtMax) return text;
-  const auto put = storage.put_if_absent(path, bytes_of(text));
-  if (!put) return std::unexpected(put.error());
-  return path;
-}
-
-Result<RankReport> brought_report(Storage& storage, std::string_view brought) {
-  if (!brought.ends_with(kReportEnd)) return MetadataSerializer::parse_report(brought);
-  const std::string path(brought);
-  const auto text = storage.get(path);
-  if (!text) return std::unexpected(text.error());
-  (void)storage.remove(path);  // what is left of it goes with the attempt
-  return MetadataSerializer::parse_report(text_of(*text));
 }
 
 Result<CheckpointMetadata> joined(Storage& storage, CheckpointMetadata metadata,
@@ -151,7 +101,9 @@ Status can_be_read_back(const CheckpointMetadata& metadata) {
 struct CheckpointCoordinator::Ready {
   CheckpointId id;
   CheckpointId base;
-  std::vector<std::size_t> to_write;  // of this rank's slices
+  std::vector<std::vector<TensorInfo>> slices;  // by rank
+  std::vector<Rank> aside;                      // who put its slices beside the shards
+  std::vector<std::size_t> to_write;            // of this rank's slices
 };
 
 Call CheckpointCoordinator::call(const std::string& prefix, std::string_view step,
@@ -195,21 +147,43 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
   if (!all) return std::unexpected(all.error());
 
   Ready ready;
-  std::vector<std::vector<TensorInfo>> by_rank;
-  for (const Bytes& of_rank : *all) {
-    auto heard = decode_announcement(of_rank);
+  for (Rank rank = 0; rank < all->size(); ++rank) {
+    auto heard = decode_announcement((*all)[rank]);
     if (!heard) return std::unexpected(heard.error());
-    if (by_rank.empty()) {
+    if (rank == 0) {
       ready.id = {prefix, heard->attempt};
       ready.base = heard->base;
     }
-    by_rank.push_back(std::move(heard->slices));
+    if (heard->are_aside) ready.aside.push_back(rank);
+    ready.slices.push_back(std::move(heard->slices));
   }
   // Every rank comes to the same plan, or to the same error.
-  auto plan = assign_writers(by_rank);
-  if (!plan) return std::unexpected(plan.error());
+  Status known = take_from_aside(ready, *mine, options);
+  Result<std::vector<std::vector<std::size_t>>> plan = std::unexpected(known ? Error{} : known.error());
+  if (known) plan = assign_writers(ready.slices);
+  if (!plan) {
+    // Only where something lies aside is there anything to remove.
+    if (!ready.aside.empty()) (void)AtomicCommitProtocol(storage_).give_up(ready.id, plan.error());
+    return std::unexpected(plan.error());
+  }
   ready.to_write = std::move((*plan)[collective_.rank()]);
   return ready;
+}
+
+Status CheckpointCoordinator::take_from_aside(Ready& ready, const ShardData& mine,
+                                              const SaveOptions& options) {
+  if (ready.aside.empty()) return {};
+  Status put;
+  if (std::ranges::count(ready.aside, collective_.rank()) > 0)
+    put = put_slices(storage_, slices_path(ready.id, collective_.rank()), slices_of(mine));
+  if (auto all = collective_.vote(call(ready.id.prefix, "slices put", options), put); !all) return all;
+  Status got;
+  for (const Rank rank : ready.aside) {
+    auto slices = get_slices(storage_, slices_path(ready.id, rank));
+    if (!slices) got = std::unexpected(slices.error());
+    if (slices) ready.slices[rank] = *std::move(slices);
+  }
+  return collective_.vote(call(ready.id.prefix, "slices read", options), got);
 }
 
 Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardData& mine,
@@ -221,7 +195,7 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
   if (!ready.base.prefix.empty()) {
     // Without a base that can be read, everything is written.
     if (const auto base = read_metadata(storage_, ready.base))
-      report.shards = take_unchanged(storage_, *base, slices);
+      report.shards = take_unchanged(storage_, *base, slices, options.sha256);
   }
   for (const ShardMetadata& shard : report.shards)
     for (const TensorMetadata& tensor : shard.tensors) result.bytes_reused += tensor.bytes;
@@ -237,8 +211,8 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
           fmt::format("write of {}: {} of {} MiB", to_text(ready.id), bytes >> 20, all_bytes >> 20));
       told = bytes + kTellEvery;
     };
-    const std::string path = fmt::format("{}/r{:05}.safetensors", directory_of(ready.id), collective_.rank());
-    auto shard = write_shard(storage_, path, slices, {.stop = options.stop, .progress = tell});
+    auto shard = write_shard(storage_, shard_path(ready.id, collective_.rank()), slices,
+                             {.sha256 = options.sha256, .stop = options.stop, .progress = tell});
     collective_.tell_doing("");
     if (!shard) return std::unexpected(shard.error());
     result.bytes_written = shard->bytes;
@@ -250,13 +224,16 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
 
 Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<RankReport>& mine,
                                               const SaveOptions& options, SaveResult& result) {
-  const std::string path = fmt::format("{}/r{:05}{}", directory_of(ready.id), collective_.rank(), kReportEnd);
-  const auto report = to_bring(storage_, mine, path);
+  Result<std::string> report = std::unexpected(mine ? Error{} : mine.error());
+  if (mine) report = to_bring(storage_, *mine, ready.id, collective_.rank());
   Contribution contribution;
   if (report) contribution = bytes_of(*report);
   if (!report) contribution = std::unexpected(report.error());
   auto reports = collective_.gather(call(ready.id.prefix, "written", options), contribution);
   if (!reports) return std::unexpected(reports.error());
+  // Who has written has read it.
+  if (std::ranges::count(ready.aside, collective_.rank()) > 0)
+    (void)storage_.remove(slices_path(ready.id, collective_.rank()));
 
   Result<Verdict> verdict = Verdict::commit;
   if (collective_.rank() == 0) {
@@ -276,7 +253,12 @@ Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<R
     verdict = valid ? AtomicCommitProtocol(storage_).commit(*metadata)
                     : Result<Verdict>(std::unexpected(valid.error()));
     if (verdict && !ready.base.prefix.empty()) (void)storage_.remove(base_path(ready.id));
-    if (valid) result.metadata = *std::move(metadata);
+    if (verdict && *verdict == Verdict::commit) {
+      auto there =
+          read_metadata(storage_, ready.id);  // what the storage holds, not what was meant to be written
+      if (there) result.metadata = *std::move(there);
+      if (!there) verdict = std::unexpected(there.error());
+    }
   }
   Bytes decided{verdict && *verdict == Verdict::abort ? std::byte{1} : std::byte{0}};
   Contribution outcome = decided;
@@ -289,21 +271,14 @@ Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<R
 // The decision is the truth, whatever this rank heard or did not hear.
 Result<SaveResult> CheckpointCoordinator::give_up(const CheckpointId& id, const Error& why,
                                                   SaveResult result) {
-  auto verdict = AtomicCommitProtocol(storage_).abort(id, why.message);
-  if (!verdict)
-    return failure(why.code, fmt::format("{}; and that {} is given up could not be written down: {}",
-                                         why.message, to_text(id), verdict.error().message));
-  if (*verdict == Verdict::commit) {
-    if (collective_.rank() == 0) {
-      auto metadata = read_metadata(storage_, id);
-      if (!metadata) return std::unexpected(metadata.error());
-      result.metadata = *std::move(metadata);
-    }
-    return result;
+  if (auto ended = AtomicCommitProtocol(storage_).give_up(id, why); !ended)
+    return std::unexpected(ended.error());
+  if (collective_.rank() == 0) {
+    auto metadata = read_metadata(storage_, id);
+    if (!metadata) return std::unexpected(metadata.error());
+    result.metadata = *std::move(metadata);
   }
-  (void)storage_.remove_directory(
-      directory_of(id));  // what cannot be removed now is garbage, and found as such
-  return std::unexpected(why);
+  return result;
 }
 
 }  // namespace baton::checkpoint

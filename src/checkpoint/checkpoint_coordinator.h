@@ -40,6 +40,7 @@ struct SaveOptions {
   ShardingMetadata sharding;
   std::map<std::string, std::string> custom;
   bool incremental = false;                // slices that the newest checkpoint has too are not written again
+  bool sha256 = false;                     // of each slice, in the manifest; a core computes 1 to 2 GB/s
   Duration deadline = kOperationDeadline;  // for each step that waits for other ranks
   std::stop_token stop;
 };
@@ -66,6 +67,8 @@ class CheckpointCoordinator {
   struct Ready;
   Result<Ready> get_ready(const std::string& prefix, const Result<ShardData>& mine,
                           const SaveOptions& options);
+  // Slices that are too many to be brought are put beside the shards, and read there by all.
+  Status take_from_aside(Ready& ready, const ShardData& mine, const SaveOptions& options);
   Result<RankReport> write(const Ready& ready, const ShardData& mine, const SaveOptions& options,
                            SaveResult& result);
   Result<Verdict> finish(const Ready& ready, const Result<RankReport>& mine, const SaveOptions& options,

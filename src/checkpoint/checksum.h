@@ -1,8 +1,9 @@
-// The two checksums of a checkpoint, each for one purpose.
+// The two checksums of every checkpoint, each for one purpose.
 //
 // CRC32C of every MiB of a shard file tells damaged bytes from good ones, in partial reads too. XXH3-128 of
 // every slice names its content: which slices have not changed since the last save, or between two
-// checkpoints. Neither keeps out whoever wants to deceive.
+// checkpoints. Neither keeps out whoever wants to deceive; a SHA-256 of each slice, if asked for, does
+// (slice_digests.h).
 #pragma once
 
 #include <compare>

@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <mutex>
+#include <algorithm>
 #include <set>
-#include <thread>
 
-#include "checkpoint/checkpoint_coordinator.h"
-#include "checkpoint/checkpoint_loader.h"
-#include "checkpoint/in_process_collective.h"
-#include "checkpoint/load_plan.h"
+#include "checkpoint/catalog.h"
+#include "checkpoint/lone_save.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/tensor_pieces.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -37,27 +35,37 @@ Status copy_file(Storage& from, const ShardMetadata& shard, Storage& to, const s
   return (*writer)->finish();
 }
 
-// A file of safetensors in memory, as slices.
-Result<ShardData> read_file(Storage& from, const std::string& path) {
+// A safetensors file of somebody's, and what it says is in it.
+struct Imported {
+  std::unique_ptr<ShardReader> reader;
+  std::vector<TensorMetadata> tensors;
+};
+
+Result<Bytes> read_range(ShardReader& reader, const ByteRange& range) {
+  Bytes bytes;
+  bytes.reserve(range.bytes);
+  auto read = reader.read({range}, [&](std::uint64_t, ByteView piece) -> Status {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+    return {};
+  });
+  if (!read) return std::unexpected(read.error());
+  return bytes;
+}
+
+Result<Imported> open_file(Storage& from, const std::string& path) {
   const auto damaged = [&](const Error& error) { return failure(error.code, path + ": " + error.message); };
   auto reader = from.open(path);
   if (!reader) return std::unexpected(reader.error());
   const std::uint64_t size = (*reader)->size();
-  ShardData file;
-  file.data = allocate_aligned(size);
-  auto read = (*reader)->read({{0, size}}, [&](std::uint64_t offset, ByteView piece) -> Status {
-    std::ranges::copy(piece, file.data.get() + offset);
-    return {};
-  });
-  if (!read) return std::unexpected(read.error());
-  const ByteView bytes(file.data.get(), size);
-  auto header = safetensors_header_bytes(bytes.first(std::min<std::uint64_t>(size, 8)), size);
-  if (!header) return damaged(header.error());
-  auto tensors = parse_safetensors(text_of(bytes.subspan(8, *header)), size);
+  const auto beginning = read_range(**reader, {0, std::min<std::uint64_t>(size, 8)});
+  if (!beginning) return std::unexpected(beginning.error());
+  const auto length = safetensors_header_bytes(*beginning, size);
+  if (!length) return damaged(length.error());
+  const auto header = read_range(**reader, {8, *length});
+  if (!header) return std::unexpected(header.error());
+  auto tensors = parse_safetensors(text_of(*header), size);
   if (!tensors) return damaged(tensors.error());
-  for (const TensorMetadata& tensor : *tensors)
-    file.tensors.push_back({tensor.info, bytes.subspan(tensor.begin, tensor.bytes)});
-  return file;
+  return Imported{*std::move(reader), *std::move(tensors)};
 }
 
 TensorInfo share_of(const TensorInfo& tensor, Rank rank, Rank ranks) {
@@ -69,10 +77,6 @@ TensorInfo share_of(const TensorInfo& tensor, Rank rank, Rank ranks) {
   return share;
 }
 
-SaveOptions options_like(const CheckpointMetadata& metadata) {
-  return {.training = metadata.training, .sharding = metadata.sharding, .custom = metadata.custom};
-}
-
 }  // namespace
 
 Result<Converted> export_whole(Storage& from, const CheckpointMetadata& metadata, Storage& to,
@@ -82,18 +86,17 @@ Result<Converted> export_whole(Storage& from, const CheckpointMetadata& metadata
   auto writer = to.create(path, plan->file_bytes);
   if (!writer) return std::unexpected(writer.error());
   Status written = (*writer)->append(bytes_of(plan->header));
-  const LoadPlanner planner(metadata);
+  TensorPieces pieces(from, metadata);
   Converted converted{.tensors = plan->tensors.size(), .bytes = 0, .id = metadata.id};
   for (const TensorMetadata& tensor : plan->tensors) {
-    if (!written) break;
-    const AlignedMemory memory = allocate_aligned(tensor.bytes);
-    const std::span<std::byte> bytes(memory.get(), tensor.bytes);
-    const TensorTarget target{tensor.info, bytes};
-    if (auto read = read_planned(from, metadata, planner.plan({&target, 1}), {}); !read)
-      return std::unexpected(read.error());
-    written = (*writer)->append(bytes);
-    converted.bytes += tensor.bytes;
-    if (progress) progress(converted.bytes);
+    for (const Elements& piece : pieces_of(tensor.info)) {
+      if (!written) break;
+      const auto bytes = pieces.read(tensor.info, piece);
+      if (!bytes) return std::unexpected(bytes.error());
+      written = (*writer)->append(*bytes);
+      converted.bytes += bytes->size();
+      if (progress) progress(converted.bytes);
+    }
   }
   if (written) written = (*writer)->finish();
   if (!written) return std::unexpected(written.error());
@@ -123,67 +126,65 @@ Result<Converted> export_flat(Storage& from, const CheckpointMetadata& metadata,
 }
 
 Result<Converted> import_files(Storage& from, const std::vector<std::string>& paths, Storage& to,
-                               const std::string& prefix, std::uint64_t step) {
-  std::vector<AlignedMemory> kept;
-  ShardData all;
+                               const std::string& prefix, std::uint64_t step, const WriteOptions& options) {
+  if (auto fits = check_prefix(prefix); !fits) return std::unexpected(fits.error());
+  std::vector<Imported> files;
+  std::vector<TensorInfo> slices;
+  struct Place {
+    ShardReader* file;
+    ByteRange range;
+  };
+  std::vector<Place> places;
+  Converted converted;
   for (const std::string& path : paths) {
-    auto file = read_file(from, path);
+    auto file = open_file(from, path);
     if (!file) return std::unexpected(file.error());
-    std::ranges::copy(file->tensors, std::back_inserter(all.tensors));
-    kept.push_back(std::move(file->data));
+    for (const TensorMetadata& tensor : file->tensors) {
+      slices.push_back(tensor.info);
+      places.push_back({file->reader.get(), {tensor.begin, tensor.bytes}});
+      converted.bytes += tensor.bytes;
+    }
+    files.push_back(*std::move(file));
   }
-  Converted converted{.tensors = all.tensors.size()};
-  for (const TensorSource& tensor : all.tensors) converted.bytes += tensor.data.size();
-  InProcessGroup group(1);
-  const auto alone = *group.join(0);
-  auto saved = CheckpointCoordinator(*alone, to)
-                   .coordinate_save(prefix, [&]() -> Result<ShardData> { return std::move(all); },
-                                    {.training = {.step = step}});
+  converted.tensors = slices.size();
+  const CheckpointMetadata metadata{
+      .id = {prefix, {}}, .created_ms = wall_clock_ms(), .training = {.step = step}};
+  const auto saved = save_alone(
+      to, metadata, {slices},
+      [&](Rank, std::size_t slice, const Give& give) {
+        const Place& place = places[slice];
+        return place.file->read({place.range}, [&](std::uint64_t, ByteView piece) { return give(piece); });
+      },
+      options);
   if (!saved) return std::unexpected(saved.error());
-  converted.id = saved->id;
+  converted.id = *saved;
   return converted;
 }
 
-Result<Converted> reshard(Storage& storage, const CheckpointMetadata& metadata, Rank ranks) {
+Result<Converted> reshard(Storage& storage, const CheckpointMetadata& metadata, Rank ranks,
+                          const Progress& progress) {
   if (ranks == 0) return failure(Errc::invalid_request, "a checkpoint is written by one rank at least");
   const std::vector<TensorInfo> tensors = whole_tensors(metadata);
-  Converted converted{.tensors = tensors.size(), .bytes = metadata.tensor_bytes()};
-  Status status;
-  std::mutex mutex;
-  const auto as_rank = [&](Collective& collective) {
-    std::vector<AlignedMemory> memory;
-    std::vector<TensorTarget> targets;
-    for (const TensorInfo& tensor : tensors) {
-      const TensorInfo share = share_of(tensor, collective.rank(), ranks);
-      memory.push_back(allocate_aligned(slice_bytes(share)));
-      targets.push_back({share, {memory.back().get(), slice_bytes(share)}});
-    }
-    auto loaded = CheckpointLoader(collective, storage).coordinate_load(to_text(metadata.id), targets, {});
-    Result<SaveResult> saved = std::unexpected(loaded ? Error{} : loaded.error());
-    if (loaded) {
-      ShardData mine;
-      for (const TensorTarget& target : targets) mine.tensors.push_back({target.info, target.data});
-      if (collective.rank() == 0) mine.objects = metadata.objects;
-      saved = CheckpointCoordinator(collective, storage)
-                  .coordinate_save(
-                      metadata.id.prefix, [&]() -> Result<ShardData> { return std::move(mine); },
-                      options_like(metadata));
-    }
-    const std::lock_guard lock(mutex);
-    if (!saved) status = std::unexpected(saved.error());
-    if (saved) converted.id = saved->id;
-  };
-  InProcessGroup group(ranks);
-  std::vector<std::unique_ptr<Collective>> places;
-  places.reserve(ranks);
-  for (Rank rank = 0; rank < ranks; ++rank) places.push_back(*group.join(rank));
-  {
-    std::vector<std::jthread> threads;
-    threads.reserve(places.size());
-    for (const auto& place : places) threads.emplace_back([&] { as_rank(*place); });
-  }
-  if (!status) return std::unexpected(status.error());
-  return converted;
+  std::vector<std::vector<TensorInfo>> by_rank(ranks);
+  for (Rank rank = 0; rank < ranks; ++rank)
+    for (const TensorInfo& tensor : tensors) by_rank[rank].push_back(share_of(tensor, rank, ranks));
+  TensorPieces pieces(storage, metadata);
+  CheckpointMetadata again = metadata;
+  again.created_ms = wall_clock_ms();
+  const auto saved = save_alone(
+      storage, std::move(again), by_rank,
+      [&](Rank rank, std::size_t slice, const Give& give) -> Status {
+        const TensorInfo& rows = by_rank[rank][slice];
+        for (const Elements& piece : pieces_of(rows)) {
+          const auto bytes = pieces.read(rows, piece);
+          if (!bytes) return std::unexpected(bytes.error());
+          if (auto given = give(*bytes); !given) return given;
+        }
+        return {};
+      },
+      {.sha256 = std::ranges::any_of(metadata.shards, &ShardMetadata::has_sha256), .progress = progress});
+  if (!saved) return std::unexpected(saved.error());
+  return Converted{.tensors = tensors.size(), .bytes = metadata.tensor_bytes(), .id = *saved};
 }
 
 }  // namespace baton::checkpoint

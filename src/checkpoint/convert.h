@@ -18,19 +18,22 @@ struct Converted {
   CheckpointId id;          // of what was made in the store
 };
 
-// One safetensors file with every tensor whole. Holds one tensor at a time in memory.
+// None of these holds more than a piece of a tensor in memory (tensor_pieces.h).
+
+// One safetensors file with every tensor whole.
 Result<Converted> export_whole(Storage& from, const CheckpointMetadata& metadata, Storage& to,
                                const std::string& path, const Progress& progress);
 // The shards and the manifest under flat names: {prefix}_shard_{number}.bin, {prefix}.metadata.json.
 Result<Converted> export_flat(Storage& from, const CheckpointMetadata& metadata, Storage& to,
                               const Progress& progress);
 
-// A checkpoint of all that is in these safetensors files. Holds it in memory.
+// A checkpoint of all that is in these safetensors files.
 Result<Converted> import_files(Storage& from, const std::vector<std::string>& paths, Storage& to,
-                               const std::string& prefix, std::uint64_t step);
+                               const std::string& prefix, std::uint64_t step, const WriteOptions& options);
 
 // The same checkpoint as `ranks` ranks would have written it, each with rows of its own, as another attempt
-// under its name. Holds it in memory.
-Result<Converted> reshard(Storage& storage, const CheckpointMetadata& metadata, Rank ranks);
+// under its name.
+Result<Converted> reshard(Storage& storage, const CheckpointMetadata& metadata, Rank ranks,
+                          const Progress& progress);
 
 }  // namespace baton::checkpoint

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 #include <map>
 
-#include "checkpoint/aligned_memory.h"
-#include "checkpoint/load_plan.h"
-#include "checkpoint/shard_file.h"
+#include "checkpoint/tensor_pieces.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -37,30 +35,28 @@ bool are_cut_alike(const Form& a, const Form& b) {
       [](const auto& slice) { return slice.first; });
 }
 
-struct Side {
-  const CheckpointMetadata& metadata;
-  const LoadPlanner planner{metadata};
-};
-
-Result<AlignedMemory> content_of(Storage& storage, const Side& side, const TensorInfo& tensor,
-                                 std::uint64_t& bytes_read) {
-  AlignedMemory memory = allocate_aligned(slice_bytes(tensor));
-  const TensorTarget target{tensor, {memory.get(), slice_bytes(tensor)}};
-  auto read = read_planned(storage, side.metadata, side.planner.plan({&target, 1}), {});
-  if (!read) return std::unexpected(read.error());
-  bytes_read += *read;
-  return memory;
+// Piece by piece, up to the first that differs.
+Result<bool> have_same_content(TensorPieces& first, TensorPieces& second, const TensorInfo& tensor) {
+  for (const Elements& piece : pieces_of(tensor)) {
+    const auto left = first.read(tensor, piece);
+    if (!left) return std::unexpected(left.error());
+    const auto right = second.read(tensor, piece);
+    if (!right) return std::unexpected(right.error());
+    if (!std::ranges::equal(*left, *right)) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
 Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
-                           const CheckpointMetadata& second) {
+                           const CheckpointMetadata& second, const Progress& progress) {
   Difference difference;
   const Forms forms = forms_of(first);
   const Forms others = forms_of(second);
-  const Side first_side{first};
-  const Side second_side{second};
+  TensorPieces first_pieces(storage, first);
+  TensorPieces second_pieces(storage, second);
+  std::uint64_t done = 0;
   for (const auto& [name, form] : others)
     if (!forms.contains(name)) difference.only_in_second.push_back(name);
   for (const auto& [name, form] : forms) {
@@ -78,18 +74,19 @@ Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
     }
     bool is_same = form.slices == other.slices;
     if (!is_same && !are_cut_alike(form, other)) {
-      auto left = content_of(storage, first_side, form.whole_tensor, difference.bytes_read);
-      if (!left) return std::unexpected(left.error());
-      auto right = content_of(storage, second_side, form.whole_tensor, difference.bytes_read);
-      if (!right) return std::unexpected(right.error());
-      is_same = std::memcmp(left->get(), right->get(), slice_bytes(form.whole_tensor)) == 0;
+      const auto same = have_same_content(first_pieces, second_pieces, form.whole_tensor);
+      if (!same) return std::unexpected(same.error());
+      is_same = *same;
     }
+    done += slice_bytes(form.whole_tensor);
+    if (progress) progress(done);
     if (is_same) {
       ++difference.same;
     } else {
       difference.changed.push_back(name);
     }
   }
+  difference.bytes_read = first_pieces.bytes_read() + second_pieces.bytes_read();
   return difference;
 }
 

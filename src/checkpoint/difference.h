@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "checkpoint/metadata.h"
+#include "checkpoint/shard_file.h"
 #include "checkpoint/storage.h"
 
 namespace baton::checkpoint {
@@ -22,7 +23,8 @@ struct Difference {
     return only_in_first.empty() && only_in_second.empty() && of_another_form.empty() && changed.empty();
   }
 };
+// Progress is told in bytes of the first one's tensors.
 Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
-                           const CheckpointMetadata& second);
+                           const CheckpointMetadata& second, const Progress& progress);
 
 }  // namespace baton::checkpoint

@@ -15,7 +15,21 @@ struct Place {
   std::size_t shard = 0;
   const TensorMetadata* tensor = nullptr;
 };
-using Places = std::map<std::string_view, std::vector<Place>>;
+// Of a tensor's slices, in the order of their first offset.
+struct Places {
+  std::vector<Place> all;
+  std::uint64_t longest = 0;  // along the first dimension
+
+  static std::uint64_t begin_of(const Place& place) { return place.tensor->info.slice.offset[0]; }
+  // Those that may have something in common with the wanted slice; there may be very many others.
+  std::span<const Place> near(const Rectangle& wanted) const {
+    if (wanted.offset.empty()) return all;
+    const std::uint64_t end = wanted.offset[0] + wanted.shape[0];
+    const std::uint64_t begin = wanted.offset[0] - std::min(wanted.offset[0], longest);
+    return {std::ranges::lower_bound(all, begin, {}, begin_of),
+            std::ranges::lower_bound(all, end, {}, begin_of)};
+  }
+};
 
 std::optional<std::string> mismatch(const TensorInfo& wanted, const TensorInfo& there) {
   if (wanted.dtype == there.dtype && wanted.global_shape == there.global_shape) return {};
@@ -35,6 +49,10 @@ void add_copies(const Place& place, const TensorTarget& target, LoadPlan& plan) 
   plan.report.bytes_needed += *elements_of(common->shape) * width;
 }
 
+void sort_copies(LoadPlan& plan) {
+  for (std::vector<Copy>& copies : plan.by_shard) std::ranges::sort(copies, {}, &Copy::begin);
+}
+
 }  // namespace
 
 std::vector<std::vector<std::size_t>> compute_shard_assignments(std::size_t shard_count,
@@ -46,7 +64,7 @@ std::vector<std::vector<std::size_t>> compute_shard_assignments(std::size_t shar
 }
 
 struct LoadPlanner::Index {
-  Places places;
+  std::map<std::string_view, Places> tensors;
 };
 
 LoadPlanner::LoadPlanner(const CheckpointMetadata& metadata)
@@ -54,7 +72,13 @@ LoadPlanner::LoadPlanner(const CheckpointMetadata& metadata)
         auto index = std::make_unique<Index>();
         for (std::size_t shard = 0; shard < metadata.shards.size(); ++shard)
           for (const TensorMetadata& tensor : metadata.shards[shard].tensors)
-            index->places[tensor.info.name].push_back({shard, &tensor});
+            index->tensors[tensor.info.name].all.push_back({shard, &tensor});
+        for (auto& [name, places] : index->tensors) {
+          if (places.all.front().tensor->info.global_shape.empty()) continue;
+          std::ranges::stable_sort(places.all, {}, Places::begin_of);
+          for (const Place& place : places.all)
+            places.longest = std::max(places.longest, place.tensor->info.slice.shape[0]);
+        }
         return index;
       }()),
       metadata_(metadata) {}
@@ -62,12 +86,12 @@ LoadPlanner::~LoadPlanner() = default;
 
 std::vector<std::string_view> LoadPlanner::names() const {
   std::vector<std::string_view> names;
-  for (const auto& [name, places] : index_->places) names.push_back(name);
+  for (const auto& [name, places] : index_->tensors) names.push_back(name);
   return names;
 }
 
 LoadPlan LoadPlanner::plan(std::span<const TensorTarget> wanted) const {
-  const Places& index = index_->places;
+  const auto& index = index_->tensors;
   LoadPlan plan;
   plan.by_shard.resize(metadata_.shards.size());
   std::set<std::string_view> seen;
@@ -78,16 +102,27 @@ LoadPlan LoadPlanner::plan(std::span<const TensorTarget> wanted) const {
       if (is_first) plan.report.missing.push_back(target.info.name);
       continue;
     }
-    if (auto wrong = mismatch(target.info, there->second.front().tensor->info)) {
+    if (auto wrong = mismatch(target.info, there->second.all.front().tensor->info)) {
       if (is_first) plan.report.mismatched.push_back(*std::move(wrong));
       continue;
     }
     if (is_first) plan.report.loaded.push_back(target.info.name);
-    for (const Place& place : there->second) add_copies(place, target, plan);
+    for (const Place& place : there->second.near(target.info.slice)) add_copies(place, target, plan);
   }
   for (const auto& [name, places] : index)
     if (!seen.contains(name)) plan.report.unexpected.emplace_back(name);
-  for (std::vector<Copy>& copies : plan.by_shard) std::ranges::sort(copies, {}, &Copy::begin);
+  sort_copies(plan);
+  return plan;
+}
+
+LoadPlan LoadPlanner::plan_known(std::span<const TensorTarget> wanted) const {
+  LoadPlan plan;
+  plan.by_shard.resize(metadata_.shards.size());
+  for (const TensorTarget& target : wanted) {
+    const Places& places = index_->tensors.at(target.info.name);
+    for (const Place& place : places.near(target.info.slice)) add_copies(place, target, plan);
+  }
+  sort_copies(plan);
   return plan;
 }
 

@@ -46,6 +46,8 @@ class LoadPlanner {
 
   // Copies for all that fits. What does not is in the report.
   LoadPlan plan(std::span<const TensorTarget> wanted) const;
+  // The same for what is known to fit; without a word of the rest, of which there may be much.
+  LoadPlan plan_known(std::span<const TensorTarget> wanted) const;
   std::vector<std::string_view> names() const;  // of all tensors there are, in order
 
  private:

@@ -26,6 +26,7 @@ struct TensorMetadata {
   std::uint64_t begin = 0;  // byte of the file
   std::uint64_t bytes = 0;
   Fingerprint fingerprint;
+  std::string sha256;  // in hex; empty unless the save was asked for it
   friend bool operator==(const TensorMetadata&, const TensorMetadata&) = default;
 };
 
@@ -35,6 +36,7 @@ struct ShardMetadata {
   std::uint64_t bytes = 0;
   std::vector<TensorMetadata> tensors;  // those that belong to this checkpoint, in the order of `begin`
   std::vector<std::uint32_t> block_sums;
+  bool has_sha256() const;  // of any of them
   friend bool operator==(const ShardMetadata&, const ShardMetadata&) = default;
 };
 
@@ -62,6 +64,7 @@ struct CheckpointId {
 };
 std::string directory_of(const CheckpointId& id);
 std::string manifest_path(const CheckpointId& id);
+std::string shard_path(const CheckpointId& id, Rank rank);
 std::string base_path(const CheckpointId& id);  // of an attempt: what it refers to files of
 std::string to_text(const CheckpointId& id);
 
@@ -81,6 +84,7 @@ struct CheckpointMetadata {
 
   std::uint64_t tensor_bytes() const;
 };
+std::int64_t wall_clock_ms();  // for `created_ms`
 
 // What one rank tells the committer.
 struct RankReport {

@@ -1,4 +1,5 @@
-// Storage by the name that people give it: a directory, or s3://BUCKET/PREFIX.
+// Storage by the name that people give it: a directory, or s3://BUCKET/PREFIX. Either way what may be passing
+// is tried again: calls of a file system by a RetryingStorage, requests to a service by its client.
 #pragma once
 
 #include <memory>

@@ -22,6 +22,12 @@ std::uint64_t place_in(const Rectangle& whole, const Shape& strides, const Shape
   return place;
 }
 
+bool overlap(const Rectangle& a, const Rectangle& b) {
+  for (std::size_t d = 0; d < a.offset.size(); ++d)
+    if (a.offset[d] + a.shape[d] <= b.offset[d] || b.offset[d] + b.shape[d] <= a.offset[d]) return false;
+  return true;
+}
+
 bool is_empty(const Rectangle& rectangle) { return elements_of(rectangle.shape) == 0; }
 
 }  // namespace
@@ -109,7 +115,7 @@ std::optional<std::string> what_is_wrong_with(const Shape& shape, std::vector<Re
     for (std::size_t j = i + 1; j < slices.size(); ++j) {
       // In the order of their first offset: nothing further on can reach back.
       if (!shape.empty() && slices[j].offset[0] >= slices[i].offset[0] + slices[i].shape[0]) break;
-      if (intersection(slices[i], slices[j]))
+      if (overlap(slices[i], slices[j]))
         return fmt::format("the slices {} and {} overlap", to_text(slices[i]), to_text(slices[j]));
     }
   }

@@ -40,10 +40,38 @@ Result<Paths> referred_to(Storage& storage, const std::vector<Attempt>& attempts
   return paths;
 }
 
-Status remove_files(Storage& storage, const CheckpointId& id, const Paths& needed, Really really,
-                    Removed& removed) {
+// Removes, or says what it would remove.
+class Remover {
+ public:
+  Remover(Storage& storage, Really really, const Removing& removing)
+      : storage_(storage), really_(really), removing_(removing) {}
+
+  Status remove_file(const std::string& path, std::uint64_t bytes) {
+    if (really_ == Really::yes) {
+      if (auto gone = storage_.remove(path); !gone) return gone;
+    }
+    removed.files.push_back(path);
+    removed.bytes += bytes;
+    if (removing_) removing_(removed);
+    return {};
+  }
+  Status remove_manifest(const CheckpointId& id) {
+    return really_ == Really::yes ? storage_.remove(manifest_path(id)) : Status{};
+  }
+  Status remove_files(const CheckpointId& id, const Paths& needed);
+  Status remove_leftovers(const std::string& prefix, std::int64_t before_ms);
+
+  Removed removed;
+
+ private:
+  Storage& storage_;
+  const Really really_;
+  const Removing& removing_;
+};
+
+Status Remover::remove_files(const CheckpointId& id, const Paths& needed) {
   const std::string directory = directory_of(id);
-  auto entries = storage.list(directory);
+  auto entries = storage_.list(directory);
   if (!entries) return entries.error().code == Errc::not_found ? Status{} : std::unexpected(entries.error());
   bool is_empty = true;
   for (const StorageEntry& entry : *entries) {
@@ -52,13 +80,20 @@ Status remove_files(Storage& storage, const CheckpointId& id, const Paths& neede
       is_empty = false;
       continue;
     }
-    if (really == Really::yes) {
-      if (auto gone = storage.remove(path); !gone) return gone;
-    }
-    removed.files.push_back(path);
-    removed.bytes += entry.bytes;
+    if (auto gone = remove_file(path, entry.bytes); !gone) return gone;
   }
-  if (is_empty && really == Really::yes) return storage.remove_directory(directory);
+  if (is_empty && really_ == Really::yes) return storage_.remove_directory(directory);
+  return {};
+}
+
+// Manifests that were being written when their writer died.
+Status Remover::remove_leftovers(const std::string& prefix, std::int64_t before_ms) {
+  auto entries = storage_.list(prefix);
+  if (!entries) return std::unexpected(entries.error());
+  for (const StorageEntry& entry : *entries) {
+    if (entry.is_directory || !entry.name.ends_with(".tmp") || entry.modified_ms > before_ms) continue;
+    if (auto gone = remove_file(prefix + "/" + entry.name, entry.bytes); !gone) return gone;
+  }
   return {};
 }
 
@@ -99,23 +134,6 @@ class FileSizes {
   std::set<std::string> listed_;
   std::map<std::string, std::uint64_t> bytes_;
 };
-
-// Manifests that were being written when their writer died.
-Status remove_leftovers(Storage& storage, const std::string& prefix, std::int64_t before_ms, Really really,
-                        Removed& removed) {
-  auto entries = storage.list(prefix);
-  if (!entries) return std::unexpected(entries.error());
-  for (const StorageEntry& entry : *entries) {
-    if (entry.is_directory || !entry.name.ends_with(".tmp") || entry.modified_ms > before_ms) continue;
-    const std::string path = prefix + "/" + entry.name;
-    if (really == Really::yes) {
-      if (auto gone = storage.remove(path); !gone) return gone;
-    }
-    removed.files.push_back(path);
-    removed.bytes += entry.bytes;
-  }
-  return {};
-}
 
 }  // namespace
 
@@ -159,37 +177,34 @@ Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& at
   return fates;
 }
 
-Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really really) {
+Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really really,
+                      const Removing& removing) {
   auto attempts = list_attempts(storage);
   if (!attempts) return std::unexpected(attempts.error());
-  Removed removed;
-  std::set<CheckpointId> going;
   const auto fates = judge(storage, *attempts, policy);
   if (!fates) return std::unexpected(fates.error());
-  for (const Fate& fate : *fates) {
-    if (fate.is_kept) continue;
-    going.insert(fate.id);
-    removed.checkpoints.push_back(fate.id);
-  }
+  std::set<CheckpointId> going;
+  for (const Fate& fate : *fates)
+    if (!fate.is_kept) going.insert(fate.id);
   auto needed = referred_to(storage, *attempts, going);
   if (!needed) return std::unexpected(needed.error());
-  for (const CheckpointId& id : removed.checkpoints) {
-    if (really == Really::yes) {
-      if (auto gone = storage.remove(manifest_path(id)); !gone) return std::unexpected(gone.error());
-    }
-    if (auto gone = remove_files(storage, id, *needed, really, removed); !gone)
-      return std::unexpected(gone.error());
+  Remover remover(storage, really, removing);
+  for (const Fate& fate : *fates) {
+    if (fate.is_kept) continue;
+    if (auto gone = remover.remove_manifest(fate.id); !gone) return std::unexpected(gone.error());
+    remover.removed.checkpoints.push_back(fate.id);
+    if (auto gone = remover.remove_files(fate.id, *needed); !gone) return std::unexpected(gone.error());
   }
-  return removed;
+  return std::move(remover.removed);
 }
 
 Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std::int64_t now_ms,
-                                Really really) {
+                                Really really, const Removing& removing) {
   auto attempts = list_attempts(storage);
   if (!attempts) return std::unexpected(attempts.error());
   auto needed = referred_to(storage, *attempts, {});
   if (!needed) return std::unexpected(needed.error());
-  Removed removed;
+  Remover remover(storage, really, removing);
   std::set<std::string> prefixes;
   for (const Attempt& attempt : *attempts) {
     prefixes.insert(attempt.id.prefix);
@@ -205,18 +220,17 @@ Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std:
     } else if (attempt.state != AttemptState::aborted) {
       continue;
     }
-    if (auto gone = remove_files(storage, attempt.id, *needed, really, removed); !gone)
-      return std::unexpected(gone.error());
-    removed.checkpoints.push_back(attempt.id);
-    if (attempt.state == AttemptState::aborted && silent_ms >= kRememberedFor.ms && really == Really::yes) {
-      if (auto gone = storage.remove(manifest_path(attempt.id)); !gone) return std::unexpected(gone.error());
+    remover.removed.checkpoints.push_back(attempt.id);
+    if (auto gone = remover.remove_files(attempt.id, *needed); !gone) return std::unexpected(gone.error());
+    if (attempt.state == AttemptState::aborted && silent_ms >= kRememberedFor.ms) {
+      if (auto gone = remover.remove_manifest(attempt.id); !gone) return std::unexpected(gone.error());
     }
   }
   for (const std::string& prefix : prefixes) {
-    if (auto gone = remove_leftovers(storage, prefix, now_ms - abandoned_after.ms, really, removed); !gone)
+    if (auto gone = remover.remove_leftovers(prefix, now_ms - abandoned_after.ms); !gone)
       return std::unexpected(gone.error());
   }
-  return removed;
+  return std::move(remover.removed);
 }
 
 Status pin(Storage& storage, const std::string& prefix) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,15 +35,17 @@ struct Removed {
   std::vector<std::string> files;
   std::uint64_t bytes = 0;
 };
-enum class Really : bool { no, yes };  // no: just says what would be done
+enum class Really : bool { no, yes };                  // no: just says what would be done
+using Removing = std::function<void(const Removed&)>;  // told of everything removed so far, after each file
 
-Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really really);
+Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really really,
+                      const Removing& removing = {});
 
 // A save that has shown no sign of life for this long is given up before its files go: should it still be
 // under way, it fails, and harms nothing.
 inline constexpr Duration kAbandonedAfter = hours(1);
 Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std::int64_t now_ms,
-                                Really really);
+                                Really really, const Removing& removing = {});
 
 Status pin(Storage& storage, const std::string& prefix);
 Status unpin(Storage& storage, const std::string& prefix);

@@ -2,10 +2,12 @@
 // service that stumbles. Retries are here and nowhere else; a collective is never repeated by one rank alone.
 //
 // What cannot pass (a full disk, no permission, damage) is an error at once. So is a file that could not be
-// written or synced: what is on the medium is unknown, and nothing may refer to it.
+// written or synced: what is on the medium is unknown, and nothing may refer to it. A file that is read goes
+// on where it got to; opened anew, for a file system that came back may know no descriptors of before.
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "base/time.h"
 #include "checkpoint/storage.h"
@@ -21,7 +23,7 @@ struct RetryOptions {
 
 class RetryingStorage final : public Storage {
  public:
-  explicit RetryingStorage(Storage& storage, RetryOptions options = {});
+  explicit RetryingStorage(std::unique_ptr<Storage> storage, RetryOptions options = {});
 
   Result<std::unique_ptr<ShardWriter>> create(const std::string& path, std::uint64_t bytes) override;
   Result<std::unique_ptr<ShardReader>> open(const std::string& path) override;
@@ -30,13 +32,14 @@ class RetryingStorage final : public Storage {
   Result<std::vector<StorageEntry>> list(const std::string& directory) override;
   Status remove(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
-  std::string describe() const override { return storage_.describe(); }
+  std::string describe() const override { return storage_->describe(); }
 
  private:
+  class Reader;
   template <class Operation>
-  auto again(const Operation& operation);
+  auto again(const Operation& operation) const;
 
-  Storage& storage_;
+  const std::unique_ptr<Storage> storage_;
   const RetryOptions options_;
 };
 

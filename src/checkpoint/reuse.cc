@@ -5,6 +5,7 @@
 #include <set>
 
 #include "checkpoint/shard_file.h"
+#include "wire/sha256.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -14,10 +15,18 @@ struct Known {
   const TensorMetadata* tensor = nullptr;
 };
 
+bool is_content_of(const TensorMetadata& known, ByteView data, bool sha256) {
+  if (fingerprint(data) != known.fingerprint) return false;
+  if (!sha256) return true;
+  wire::Sha256 sum;
+  sum.add(text_of(data));
+  return sum.hex() == known.sha256;
+}
+
 }  // namespace
 
 std::vector<ShardMetadata> take_unchanged(Storage& storage, const CheckpointMetadata& base,
-                                          std::vector<TensorSource>& slices) {
+                                          std::vector<TensorSource>& slices, bool sha256) {
   std::map<TensorInfo, Known> known;
   for (std::size_t i = 0; i < base.shards.size(); ++i)
     for (const TensorMetadata& tensor : base.shards[i].tensors) known.emplace(tensor.info, Known{i, &tensor});
@@ -25,8 +34,9 @@ std::vector<ShardMetadata> take_unchanged(Storage& storage, const CheckpointMeta
   std::map<std::size_t, std::vector<TensorMetadata>> by_shard;
   for (const TensorSource& slice : slices) {
     const auto same_place = known.find(slice.info);
-    if (same_place != known.end() && fingerprint(slice.data) == same_place->second.tensor->fingerprint)
-      by_shard[same_place->second.shard].push_back(*same_place->second.tensor);
+    if (same_place == known.end()) continue;
+    const auto& [shard, tensor] = same_place->second;
+    if (is_content_of(*tensor, slice.data, sha256)) by_shard[shard].push_back(*tensor);
   }
 
   std::vector<ShardMetadata> reused;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -24,11 +25,13 @@ std::unexpected<Error> malformed(const std::string& what) {
   return failure(Errc::corrupt, "its safetensors header makes no sense: " + what);
 }
 
-// Another slice of a tensor in the same file gets a name that no tensor has.
-std::string entry_for(const std::string& name, std::set<std::string>& taken) {
-  std::string entry = name;
-  for (int number = 1; !taken.insert(entry).second; ++number) entry = fmt::format("{}@{}", name, number);
-  return entry;
+// Another slice of a tensor in the same file gets a name that no tensor has. There may be many: each looks on
+// from where the one before it found one.
+std::string entry_for(const std::string& name, std::uint64_t& number, std::set<std::string>& taken) {
+  for (;;) {
+    std::string entry = fmt::format("{}@{}", name, number++);
+    if (taken.insert(entry).second) return entry;
+  }
 }
 
 std::string header_text(const std::vector<TensorMetadata>& tensors, std::uint64_t data_begin) {
@@ -116,14 +119,14 @@ Result<SafetensorsPlan> plan_safetensors(const std::vector<TensorInfo>& slices) 
   });
   std::set<std::string> taken;
   for (const TensorInfo& slice : slices) taken.insert(slice.name);
-  std::set<std::string> named;
+  std::map<std::string_view, std::uint64_t> numbers;
   std::uint64_t data_bytes = 0;
   for (const std::size_t index : plan.source) {
     const TensorInfo& slice = slices[index];
     if (auto fits = check(slice); !fits) return std::unexpected(fits.error());
-    const bool is_first = named.insert(slice.name).second;
+    const auto [number, is_first] = numbers.try_emplace(slice.name, 1);
     TensorMetadata tensor{.info = slice,
-                          .entry = is_first ? slice.name : entry_for(slice.name, taken),
+                          .entry = is_first ? slice.name : entry_for(slice.name, number->second, taken),
                           .begin = data_bytes,
                           .bytes = slice_bytes(slice)};
     data_bytes += tensor.bytes;

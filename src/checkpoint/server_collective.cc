@@ -12,7 +12,7 @@
 #include "base/pause.h"
 #include "base/random_name.h"
 #include "client/direct_line.h"
-#include "group/meeting.h"
+#include "group/memory.h"
 #include "wire/resp_value.h"
 
 namespace baton::checkpoint {
@@ -85,26 +85,26 @@ class Session {
   // Of the next operation of a stream; one that is opened again goes on.
   std::uint64_t next(const std::string& stream) {
     const std::lock_guard lock(mutex_);
-    const auto last = kept_.find(stream);
-    return last == kept_.end() ? 0 : last->second.number + 1;
+    return memories_[stream].next();
   }
 
   void keep(group::Kept kept) {
     const std::lock_guard lock(mutex_);
-    std::string stream = kept.stream;
-    kept_.insert_or_assign(std::move(stream), std::move(kept));
+    group::Memory& memory = memories_[kept.stream];
+    memory.add(std::move(kept));
   }
 
   // The coordinator does not know the group: it has been started again.
   Status resume() {
-    std::map<std::string, group::Kept> kept;
+    std::vector<group::Kept> kept;
     {
       const std::lock_guard lock(mutex_);
-      kept = kept_;
+      for (const auto& [stream, memory] : memories_)
+        std::ranges::copy(memory.kept(), std::back_inserter(kept));
     }
     Words words = joining("GROUP_RESUME", {std::to_string(generation_)});
     if (kept.empty()) return said(words);
-    for (const auto& [stream, each] : kept) {
+    for (const group::Kept& each : kept) {
       Words with = words;
       add(with, each);
       if (auto done = said(with); !done) return done;
@@ -169,7 +169,7 @@ class Session {
   const std::string where_;
   std::uint64_t generation_ = 0;
   std::mutex mutex_;
-  std::map<std::string, group::Kept> kept_;  // by stream
+  std::map<std::string, group::Memory> memories_;  // by stream
   std::jthread watcher_;
 };
 

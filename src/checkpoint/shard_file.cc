@@ -7,10 +7,13 @@
 #include <thread>
 #include <utility>
 
+#include "base/check.h"
 #include "base/running_crc.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors.h"
+#include "checkpoint/slice_digests.h"
 #include "checkpoint/stream_copy.h"
+#include "wire/sha256.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -80,10 +83,10 @@ Result<std::uint64_t> read_blocks(Storage& storage, const ShardMetadata& shard,
     std::uint32_t sum = 0;
     for (std::size_t at = 0; at < block.size(); at += kStripBytes) {
       const ByteView strip = block.subspan(at, std::min(kStripBytes, block.size() - at));
-      if (options.verify == Verify::touched) sum = running_crc32c(sum, strip);
+      if (options.verify != Verify::off) sum = running_crc32c(sum, strip);
       each(offset + at, strip);
     }
-    if (options.verify == Verify::touched && sum != shard.block_sums[offset / kBlockBytes]) {
+    if (options.verify != Verify::off && sum != shard.block_sums[offset / kBlockBytes]) {
       damaged = {offset, block.size()};
       return failure(Errc::corrupt, "damaged");
     }
@@ -179,6 +182,28 @@ void scatter(std::uint64_t offset, ByteView piece, const std::vector<Copy>& copi
   }
 }
 
+// The blocks that the copies need. A SHA-256 is computed from the first byte of a slice to its last, so where
+// there is one, one thread reads.
+Result<std::uint64_t> read_checked(Storage& storage, const ShardMetadata& shard,
+                                   const std::vector<Copy>& copies, const ReadOptions& options,
+                                   const std::function<EachStrip()>& each) {
+  SliceDigests digests(shard, copies);
+  if (options.verify != Verify::touched || digests.is_empty())
+    return read_shared_out(storage, shard, needed_blocks(shard, copies), options, each);
+  auto read = read_blocks(storage, shard, needed_blocks(shard, digests.with_whole_slices(copies)), options,
+                          [&, take = each()](std::uint64_t offset, ByteView strip) {
+                            take(offset, strip);
+                            digests.add(offset, strip);
+                          });
+  if (!read) return read;
+  if (auto same = digests.finish(); !same) return std::unexpected(same.error());
+  return read;
+}
+
+EachStrip just_look() {
+  return [](std::uint64_t, ByteView) {};
+}
+
 }  // namespace
 
 Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
@@ -186,32 +211,50 @@ Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
   std::vector<TensorInfo> infos;
   infos.reserve(slices.size());
   for (const TensorSource& slice : slices) infos.push_back(slice.info);
-  auto plan = plan_safetensors(infos);
+  return write_shard(
+      storage, path, infos, [&](std::size_t slice, const Give& give) { return give(slices[slice].data); },
+      options);
+}
+
+Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
+                                  const std::vector<TensorInfo>& slices, const Content& content,
+                                  const WriteOptions& options) {
+  auto plan = plan_safetensors(slices);
   if (!plan) return std::unexpected(plan.error());
   auto writer = storage.create(path, plan->file_bytes);
   if (!writer) return std::unexpected(writer.error());
 
   BlockSums sums;
+  Fingerprinter fingerprinter;
+  wire::Sha256 sha256;
+  std::uint64_t done = 0;
   const auto append = [&](ByteView strip) -> Status {
     sums.add(strip);
     return (*writer)->append(strip);
   };
-  if (auto written = append(bytes_of(plan->header)); !written) return std::unexpected(written.error());
-  Fingerprinter fingerprinter;
-  std::uint64_t done = 0;
-  for (std::size_t i = 0; i < plan->tensors.size(); ++i) {
-    ByteView rest = slices[plan->source[i]].data;
-    fingerprinter.restart();
+  const auto give = [&](ByteView rest) -> Status {
     while (!rest.empty()) {
       if (options.stop.stop_requested()) return stopped();
       const ByteView strip = rest.first(std::min(rest.size(), kStripBytes));
       fingerprinter.add(strip);
-      if (auto written = append(strip); !written) return std::unexpected(written.error());
+      if (options.sha256) sha256.add(text_of(strip));
+      if (auto written = append(strip); !written) return written;
       rest = rest.subspan(strip.size());
       done += strip.size();
       if (options.progress) options.progress(done);
     }
-    plan->tensors[i].fingerprint = fingerprinter.finish();
+    return {};
+  };
+  if (auto written = append(bytes_of(plan->header)); !written) return std::unexpected(written.error());
+  std::uint64_t expected = 0;
+  for (std::size_t i = 0; i < plan->tensors.size(); ++i) {
+    TensorMetadata& tensor = plan->tensors[i];
+    fingerprinter.restart();
+    if (auto given = content(plan->source[i], give); !given) return std::unexpected(given.error());
+    expected += tensor.bytes;
+    BATON_CHECK(done == expected);
+    tensor.fingerprint = fingerprinter.finish();
+    if (options.sha256) tensor.sha256 = sha256.hex();
   }
   if (auto finished = (*writer)->finish(); !finished) return std::unexpected(finished.error());
   return ShardMetadata{.path = path,
@@ -222,7 +265,7 @@ Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
 
 Result<std::uint64_t> read_shard(Storage& storage, const ShardMetadata& shard,
                                  const std::vector<Copy>& copies, const ReadOptions& options) {
-  return read_shared_out(storage, shard, needed_blocks(shard, copies), options, [&]() -> EachStrip {
+  return read_checked(storage, shard, copies, options, [&]() -> EachStrip {
     return [&copies, first = std::size_t{0}](std::uint64_t offset, ByteView strip) mutable {
       scatter(offset, strip, copies, first);
     };
@@ -230,17 +273,15 @@ Result<std::uint64_t> read_shard(Storage& storage, const ShardMetadata& shard,
 }
 
 Status verify_tensors(Storage& storage, const ShardMetadata& shard) {
-  std::vector<Copy> copies;
-  for (const TensorMetadata& tensor : shard.tensors) copies.push_back({tensor.begin, tensor.bytes, nullptr});
-  auto read = read_shared_out(storage, shard, needed_blocks(shard, copies), {},
-                              []() -> EachStrip { return [](std::uint64_t, ByteView) {}; });
+  std::vector<Copy> tensors;
+  for (const TensorMetadata& tensor : shard.tensors) tensors.push_back({tensor.begin, tensor.bytes, nullptr});
+  auto read = read_checked(storage, shard, tensors, {}, just_look);
   if (!read) return std::unexpected(read.error());
   return {};
 }
 
 Status verify_shard(Storage& storage, const ShardMetadata& shard, const ReadOptions& options) {
-  auto read = read_shared_out(storage, shard, {{0, shard.bytes}}, options,
-                              []() -> EachStrip { return [](std::uint64_t, ByteView) {}; });
+  auto read = read_checked(storage, shard, {{0, shard.bytes, nullptr}}, options, just_look);
   if (!read) return std::unexpected(read.error());
   return {};
 }

@@ -18,11 +18,19 @@ namespace baton::checkpoint {
 using Progress = std::function<void(std::uint64_t bytes)>;
 
 struct WriteOptions {
+  bool sha256 = false;  // of each slice
   std::stop_token stop;
   Progress progress;
 };
 Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
                                   const std::vector<TensorSource>& slices, const WriteOptions& options);
+
+// The same with bytes that come in pieces: `content` gives all those of a slice, in order.
+using Give = std::function<Status(ByteView piece)>;
+using Content = std::function<Status(std::size_t slice, const Give& give)>;
+Result<ShardMetadata> write_shard(Storage& storage, const std::string& path,
+                                  const std::vector<TensorInfo>& slices, const Content& content,
+                                  const WriteOptions& options);
 
 // Bytes of a shard, and where they are wanted.
 struct Copy {
@@ -31,7 +39,11 @@ struct Copy {
   std::byte* to = nullptr;
 };
 
-enum class Verify : std::uint8_t { off, touched };
+enum class Verify : std::uint8_t {
+  off,
+  blocks,   // against the checksums of the blocks that are read
+  touched,  // and against the SHA-256 of the slices, where they have one; those are then read whole
+};
 struct ReadOptions {
   Verify verify = Verify::touched;
   std::stop_token stop;

@@ -36,10 +36,23 @@ class Bar {
   checkpoint::Progress shown() {
     return [this](std::uint64_t bytes) { progress_.show(bytes >> 20, bytes, all_); };
   }
+  void clear() { progress_.clear(); }  // before anything is printed
 
  private:
   const std::uint64_t all_;
   cli::Progress progress_{"MiB"};
+};
+
+// Of files, and nobody knows how many it will be.
+class RemovalBar {
+ public:
+  Removing shown() {
+    return [this](const Removed& removed) { progress_.show(removed.files.size(), 0, 0); };
+  }
+  void clear() { progress_.clear(); }
+
+ private:
+  cli::Progress progress_{"files"};
 };
 
 std::uint64_t file_bytes(const CheckpointMetadata& metadata) {
@@ -71,7 +84,7 @@ int verify_one(Storage& storage, const Attempt& attempt, const CheckpointOptions
 }
 
 int tell(const Result<Converted>& converted, const CheckpointOptions& options, const std::string& where) {
-  if (!converted) return complain(converted.error(), options.format());
+  if (!converted) return complain(converted.error(), options);
   if (options.json) {
     fmt::print("{}\n", JsonObject()
                            .text("checkpoint", to_text(converted->id))
@@ -84,30 +97,44 @@ int tell(const Result<Converted>& converted, const CheckpointOptions& options, c
   return 0;
 }
 
+void tell_pinned(const std::string& prefix, bool is_pinned, const CheckpointOptions& options) {
+  if (options.json) {
+    fmt::print("{}\n", JsonObject().text("checkpoint", prefix).boolean("pinned", is_pinned).whole());
+  } else {
+    fmt::print("{} {}\n", prefix, is_pinned ? "is kept until it is unpinned" : "may be pruned");
+  }
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace
 
+int complain(const Error& error, const CheckpointOptions& options) {
+  const int exit_code = complain(error, options.format());
+  if (error.code == Errc::corrupt) return kExitDamaged;
+  return exit_code == kExitRefused ? options.exit_if_refused : exit_code;
+}
+
 int list_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const auto attempts = list_attempts(storage);
-  if (!attempts) return complain(attempts.error(), options.format());
+  if (!attempts) return complain(attempts.error(), options);
   print_attempts(*attempts, options.format());
   return 0;
 }
 
 int inspect_checkpoint(Storage& storage, const CheckpointOptions& options) {
   const auto metadata = find_checkpoint(storage, options.name);
-  if (!metadata) return complain(metadata.error(), options.format());
+  if (!metadata) return complain(metadata.error(), options);
   print_metadata(*metadata, options.format());
   return 0;
 }
 
 int verify_checkpoints(Storage& storage, const CheckpointOptions& options) {
   auto attempts = find_attempts(storage, options.maybe_name.value_or("latest"));
-  if (!attempts) return complain(attempts.error(), options.format());
-  if (attempts->empty()) return complain({Errc::not_found, "there is no such checkpoint"}, options.format());
+  if (!attempts) return complain(attempts.error(), options);
+  if (attempts->empty()) return complain({Errc::not_found, "there is no such checkpoint"}, options);
   if (options.maybe_name) attempts->resize(1);  // the newest of them; without a name, all
   int exit_code = 0;
   for (const Attempt& attempt : *attempts)
@@ -117,65 +144,83 @@ int verify_checkpoints(Storage& storage, const CheckpointOptions& options) {
 
 int diff_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const auto first = find_checkpoint(storage, options.name);
-  if (!first) return complain(first.error(), options.format());
+  if (!first) return complain(first.error(), options);
   const auto second = find_checkpoint(storage, options.other);
-  if (!second) return complain(second.error(), options.format());
-  const auto difference = compare(storage, *first, *second);
-  if (!difference) return complain(difference.error(), options.format());
+  if (!second) return complain(second.error(), options);
+  Bar bar(first->tensor_bytes());
+  const auto difference = compare(storage, *first, *second, bar.shown());
+  bar.clear();
+  if (!difference) return complain(difference.error(), options);
   print_difference(*difference, options.format());
   return difference->is_empty() ? 0 : kExitDifferent;
 }
 
 int export_checkpoint(Storage& storage, const CheckpointOptions& options) {
   const auto metadata = find_checkpoint(storage, options.name);
-  if (!metadata) return complain(metadata.error(), options.format());
+  if (!metadata) return complain(metadata.error(), options);
   const fs::path target = fs::absolute(options.other);
   // A directory for --flat is made, one in which it is to lie is not: a misspelt path is no wish for one.
   if (const fs::path above = target.parent_path(); !fs::is_directory(above))
-    return complain({Errc::not_found, "there is no directory " + above.string()}, options.format());
+    return complain({Errc::not_found, "there is no directory " + above.string()}, options);
   auto to = LocalStorage::open_directory(options.flat ? target.string() : target.parent_path().string());
-  if (!to) return complain(to.error(), options.format());
+  if (!to) return complain(to.error(), options);
   Bar bar(file_bytes(*metadata));
   const auto done = options.flat
                         ? export_flat(storage, *metadata, **to, bar.shown())
                         : export_whole(storage, *metadata, **to, target.filename().string(), bar.shown());
+  bar.clear();
   return tell(done, options, "in " + options.other);
 }
 
 int import_checkpoint(Storage& storage, const CheckpointOptions& options) {
   auto from = LocalStorage::open_existing("/");
-  if (!from) return complain(from.error(), options.format());
+  if (!from) return complain(from.error(), options);
   std::vector<std::string> paths;
-  for (const std::string& file : options.files) paths.push_back(fs::absolute(file).relative_path().string());
-  const auto done = import_files(**from, paths, storage, step_prefix(options.step), options.step);
+  std::uint64_t bytes = 0;
+  for (const std::string& file : options.files) {
+    paths.push_back(fs::absolute(file).relative_path().string());
+    std::error_code unknown;  // which opening it tells
+    if (const auto size = fs::file_size(file, unknown); !unknown) bytes += size;
+  }
+  Bar bar(bytes);
+  const auto done = import_files(**from, paths, storage, step_prefix(options.step), options.step,
+                                 {.sha256 = options.sha256, .progress = bar.shown()});
+  bar.clear();
   return tell(done, options, done ? "as " + to_text(done->id) : "");
 }
 
 int reshard_checkpoint(Storage& storage, const CheckpointOptions& options) {
   const auto metadata = find_checkpoint(storage, options.name);
-  if (!metadata) return complain(metadata.error(), options.format());
-  const auto done = reshard(storage, *metadata, options.ranks);
+  if (!metadata) return complain(metadata.error(), options);
+  Bar bar(metadata->tensor_bytes());
+  const auto done = reshard(storage, *metadata, options.ranks, bar.shown());
+  bar.clear();
   return tell(done, options, done ? "as " + to_text(done->id) : "");
 }
 
 int prune_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const auto attempts = list_attempts(storage);
-  if (!attempts) return complain(attempts.error(), options.format());
+  if (!attempts) return complain(attempts.error(), options);
   if (!options.json) {
     const auto fates = judge(storage, *attempts, options.policy);
-    if (!fates) return complain(fates.error(), options.format());
+    if (!fates) return complain(fates.error(), options);
     for (const Fate& fate : *fates)
       fmt::print("{} {}: {}\n", fate.is_kept ? "keep  " : "remove", to_text(fate.id), fate.why);
   }
-  const auto removed = prune(storage, options.policy, options.really());
-  if (!removed) return complain(removed.error(), options.format());
+  RemovalBar bar;
+  const auto removed = prune(storage, options.policy, options.really(), bar.shown());
+  bar.clear();
+  if (!removed) return complain(removed.error(), options);
   print_removed(*removed, options.really(), options.format());
   return 0;
 }
 
 int collect_checkpoint_garbage(Storage& storage, const CheckpointOptions& options) {
-  const auto removed = collect_garbage(storage, options.abandoned_after, wall_clock().ms, options.really());
-  if (!removed) return complain(removed.error(), options.format());
+  RemovalBar bar;
+  const auto removed =
+      collect_garbage(storage, options.abandoned_after, wall_clock().ms, options.really(), bar.shown());
+  bar.clear();
+  if (!removed) return complain(removed.error(), options);
   if (!options.json) {
     for (const CheckpointId& id : removed->checkpoints) fmt::print("{}\n", to_text(id));
   }
@@ -185,19 +230,19 @@ int collect_checkpoint_garbage(Storage& storage, const CheckpointOptions& option
 
 int pin_checkpoint(Storage& storage, const CheckpointOptions& options) {
   const auto metadata = find_checkpoint(storage, options.name);
-  if (!metadata) return complain(metadata.error(), options.format());
+  if (!metadata) return complain(metadata.error(), options);
   const auto pinned = pin(storage, metadata->id.prefix);
-  if (!pinned) return complain(pinned.error(), options.format());
-  if (!options.json) fmt::print("{} is kept until it is unpinned\n", metadata->id.prefix);
+  if (!pinned) return complain(pinned.error(), options);
+  tell_pinned(metadata->id.prefix, true, options);
   return 0;
 }
 
 int unpin_checkpoint(Storage& storage, const CheckpointOptions& options) {
   const auto metadata = find_checkpoint(storage, options.name);
-  if (!metadata) return complain(metadata.error(), options.format());
+  if (!metadata) return complain(metadata.error(), options);
   const auto unpinned = unpin(storage, metadata->id.prefix);
-  if (!unpinned) return complain(unpinned.error(), options.format());
-  if (!options.json) fmt::print("{} may be pruned\n", metadata->id.prefix);
+  if (!unpinned) return complain(unpinned.error(), options);
+  tell_pinned(metadata->id.prefix, false, options);
   return 0;
 }
 
@@ -215,7 +260,7 @@ int bench_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const auto saved =
       CheckpointCoordinator(*alone, storage)
           .coordinate_save("bench", [&]() -> Result<ShardData> { return std::move(mine); }, {});
-  if (!saved) return complain(saved.error(), options.format());
+  if (!saved) return complain(saved.error(), options);
   const double save_s = seconds_since(saving);
   const std::vector<TensorTarget> wanted{{info, {memory.get(), bytes}}};
   const auto loading = std::chrono::steady_clock::now();
@@ -223,7 +268,7 @@ int bench_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const double load_s = seconds_since(loading);
   (void)storage.remove(manifest_path(saved->id));
   (void)storage.remove_directory(directory_of(saved->id));
-  if (!loaded) return complain(loaded.error(), options.format());
+  if (!loaded) return complain(loaded.error(), options);
   const double gigabytes = static_cast<double>(bytes) / 1e9;
   if (options.json) {
     fmt::print("{}\n", JsonObject()

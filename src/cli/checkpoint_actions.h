@@ -20,16 +20,21 @@ struct CheckpointOptions {
   std::vector<std::string> files;
   bool json = false;
   bool flat = false;
+  bool sha256 = false;
   bool dry_run = false;
   checkpoint::RetentionPolicy policy;
   Duration abandoned_after = checkpoint::kAbandonedAfter;
   std::uint64_t step = 0;
   std::uint32_t ranks = 1;
   std::uint64_t mebibytes = 1024;
+  int exit_if_refused = kExitRefused;
 
   Format format() const { return format_of(json); }
   checkpoint::Really really() const { return dry_run ? checkpoint::Really::no : checkpoint::Really::yes; }
 };
+
+// Says it, and returns the exit code: 2 if something is damaged, whatever the command.
+int complain(const Error& error, const CheckpointOptions& options);
 
 int list_checkpoints(checkpoint::Storage& storage, const CheckpointOptions& options);
 int inspect_checkpoint(checkpoint::Storage& storage, const CheckpointOptions& options);

@@ -14,7 +14,7 @@ using Action = int (*)(checkpoint::Storage& storage, const CheckpointOptions& op
 
 int with_storage(const CheckpointOptions& options, Opening opening, Action action) {
   const auto storage = checkpoint::open_storage(options.directory, opening);
-  if (!storage) return complain(storage.error(), options.format());
+  if (!storage) return complain(storage.error(), options);
   return action(**storage, options);
 }
 
@@ -55,8 +55,9 @@ void add_looking(CommandLine& line) {
   auto differing = add(line, "diff", "Tells what differs between two checkpoints", diff_checkpoints);
   differing.command.argument("first", differing.options.name, kCheckpoint);
   differing.command.argument("second", differing.options.other, kCheckpoint);
-  differing.command.footer("Exit codes: 0 the same tensors, 1 others.\n\nExample: " + program +
-                           " checkpoint diff checkpoints 1000 2000");
+  differing.options.exit_if_refused = 2;  // 1 says that they differ
+  differing.command.footer("Exit codes: 0 the same tensors, 1 others, 2 nobody can tell.\n\nExample: " +
+                           program + " checkpoint diff checkpoints 1000 2000");
 
   auto measured =
       add(line, "bench", "Measures a save and a load in this directory", bench_checkpoints, Opening::made);
@@ -78,6 +79,8 @@ void add_converting(CommandLine& line) {
       add(line, "import", "Makes a checkpoint from safetensors files", import_checkpoint, Opening::made);
   imported.command.arguments("file", imported.options.files, "Files with whole tensors");
   imported.command.number("--step N", imported.options.step, "The step that it is of");
+  imported.command.flag("--sha256", imported.options.sha256,
+                        "A SHA-256 of each tensor, verified by each load");
   imported.command.footer("Example: " + program +
                           " checkpoint import checkpoints model.safetensors --step 1000");
 

@@ -34,16 +34,17 @@ std::string json_of(const CheckpointMetadata& metadata) {
   for (const ShardMetadata& shard : metadata.shards) {
     for (const TensorMetadata& tensor : shard.tensors) {
       tensors += tensors.empty() ? "" : ",";
-      tensors += JsonObject()
-                     .text("name", tensor.info.name)
-                     .text("dtype", word(tensor.info.dtype))
-                     .literal("shape", json_numbers(tensor.info.global_shape))
-                     .literal("slice_offset", json_numbers(tensor.info.slice.offset))
-                     .literal("slice_shape", json_numbers(tensor.info.slice.shape))
-                     .number("bytes", tensor.bytes)
-                     .text("file", shard.path)
-                     .text("xxh3", to_hex(tensor.fingerprint))
-                     .whole();
+      JsonObject slice;
+      slice.text("name", tensor.info.name)
+          .text("dtype", word(tensor.info.dtype))
+          .literal("shape", json_numbers(tensor.info.global_shape))
+          .literal("slice_offset", json_numbers(tensor.info.slice.offset))
+          .literal("slice_shape", json_numbers(tensor.info.slice.shape))
+          .number("bytes", tensor.bytes)
+          .text("file", shard.path)
+          .text("xxh3", to_hex(tensor.fingerprint));
+      if (!tensor.sha256.empty()) slice.text("sha256", tensor.sha256);
+      tensors += slice.whole();
     }
   }
   JsonObject objects;

@@ -6,6 +6,7 @@ safetensors format.
 usage: commands.py BATON
 """
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -51,6 +52,29 @@ def read_safetensors(path):
     return tensors
 
 
+def peak_memory(*words):
+    """Of the command, in bytes."""
+    child = subprocess.Popen([BATON, "checkpoint", *map(str, words)], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    assert status == 0, words
+    return used.ru_maxrss << 10
+
+
+def expect_little_memory(folder):
+    """However large a checkpoint is, it goes through in pieces. (C11)"""
+    content = 256 << 20
+    header = json.dumps({"large": {"dtype": "F32", "shape": [16, content >> 6], "data_offsets": [0, content]}}).encode()
+    with open(folder / "large.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.truncate(8 + len(header) + content)
+    store = folder / "large"
+    assert peak_memory("import", store, folder / "large.safetensors", "--step", 1) < content // 2
+    assert peak_memory("reshard", store, 1, "--ranks", 3) < content // 2
+    assert peak_memory("export", store, 1, folder / "large-again.safetensors") < content // 2
+    first, second = [json.loads(line)["checkpoint"] for line in baton("ls", store, "--json").splitlines()]
+    assert peak_memory("diff", store, first, second) < content // 2
+
+
 def shards(store):
     return sorted(store.rglob("*.safetensors"))
 
@@ -91,6 +115,9 @@ def main():
         said = json.loads(baton("diff", store, 7, 8, "--json", exit_code=1))
         assert (said["only_in_first"], said["only_in_second"], said["changed"]) == (["scale"], ["new"], ["mask"]), said
 
+        baton("diff", store, 7, 9, exit_code=2)
+        baton("diff", folder / "none", 7, 8, exit_code=2)
+
         inspected = json.loads(baton("inspect", store, "8", "--json"))
         assert inspected["step"] == 8 and len(inspected["tensors"]) == 4, inspected
         assert "embed" in baton("inspect", store, 8) and "step" in baton("ls", store)
@@ -110,8 +137,14 @@ def main():
         assert json.loads(baton("verify", store, 8, "--json", exit_code=2))["whole"] is False
         baton("verify", store, 7)
         baton("verify", store, 9, exit_code=1)
+        (manifest,) = (store / "step-0000000008").glob("*.manifest")
+        good = manifest.read_bytes()
+        manifest.write_bytes(good[:-10])
+        for words in (["inspect", store, 8], ["verify", store, 8], ["export", store, 8, folder / "x"], ["diff", store, 7, 8]):
+            assert json.loads(baton(*words, "--json", exit_code=2)), words
+        manifest.write_bytes(good)
 
-        baton("pin", store, 7)
+        assert json.loads(baton("pin", store, 7, "--json")) == {"checkpoint": "step-0000000007", "pinned": True}
         for step in (10, 11):
             baton("import", store, folder / "model.safetensors", "--step", step)
         assert "would remove" in baton("prune", store, "--keep-last", 1, "--dry-run")
@@ -130,8 +163,9 @@ def main():
 
         baton("ls", folder / "none", exit_code=1)
         (folder / "no.safetensors").write_bytes(b"\xff" * 20)
-        baton("import", store, folder / "no.safetensors", exit_code=1)
+        baton("import", store, folder / "no.safetensors", exit_code=2)
         baton("frobnicate", exit_code=64)
+        expect_little_memory(folder)
 
 
 main()

@@ -174,19 +174,36 @@ TEST(Trouble, WhicheverCallOfASaveFailsTheCheckpointBeforeStays) {
   }
 }
 
+// C4: what rank 0 returns was read from the storage; that it cannot be read at once is no end of it
+TEST(Trouble, WithReadingTheManifestBackIsHeardOfByAll) {
+  Saved saved;
+  std::atomic<int> left = 1;
+  FaultyStorage faulty(*saved.storage, [&](Call call, const std::string& path) -> Status {
+    if (call == Call::get && path.ends_with(".manifest") && left-- > 0)
+      return failure(Errc::io_failed, "trouble with " + path);
+    return {};
+  });
+  EXPECT_THAT(save(faulty, 2, 1, 1), Each("fine"));
+  EXPECT_LT(left, 0);
+  left = 1000;
+  EXPECT_THAT(save(faulty, 2, 2, 2), Each(HasSubstr("trouble with step-2")));
+}
+
 // C10: what may pass is tried again, inside the storage, with pauses that grow up to a limit
 TEST(Trouble, ThatPassesIsWaitedFor) {
   Saved saved;
   std::atomic<int> left = 3;
-  FaultyStorage stumbling(*saved.storage, [&](Call call, const std::string&) -> Status {
-    if (call == Call::put && left-- > 0) return failure(Errc::io_failed, "stumbled");
-    return {};
-  });
+  auto stumbling =
+      std::make_unique<FaultyStorage>(*saved.storage, [&](Call call, const std::string&) -> Status {
+        if (call == Call::put && left-- > 0) return failure(Errc::io_failed, "stumbled");
+        return {};
+      });
   std::vector<std::int64_t> pauses;
-  RetryingStorage patient(stumbling, {.tries = 4,
-                                      .first_pause = milliseconds(100),
-                                      .longest_pause = milliseconds(300),
-                                      .pause = [&](Duration pause) { pauses.push_back(pause.ms); }});
+  RetryingStorage patient(std::move(stumbling),
+                          {.tries = 4,
+                           .first_pause = milliseconds(100),
+                           .longest_pause = milliseconds(300),
+                           .pause = [&](Duration pause) { pauses.push_back(pause.ms); }});
   EXPECT_THAT(save(patient, 2, 1, 1), Each("fine"));
   EXPECT_THAT(pauses, ::testing::ElementsAre(100, 200, 300));
   EXPECT_THAT(load(patient, 2, "", 1), Each("fine"));
@@ -194,13 +211,53 @@ TEST(Trouble, ThatPassesIsWaitedFor) {
   left = 1000;
   EXPECT_THAT(save(patient, 1, 2, 2), Each(HasSubstr("stumbled")));
   pauses.clear();
-  FaultyStorage full(*saved.storage, [&](Call call, const std::string&) -> Status {
+  auto full = std::make_unique<FaultyStorage>(*saved.storage, [&](Call call, const std::string&) -> Status {
     if (call == Call::create) return failure(Errc::no_space, "disk full");
     return {};
   });
-  RetryingStorage in_vain(full, {.pause = [&](Duration pause) { pauses.push_back(pause.ms); }});
+  RetryingStorage in_vain(std::move(full), {.pause = [&](Duration pause) { pauses.push_back(pause.ms); }});
   EXPECT_THAT(save(in_vain, 1, 3, 3), Each(HasSubstr("NO_SPACE")));
   EXPECT_THAT(pauses, ::testing::IsEmpty());
+}
+
+// C10: a read goes on where it got to, in a file that is opened anew
+TEST(Trouble, InTheMiddleOfAReadIsWaitedForToo) {
+  Saved saved;
+  const std::uint64_t bytes = 5 * kBlockBytes + 100;
+  auto writer = saved.storage->create("file", bytes);
+  ASSERT_TRUE((*writer)->append(Bytes(bytes, std::byte{7})) && (*writer)->finish());
+  int opened = 0;
+  int pieces = 0;
+  auto stumbling =
+      std::make_unique<FaultyStorage>(*saved.storage, [&](Call call, const std::string&) -> Status {
+        if (call == Call::open) ++opened;
+        if (call == Call::piece && ++pieces % 3 == 0) return failure(Errc::io_failed, "stumbled");
+        return {};
+      });
+  RetryingStorage patient(std::move(stumbling), {.pause = [](Duration) {}});
+  const auto reader = patient.open("file");
+  ASSERT_TRUE(reader);
+  const std::vector<ByteRange> wanted{
+      {10, 20}, {kBlockBytes - 1, 2}, {2 * kBlockBytes, bytes - 2 * kBlockBytes}};
+  std::vector<ByteRange> came;
+  const auto take = [&](std::uint64_t offset, ByteView piece) -> Status {
+    came.push_back({offset, piece.size()});
+    return {};
+  };
+  EXPECT_EQ(said((*reader)->read(wanted, take)), "fine");
+  const std::vector<ByteRange> whole{{10, 20},
+                                     {kBlockBytes - 1, 1},
+                                     {kBlockBytes, 1},
+                                     {2 * kBlockBytes, kBlockBytes},
+                                     {3 * kBlockBytes, kBlockBytes},
+                                     {4 * kBlockBytes, kBlockBytes},
+                                     {5 * kBlockBytes, 100}};
+  EXPECT_EQ(came, whole);  // each once
+  EXPECT_EQ(opened, 4);
+
+  const auto refuse = [](std::uint64_t, ByteView) -> Status { return failure(Errc::io_failed, "no more"); };
+  EXPECT_EQ(said((*patient.open("file"))->read(wanted, refuse)), "IO_FAILED: no more");
+  EXPECT_EQ(opened, 5);  // for whoever takes it, it is not tried again
 }
 
 TEST(Trouble, WhicheverCallOfALoadFailsEverybodyHearsIt) {

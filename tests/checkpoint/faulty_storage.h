@@ -11,7 +11,7 @@ namespace baton::checkpoint {
 
 class FaultyStorage final : public Storage {
  public:
-  enum class Call { create, append, finish, open, read, put, get };
+  enum class Call { create, append, finish, open, read, piece, put, get };
   // Asked before each call; an error takes its place. From many threads.
   using Fault = std::function<Status(Call call, const std::string& path)>;
 
@@ -70,7 +70,10 @@ class FaultyStorage final : public Storage {
     std::uint64_t size() const override { return real_->size(); }
     Status read(const std::vector<ByteRange>& ranges, const Sink& sink) override {
       if (auto ok = storage_.fault_(Call::read, path_); !ok) return ok;
-      return real_->read(ranges, sink);
+      return real_->read(ranges, [&](std::uint64_t offset, ByteView bytes) -> Status {
+        if (auto ok = storage_.fault_(Call::piece, path_); !ok) return ok;
+        return sink(offset, bytes);
+      });
     }
 
    private:

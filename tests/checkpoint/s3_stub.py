@@ -4,8 +4,8 @@
 usage: s3_stub.py [--faults PERCENT] [--unconditional]
 
 It prints its port, and serves bucket "bucket" to access key "key" with secret "secret" until it is killed.
-Of --faults PERCENT a third of the requests are refused with 503, a third are dropped before they are done,
-and a third are done and then dropped.
+Of --faults PERCENT a quarter of the requests are refused with 503, a quarter are dropped before they are done,
+a quarter are done and then dropped, and of a quarter the answer ends in the middle.
 """
 import argparse
 import hashlib
@@ -65,6 +65,9 @@ class Service(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body) if length is None else length))
         self.end_headers()
+        if self.drops_within:
+            self.close_connection = True
+            body = body[: len(body) // 2]
         if self.command != "HEAD":
             self.wfile.write(body)
 
@@ -73,16 +76,16 @@ class Service(BaseHTTPRequestHandler):
 
     def handle_request(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.drops_after = False
+        self.drops_after = self.drops_within = False
         with lock:
-            stumbles = dice.randrange(100) < self.faults and dice.choice(["busy", "before", "after"])
+            stumbles = dice.randrange(100) < self.faults and dice.choice(["busy", "before", "within", "after"])
         if stumbles == "before":
             self.close_connection = True
             return
         if stumbles == "busy":
             # Once it has begun to answer that an upload is complete, a service can only say so in the body.
             return self.complain(200 if self.command == "POST" and "uploadId" in self.path else 503, "SlowDown")
-        self.drops_after = stumbles == "after"
+        self.drops_after, self.drops_within = stumbles == "after", stumbles == "within"
         raw, _, query_text = self.path.partition("?")
         path = urllib.parse.unquote(raw)
         query = dict(urllib.parse.parse_qsl(query_text, keep_blank_values=True))

@@ -302,13 +302,13 @@ TEST(Load, IsStrictAboutWhatAllRanksWantTogether) {
   EXPECT_THAT(load(*storage, 2, "", 1, one_each), Each(AllOf(HasSubstr("CONFLICT"), HasSubstr("layer.2"))));
 }
 
-// C4: more slices than a rank may bring to one operation as words
-TEST(Save, OfVeryManySlicesReportsThemBesideTheShard) {
+// C4: more slices than a rank may bring to one operation, and more than it may report
+TEST(Save, OfVeryManySlicesExchangesThemBesideTheShards) {
   const TemporaryDirectory directory;
   const auto storage = storage_in(directory);
   const auto many = [](Rank rank, Rank) {
     std::vector<TensorInfo> infos;
-    for (int i = 0; i < 12'000; ++i)
+    for (int i = 0; i < (rank == 0 ? 12'000 : 60'000); ++i)
       infos.push_back(whole_tensor(fmt::format("rank.{}.tensor.{}", rank, i), Dtype::u8, {1}));
     return infos;
   };
@@ -316,6 +316,37 @@ TEST(Save, OfVeryManySlicesReportsThemBesideTheShard) {
   EXPECT_THAT(load(*storage, 2, "", 1, many), Each("fine"));
   const auto entries = storage->list(directory_of(find_checkpoint(*storage, "latest")->id));
   for (const StorageEntry& entry : *entries) EXPECT_THAT(entry.name, EndsWith(".safetensors"));
+}
+
+// C2, C4
+TEST(Save, OfVeryManySlicesThatFailsLeavesNothing) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const auto many = [](Rank rank, Rank) {
+    std::vector<TensorInfo> infos;
+    for (int i = 0; i < 60'000; ++i)
+      infos.push_back(whole_tensor(fmt::format("tensor.{}", i), rank == 0 ? Dtype::u8 : Dtype::i8, {1}));
+    return infos;
+  };
+  EXPECT_THAT(save(*storage, 2, 1, 1, many),
+              Each(AllOf(HasSubstr("tensor.0"), HasSubstr("rank 0"), HasSubstr("rank 1"))));
+  const auto attempts = *list_attempts(*storage);
+  ASSERT_EQ(attempts.size(), 1U);
+  EXPECT_EQ(attempts[0].state, AttemptState::aborted);
+  EXPECT_FALSE(storage->list(directory_of(attempts[0].id)));
+}
+
+// C5: a tensor in very many slices of one file
+TEST(Save, OfOneTensorInVeryManySlicesTakesNoLonger) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const auto many = [](Rank, Rank) {
+    std::vector<TensorInfo> infos;
+    for (std::uint64_t i = 0; i < 20'000; ++i) infos.push_back({"tensor", Dtype::u8, {20'000}, {{i}, {1}}});
+    return infos;
+  };
+  ASSERT_THAT(save(*storage, 1, 1, 1, many), Each("fine"));
+  EXPECT_THAT(load(*storage, 1, "", 1, many), Each("fine"));
 }
 
 // C11: every way of reading and writing brings the same

@@ -1,6 +1,7 @@
 """States of numpy arrays and plain values: what goes in comes out, and what cannot is refused by name."""
 # C13
 import collections
+import hashlib
 import json
 import os
 import struct
@@ -175,6 +176,16 @@ class Checkpoints(Folder):
         self.assertEqual(saved.bytes_reused, 800_000)
         self.assertLess(saved.bytes_written, 10_000)
         self.assertSame(state, baton.load(self.folder))
+
+    # E9
+    def test_have_a_sha256_of_each_slice_if_asked_to(self):
+        weights = numpy.arange(10.0)
+        baton.save(self.folder, {"w": weights}, step=1, sha256=True)
+        baton.save_async(self.folder, {"w": weights}, step=2, sha256=True).wait()
+        for manifest in Path(self.folder).glob("*/*.manifest"):
+            said = json.loads(manifest.read_text())["shards"][0]["tensors"][0]["sha256"]
+            self.assertEqual(said, hashlib.sha256(weights.tobytes()).hexdigest())
+        self.assertSame(baton.load(self.folder), {"w": weights})
 
     def test_of_other_programs_are_dicts_of_names(self):
         from support import BATON

@@ -1,0 +1,96 @@
+// Checkpoints made into others and into files, in pieces that are smaller than what they hold.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "checkpoint/catalog.h"
+#include "checkpoint/convert.h"
+#include "checkpoint/difference.h"
+#include "checkpoint/tensor_pieces.h"
+#include "tests/checkpoint/faulty_storage.h"
+#include "tests/checkpoint/world.h"
+
+namespace baton::checkpoint {
+namespace {
+
+using ::testing::Each;
+using ::testing::HasSubstr;
+
+// Larger than a piece, and no multiple of anything.
+std::vector<TensorInfo> large(Rank rank, Rank ranks) {
+  const std::uint64_t row = kPieceBytes / 2 / 3 * 2 / 4 + 5;
+  return {columns("columns", Dtype::f32, {3, row}, rank, ranks),
+          rows("row", Dtype::u8, {1, kPieceBytes + 77}, rank, ranks), whole_tensor("scalar", Dtype::i64, {}),
+          whole_tensor("nothing", Dtype::u8, {0, 4})};
+}
+
+// C7, C11
+TEST(Reshard, BringsEveryElementAlsoOfTensorsThatAreLargerThanAPiece) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 2, 1, 1, large, {.sha256 = true}), Each("fine"));
+  const CheckpointMetadata first = *find_checkpoint(*storage, "latest");
+  std::uint64_t told = 0;
+  const auto done = reshard(*storage, first, 3, [&](std::uint64_t bytes) { told = bytes; });
+  ASSERT_TRUE(done) << said(done);
+  EXPECT_EQ(told, first.tensor_bytes());
+  const CheckpointMetadata second = *find_checkpoint(*storage, "latest");
+  EXPECT_EQ(second.id, done->id);
+  EXPECT_EQ(second.world_size, 3U);
+  for (const ShardMetadata& shard : second.shards)
+    for (const TensorMetadata& slice : shard.tensors) EXPECT_NE(slice.sha256, "");  // E9: as it was
+  EXPECT_THAT(load(*storage, 2, "", 1, large), Each("fine"));
+
+  const auto same = compare(*storage, first, second, {});
+  ASSERT_TRUE(same) << said(same);
+  EXPECT_EQ(same->same, 4U);
+  EXPECT_GT(same->bytes_read, first.tensor_bytes());
+}
+
+// C5, C11
+TEST(Import, BringsBackWhatWasExported) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 3, 1, 1, large), Each("fine"));
+  const auto exported =
+      export_whole(*storage, *find_checkpoint(*storage, "latest"), *storage, "model.safetensors", {});
+  ASSERT_TRUE(exported) << said(exported);
+  const auto imported = import_files(*storage, {"model.safetensors"}, *storage, "step-2", 2, {});
+  ASSERT_TRUE(imported) << said(imported);
+  EXPECT_EQ(imported->bytes, exported->bytes);
+  EXPECT_THAT(load(*storage, 2, "step-2", 1, large), Each("fine"));
+}
+
+// C10
+TEST(Import, OfAFileThatCannotBeReadToItsEndLeavesNothing) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  ASSERT_TRUE(
+      export_whole(*storage, *find_checkpoint(*storage, "latest"), *storage, "model.safetensors", {}));
+  int pieces = 0;
+  FaultyStorage breaking(*storage, [&](FaultyStorage::Call call, const std::string&) -> Status {
+    if (call == FaultyStorage::Call::piece && ++pieces > 4) return failure(Errc::io_failed, "broken");
+    return {};
+  });
+  EXPECT_THAT(said(import_files(breaking, {"model.safetensors"}, *storage, "step-2", 2, {})),
+              HasSubstr("broken"));
+  EXPECT_EQ(find_checkpoint(*storage, "latest")->training.step, 1U);
+  const auto attempts = *list_attempts(*storage);
+  ASSERT_EQ(attempts.size(), 2U);
+  EXPECT_EQ(attempts[1].state, AttemptState::aborted);
+  EXPECT_FALSE(storage->list(directory_of(attempts[1].id)));
+}
+
+TEST(Import, OfATensorThatIsThereTwiceIsRefused) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  ASSERT_TRUE(
+      export_whole(*storage, *find_checkpoint(*storage, "latest"), *storage, "model.safetensors", {}));
+  EXPECT_THAT(
+      said(import_files(*storage, {"model.safetensors", "model.safetensors"}, *storage, "step-2", 2, {})),
+      HasSubstr("twice"));
+}
+
+}  // namespace
+}  // namespace baton::checkpoint
