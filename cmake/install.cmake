@@ -51,7 +51,9 @@ install(FILES src/postgres/arguments.h src/postgres/connection.h src/postgres/mi
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/postgres COMPONENT development)
 foreach(folder base stream core log engine process group pipeline checkpoint)
   install(DIRECTORY src/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton COMPONENT development
-          FILES_MATCHING PATTERN "*.h" PATTERN "testing.h" EXCLUDE)
+          FILES_MATCHING PATTERN "*.h"
+          PATTERN "testing.h" EXCLUDE PATTERN "*_simulation.h" EXCLUDE  # those are for tests
+          PATTERN "slice_digests.h" EXCLUDE)  # needs what is not installed
 endforeach()
 
 configure_package_config_file(cmake/baton-config.cmake.in baton-config.cmake

@@ -90,6 +90,23 @@ Status list_prefix(Storage& storage, const std::string& prefix, std::vector<Atte
   return {};
 }
 
+void put_in_order(std::vector<Attempt>& attempts) {
+  std::ranges::sort(attempts, {},
+                    [](const Attempt& attempt) { return std::pair(attempt.step(), attempt.id); });
+}
+
+// A store may hold many manifests, and all of them are read where just a step is known.
+Result<std::vector<Attempt>> list_named(Storage& storage, const std::string& name) {
+  if (name == "latest" || number_in(name)) return list_attempts(storage);
+  std::vector<Attempt> attempts;
+  const std::string prefix = name.substr(0, name.find('/'));
+  if (!check_prefix(prefix)) return attempts;  // it would lead elsewhere
+  const auto listed = list_prefix(storage, prefix, attempts);
+  if (!listed && listed.error().code != Errc::not_found) return std::unexpected(listed.error());
+  put_in_order(attempts);
+  return attempts;
+}
+
 }  // namespace
 
 std::string step_prefix(std::uint64_t step) { return fmt::format("{}{:010}", kStepBegin, step); }
@@ -141,8 +158,7 @@ Result<std::vector<Attempt>> list_attempts(Storage& storage) {
     }
   }
   for (Attempt& attempt : attempts) attempt.is_pinned = pins.contains(attempt.id.prefix);
-  std::ranges::sort(attempts, {},
-                    [](const Attempt& attempt) { return std::pair(attempt.step(), attempt.id); });
+  put_in_order(attempts);
   return attempts;
 }
 
@@ -156,7 +172,7 @@ Result<CheckpointMetadata> read_metadata(Storage& storage, const CheckpointId& i
 }
 
 Result<std::vector<Attempt>> find_attempts(Storage& storage, const std::string& name) {
-  auto attempts = list_attempts(storage);
+  auto attempts = list_named(storage, name);
   if (!attempts) return attempts;
   const auto step = number_in(name);
   std::erase_if(*attempts, [&](const Attempt& attempt) {

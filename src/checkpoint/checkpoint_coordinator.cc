@@ -101,9 +101,8 @@ Status can_be_read_back(const CheckpointMetadata& metadata) {
 struct CheckpointCoordinator::Ready {
   CheckpointId id;
   CheckpointId base;
-  std::vector<std::vector<TensorInfo>> slices;  // by rank
-  std::vector<Rank> aside;                      // who put its slices beside the shards
-  std::vector<std::size_t> to_write;            // of this rank's slices
+  std::vector<Rank> aside;            // who has more slices than can be brought
+  std::vector<std::size_t> to_write;  // of this rank's slices
 };
 
 Call CheckpointCoordinator::call(const std::string& prefix, std::string_view step,
@@ -139,49 +138,63 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
 Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std::string& prefix,
                                                                       const Result<ShardData>& mine,
                                                                       const SaveOptions& options) {
+  Ready ready;
   Result<Bytes> bytes = Bytes();
   auto announcement = announce(collective_.rank(), storage_, prefix, mine, options.incremental);
-  if (announcement) bytes = encode(*announcement);
-  if (!announcement) bytes = std::unexpected(announcement.error());
+  if (announcement) {
+    ready.id = {prefix, announcement->attempt};
+    ready.base = announcement->base;
+    bytes = encode(*announcement);
+  } else {
+    bytes = std::unexpected(announcement.error());
+  }
   auto all = collective_.all_gather(call(prefix, "ready", options), brought(bytes));
-  if (!all) return std::unexpected(all.error());
+  if (!all) return refused(ready, all.error());
 
-  Ready ready;
+  std::vector<std::vector<TensorInfo>> by_rank;
   for (Rank rank = 0; rank < all->size(); ++rank) {
     auto heard = decode_announcement((*all)[rank]);
-    if (!heard) return std::unexpected(heard.error());
+    if (!heard) return refused(ready, heard.error());
     if (rank == 0) {
       ready.id = {prefix, heard->attempt};
       ready.base = heard->base;
     }
     if (heard->are_aside) ready.aside.push_back(rank);
-    ready.slices.push_back(std::move(heard->slices));
+    by_rank.push_back(std::move(heard->slices));
   }
+  if (auto known = take_from_aside(ready, *mine, options, by_rank); !known)
+    return refused(ready, known.error());
   // Every rank comes to the same plan, or to the same error.
-  Status known = take_from_aside(ready, *mine, options);
-  Result<std::vector<std::vector<std::size_t>>> plan = std::unexpected(known ? Error{} : known.error());
-  if (known) plan = assign_writers(ready.slices);
-  if (!plan) {
-    // Only where something lies aside is there anything to remove.
-    if (!ready.aside.empty()) (void)AtomicCommitProtocol(storage_).give_up(ready.id, plan.error());
-    return std::unexpected(plan.error());
-  }
+  auto plan = assign_writers(by_rank);
+  if (!plan) return refused(ready, plan.error());
   ready.to_write = std::move((*plan)[collective_.rank()]);
   return ready;
 }
 
-Status CheckpointCoordinator::take_from_aside(Ready& ready, const ShardData& mine,
-                                              const SaveOptions& options) {
+// Before shards are written there is something to remove only if this was to be based on another checkpoint,
+// or slices lie aside.
+std::unexpected<Error> CheckpointCoordinator::refused(const Ready& ready, const Error& why) {
+  if (!ready.base.prefix.empty() || !ready.aside.empty())
+    (void)AtomicCommitProtocol(storage_).give_up(ready.id, why);
+  return std::unexpected(why);
+}
+
+bool CheckpointCoordinator::is_aside(const Ready& ready) const {
+  return std::ranges::find(ready.aside, collective_.rank()) != ready.aside.end();
+}
+
+Status CheckpointCoordinator::take_from_aside(const Ready& ready, const ShardData& mine,
+                                              const SaveOptions& options,
+                                              std::vector<std::vector<TensorInfo>>& by_rank) {
   if (ready.aside.empty()) return {};
   Status put;
-  if (std::ranges::count(ready.aside, collective_.rank()) > 0)
-    put = put_slices(storage_, slices_path(ready.id, collective_.rank()), slices_of(mine));
+  if (is_aside(ready)) put = put_slices(storage_, slices_path(ready.id, collective_.rank()), slices_of(mine));
   if (auto all = collective_.vote(call(ready.id.prefix, "slices put", options), put); !all) return all;
   Status got;
   for (const Rank rank : ready.aside) {
     auto slices = get_slices(storage_, slices_path(ready.id, rank));
     if (!slices) got = std::unexpected(slices.error());
-    if (slices) ready.slices[rank] = *std::move(slices);
+    if (slices) by_rank[rank] = *std::move(slices);
   }
   return collective_.vote(call(ready.id.prefix, "slices read", options), got);
 }
@@ -232,8 +245,7 @@ Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<R
   auto reports = collective_.gather(call(ready.id.prefix, "written", options), contribution);
   if (!reports) return std::unexpected(reports.error());
   // Who has written has read it.
-  if (std::ranges::count(ready.aside, collective_.rank()) > 0)
-    (void)storage_.remove(slices_path(ready.id, collective_.rank()));
+  if (is_aside(ready)) (void)storage_.remove(slices_path(ready.id, collective_.rank()));
 
   Result<Verdict> verdict = Verdict::commit;
   if (collective_.rank() == 0) {

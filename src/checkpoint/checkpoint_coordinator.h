@@ -68,7 +68,10 @@ class CheckpointCoordinator {
   Result<Ready> get_ready(const std::string& prefix, const Result<ShardData>& mine,
                           const SaveOptions& options);
   // Slices that are too many to be brought are put beside the shards, and read there by all.
-  Status take_from_aside(Ready& ready, const ShardData& mine, const SaveOptions& options);
+  Status take_from_aside(const Ready& ready, const ShardData& mine, const SaveOptions& options,
+                         std::vector<std::vector<TensorInfo>>& by_rank);
+  bool is_aside(const Ready& ready) const;
+  std::unexpected<Error> refused(const Ready& ready, const Error& why);
   Result<RankReport> write(const Ready& ready, const ShardData& mine, const SaveOptions& options,
                            SaveResult& result);
   Result<Verdict> finish(const Ready& ready, const Result<RankReport>& mine, const SaveOptions& options,

@@ -24,13 +24,17 @@ std::vector<TensorInfo> whole_tensors(const CheckpointMetadata& metadata) {
   return all;
 }
 
-Status copy_file(Storage& from, const ShardMetadata& shard, Storage& to, const std::string& path) {
+Status copy_file(Storage& from, const ShardMetadata& shard, Storage& to, const std::string& path,
+                 const Progress& progress) {
   auto reader = from.open(shard.path);
   if (!reader) return std::unexpected(reader.error());
   auto writer = to.create(path, (*reader)->size());
   if (!writer) return std::unexpected(writer.error());
-  auto copied = (*reader)->read({{0, (*reader)->size()}},
-                                [&](std::uint64_t, ByteView piece) { return (*writer)->append(piece); });
+  const auto copied =
+      (*reader)->read({{0, (*reader)->size()}}, [&](std::uint64_t offset, ByteView piece) -> Status {
+        progress(offset + piece.size());
+        return (*writer)->append(piece);
+      });
   if (!copied) return copied;
   return (*writer)->finish();
 }
@@ -109,14 +113,18 @@ Result<Converted> export_flat(Storage& from, const CheckpointMetadata& metadata,
       .tensors = whole_tensors(metadata).size(), .bytes = metadata.tensor_bytes(), .id = metadata.id};
   CheckpointMetadata flat = metadata;
   std::uint64_t done = 0;
+  const auto tell = [&](std::uint64_t bytes) {
+    if (progress) progress(done + bytes);
+  };
   for (std::size_t i = 0; i < metadata.shards.size(); ++i) {
+    const ShardMetadata& shard = metadata.shards[i];
     flat.shards[i].path = fmt::format("{}_shard_{}.bin", metadata.id.prefix, i);
-    if (auto whole = verify_shard(from, metadata.shards[i], {}); !whole)
+    if (auto whole = verify_shard(from, shard, {.progress = tell}); !whole)
       return std::unexpected(whole.error());
-    if (auto copied = copy_file(from, metadata.shards[i], to, flat.shards[i].path); !copied)
+    done += shard.bytes;
+    if (auto copied = copy_file(from, shard, to, flat.shards[i].path, tell); !copied)
       return std::unexpected(copied.error());
-    done += metadata.shards[i].bytes;
-    if (progress) progress(done);
+    done += shard.bytes;
   }
   const std::string name = metadata.id.prefix + ".metadata.json";
   auto put = to.put_if_absent(name, bytes_of(MetadataSerializer::serialize(flat)));

@@ -23,7 +23,8 @@ struct Converted {
 // One safetensors file with every tensor whole.
 Result<Converted> export_whole(Storage& from, const CheckpointMetadata& metadata, Storage& to,
                                const std::string& path, const Progress& progress);
-// The shards and the manifest under flat names: {prefix}_shard_{number}.bin, {prefix}.metadata.json.
+// The shards and the manifest under flat names: {prefix}_shard_{number}.bin, {prefix}.metadata.json. Every
+// byte is told twice: verified, then copied.
 Result<Converted> export_flat(Storage& from, const CheckpointMetadata& metadata, Storage& to,
                               const Progress& progress);
 

@@ -75,7 +75,7 @@ LoadPlanner::LoadPlanner(const CheckpointMetadata& metadata)
             index->tensors[tensor.info.name].all.push_back({shard, &tensor});
         for (auto& [name, places] : index->tensors) {
           if (places.all.front().tensor->info.global_shape.empty()) continue;
-          std::ranges::stable_sort(places.all, {}, Places::begin_of);
+          std::ranges::sort(places.all, {}, Places::begin_of);
           for (const Place& place : places.all)
             places.longest = std::max(places.longest, place.tensor->info.slice.shape[0]);
         }

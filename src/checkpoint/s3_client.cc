@@ -18,7 +18,7 @@
 namespace baton::checkpoint {
 namespace {
 
-constexpr std::size_t kBodyBytesMax = std::size_t{64} << 20;  // no request asks for more
+constexpr std::size_t kBodyBytesMax = std::size_t{1} << 30;  // a manifest of about three million slices
 
 std::string variable(const char* name, const char* otherwise = "") {
   const char* const value = std::getenv(name);
@@ -199,6 +199,9 @@ Result<S3Answer> S3Client::ask_once(const Asked& asked) {
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
   curl_slist_free_all(headers);
   handles_->give_back(handle);
+  if (done == CURLE_WRITE_ERROR)
+    return failure(Errc::too_large, fmt::format("{} of {}: the answer has more than {} bytes", asked.method,
+                                                asked.key, kBodyBytesMax));
   if (done != CURLE_OK) {
     return failure(Errc::unavailable, fmt::format("{} at {}: {}", asked.method, options_.endpoint,
                                                   *problem != '\0' ? problem : curl_easy_strerror(done)));

@@ -164,7 +164,7 @@ int export_checkpoint(Storage& storage, const CheckpointOptions& options) {
     return complain({Errc::not_found, "there is no directory " + above.string()}, options);
   auto to = LocalStorage::open_directory(options.flat ? target.string() : target.parent_path().string());
   if (!to) return complain(to.error(), options);
-  Bar bar(file_bytes(*metadata));
+  Bar bar(options.flat ? 2 * file_bytes(*metadata) : metadata->tensor_bytes());
   const auto done = options.flat
                         ? export_flat(storage, *metadata, **to, bar.shown())
                         : export_whole(storage, *metadata, **to, target.filename().string(), bar.shown());

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -265,6 +266,25 @@ TEST(Defects, CheckpointsAreListedByStepAndAttempt) {
   EXPECT_EQ(attempts.back().metadata->training.step, 100U);
   EXPECT_THAT(load(*storage, 1, "step-20", 12), Each("fine"));
   EXPECT_THAT(load(*storage, 1, "", 100), Each("fine"));
+}
+
+// A named one is found without reading the manifests of all.
+TEST(Defects, ACheckpointThatIsNamedIsLookedForUnderItsNameOnly) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const std::uint64_t step : {1U, 2U, 3U}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
+  std::vector<std::string> read;
+  FaultyStorage watched(*storage, [&](FaultyStorage::Call call, const std::string& path) -> Status {
+    if (call == FaultyStorage::Call::get) read.push_back(path);
+    return {};
+  });
+  const auto found = find_checkpoint(watched, "step-2");
+  ASSERT_TRUE(found) << said(found);
+  EXPECT_THAT(read, ElementsAre(manifest_path(found->id)));
+  EXPECT_EQ(find_checkpoint(watched, to_text(found->id))->id, found->id);
+  EXPECT_EQ(find_checkpoint(watched, "2")->id, found->id);
+  for (const char* name : {"step-4", "../store/step-2", "..", "", "/", "pins"})
+    EXPECT_EQ(find_checkpoint(watched, name).error().code, Errc::not_found) << name;
 }
 
 }  // namespace

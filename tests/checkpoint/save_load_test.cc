@@ -318,6 +318,24 @@ TEST(Save, OfVeryManySlicesExchangesThemBesideTheShards) {
   for (const StorageEntry& entry : *entries) EXPECT_THAT(entry.name, EndsWith(".safetensors"));
 }
 
+// C4: also of one that was to refer to another checkpoint, which it holds until then
+TEST(Save, ThatIsRefusedLeavesNothing) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 2, 1, 1), Each("fine"));
+  const auto mismatched = [](Rank rank, Rank) {
+    return std::vector{whole_tensor("tensor", rank == 0 ? Dtype::u8 : Dtype::i8, {1})};
+  };
+  EXPECT_THAT(save(*storage, 2, 2, 2, mismatched, {.incremental = true}), Each(HasSubstr("CONFLICT")));
+  const auto malformed = [](Rank rank, Rank) {
+    return std::vector{whole_tensor(rank == 1 ? "" : "tensor", Dtype::u8, {1})};
+  };
+  EXPECT_THAT(save(*storage, 2, 3, 3, malformed, {.incremental = true}), Each(HasSubstr("rank 1")));
+  const auto attempts = *list_attempts(*storage);
+  for (const Attempt& attempt : attempts)
+    EXPECT_NE(attempt.state, AttemptState::undecided) << to_text(attempt.id);
+}
+
 // C2, C4
 TEST(Save, OfVeryManySlicesThatFailsLeavesNothing) {
   const TemporaryDirectory directory;
