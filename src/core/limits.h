@@ -40,7 +40,7 @@ struct NamespaceLimits {
 
 inline constexpr std::size_t kLettersPerEntryMax = 1024;    // dead letters replayed or purged at once
 inline constexpr std::size_t kForgottenPerEntryMax = 1024;  // of each kind that streams remember
-inline constexpr std::uint32_t kStreamsLookedAt = 20'000;   // for one claim, in each lane
+inline constexpr std::uint32_t kStreamsLookedAt = 100'000;  // for one claim, in each lane
 
 // Streams: how long is waited, and how much is kept.
 struct StreamRules {
