@@ -77,9 +77,9 @@ class Peer {
     return sent;
   }
   // Whether the other side ends it, without having been read from.
-  bool is_cut_off() {
+  bool is_cut_off(Duration within = seconds(30)) {
     pollfd ends{socket_.number(), 0, 0};
-    return ::poll(&ends, 1, 30'000) == 1;
+    return ::poll(&ends, 1, static_cast<int>(within.ms)) == 1;
   }
   void say_no_more() { ::shutdown(socket_.number(), SHUT_WR); }
   // Until this has come.

@@ -199,6 +199,7 @@ void Authority::begin_turn(bool quiet) {
   handled_ = 0;
   if (next_ == taken_.size()) take_inbox();
   handle_taken();
+  from_inbox_ = handled_;
   may_ask_here_ = next_ == taken_.size();
 }
 
@@ -211,7 +212,7 @@ bool Authority::ask_here(core::Request& request, const Done& done) {
   return true;
 }
 
-bool Authority::is_turn_long() const { return handled_ >= kTurnIsLong; }
+bool Authority::is_turn_long() const { return handled_ - from_inbox_ >= kTurnIsLong; }
 
 bool Authority::end_turn() {
   may_ask_here_ = false;

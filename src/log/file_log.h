@@ -1,8 +1,8 @@
-// The log on a real disk: a thread writes and syncs while the loop goes on gathering records. As long as
-// there are records it goes from one flush to the next by itself, so that the disk never waits for the loop.
+// The log on a real disk: a thread writes and syncs while the loop goes on gathering records. A flush that is
+// wanted while one is in flight follows it at once, with all that was gathered until then.
 //
-// All of Log is called by the loop thread only. `wake` is called on another thread after each flush,
-// whether it succeeded or not, and when awaits_successor() has become false; the loop then looks at durable()
+// All of Log is called by the loop thread only. `wake` is called on another thread after each flush of that
+// thread, whether it succeeded or not, and when awaits_successor() has become false; the loop then looks at durable()
 // and failure().
 #pragma once
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <random>
 #include <semaphore>
 
 #include "log/posix_disk.h"
@@ -124,6 +125,29 @@ TEST(FileLog, FlushesOnTheCallersThreadIfAskedTo) {
     EXPECT_TRUE(log->close());
   }
   EXPECT_EQ(bodies_in(*disk), written);
+}
+
+TEST(FileLog, ForgetsNoneOfTheFlushesThatTwoThreadsShare) {
+  const TemporaryDirectory directory;
+  auto disk = PosixDisk::open_directory(directory.path()).value();
+  std::atomic<std::uint64_t> woken = 0;
+  auto opened = open_log(*disk, {.log = kSmall}, [](const Record&) { return Status(); });
+  FileLog log(std::move(opened->writer), [&] {
+    ++woken;
+    woken.notify_one();
+  });
+  std::minstd_rand random(1);
+  for (int i = 0; i < 500; ++i) {
+    for (auto count = random() % 3; count > 0 && log.has_room(); --count)
+      log.append(1, Instant{1}, bytes_of("x"));
+    random() % 2 == 0 ? log.start_flush() : log.flush_here();
+    if (random() % 4 != 0) continue;
+    for (std::uint64_t seen = woken; log.durable() < log.last(); seen = woken) {
+      if (log.durable() < log.last()) woken.wait(seen);
+    }
+  }
+  EXPECT_TRUE(log.close());
+  EXPECT_EQ(log.durable(), log.last());
 }
 
 TEST(FileLog, GivesPlacesAtWhichTheBodyCanBeRead) {

@@ -207,13 +207,6 @@ std::vector<HeldLease> Desk::take_lost(Operation& operation) {
   return operation.finisher_ != nullptr ? operation.finisher_->take_lost() : std::vector<HeldLease>();
 }
 
-core::TaskId Desk::id_of(std::string_view ns, const core::TaskRef& task) const {
-  if (task.key.empty()) return task.id;
-  const core::State& state = authority_.engine().state();
-  const core::Slot slot = core::find_task(state, ns, task);
-  return slot == 0 ? core::TaskId() : state.tasks[slot].id();
-}
-
 core::TaskId Desk::find(std::string_view ns, const core::TaskRef& task) const {
   const core::State& state = authority_.engine().state();
   const core::Slot slot = core::find_task(state, ns, task);

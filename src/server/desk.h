@@ -108,8 +108,6 @@ class Desk {
   // No id at all, if there is no such task.
   core::TaskId find(std::string_view ns, const core::TaskRef& task) const;
   bool is_there(core::TaskId task) const;
-  // By its id, if it was named by its key.
-  core::TaskId id_of(std::string_view ns, const core::TaskRef& task) const;
   Instant now() const { return authority_.engine().now(); }
   bool is_stopping() const { return stopping_; }
   const engine::Authority& authority() const { return authority_; }

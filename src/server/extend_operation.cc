@@ -16,7 +16,7 @@ void ExtendOperation::answered(Desk& desk, std::size_t, engine::Answer&& answer)
   const auto* many = std::get_if<core::ExtendedMany>(&*answer_.reply);
   for (std::size_t at = 0; at < items_.size(); ++at) {
     if (many == nullptr || many->items[at])
-      desk.gave(*this, {desk.id_of(ns_, items_[at].task), items_[at].lease});
+      desk.gave(*this, {desk.find(ns_, items_[at].task), items_[at].lease});
   }
   lost_ = desk.take_lost(*this);
 }

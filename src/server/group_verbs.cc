@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "server/group_operation.h"
+#include "server/limits.h"
 #include "server/verb.h"
 
 namespace baton::server {
@@ -72,7 +73,6 @@ constexpr Parameter kMembers[] = {kGroup};
 constexpr std::uint64_t kWorldMax = 65'536;
 constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 62;
 constexpr std::uint64_t kResumedMax = kNumberMax / 2;  // so that there are generations behind it
-constexpr std::uint64_t kWaitMax = 60 * 60 * 1000;
 constexpr std::uint64_t kDeadlineMax = std::uint64_t{24} * 60 * 60 * 1000;
 constexpr std::size_t kTextMax = 200;
 
@@ -97,7 +97,7 @@ group::Joining joining_of(Arguments& arguments) {
                          .incarnation = arguments.name("incarnation"),
                          .where = short_text(arguments, "where"),
                          .time_to_live = milliseconds(static_cast<std::int64_t>(arguments.number(
-                             "ttl_ms", static_cast<std::uint64_t>(group::kTimeToLive.ms), kWaitMax)))};
+                             "ttl_ms", static_cast<std::uint64_t>(group::kTimeToLive.ms), kWaitMsMax)))};
   if (joining.rank >= joining.world_size)
     arguments.complain(Errc::invalid_request, "rank must be below world_size");
   if (joining.time_to_live < milliseconds(100))
@@ -191,7 +191,7 @@ std::unique_ptr<Operation> watch(const std::string& ns, Arguments& arguments) {
   if (arguments.has("doing")) doing = short_text(arguments, "doing");
   return std::make_unique<WatchOperation>(
       name_of(ns, arguments), seat_of(arguments), std::move(doing),
-      milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMax))));
+      milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMsMax))));
 }
 
 std::unique_ptr<Operation> leave(const std::string& ns, Arguments& arguments) {

@@ -220,7 +220,7 @@ void HttpSession::begin_events(const PrincipalRef& principal, std::string_view q
     return refuse_permission(*principal, Permission::query, read.ns());
   EventFilter filter{.ns = read.ns(), .queue = std::string(read.arguments().text("queue"))};
   if (read.arguments().has("task")) {
-    filter.task = desk_.id_of(read.ns(), read.arguments().task("task"));
+    filter.task = desk_.find(read.ns(), read.arguments().task("task"));
     if (const auto& complaint = read.arguments().complaint()) return refuse(*complaint);
     if (filter.task == core::TaskId{})
       return refuse({Errc::not_found, fmt::format("no such task: {}", read.arguments().text("task"))});

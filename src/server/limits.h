@@ -19,6 +19,8 @@ struct BlobLimits {
   std::size_t transfers_max = 64;                     // at a time, each with up to a megabyte in memory
 };
 
+inline constexpr std::uint64_t kWaitMsMax = 60 * 60 * 1000;  // that a verb may wait for something
+
 struct ServerLimits {
   std::size_t connections_max = 16'000;
   std::size_t connections_per_address_max = 12'000;    // so that one machine cannot take them all

@@ -6,6 +6,7 @@
 #include "core/query.h"
 #include "core/refusal.h"
 #include "server/desk.h"
+#include "server/limits.h"
 #include "server/verb.h"
 
 namespace baton::server {
@@ -22,8 +23,6 @@ constexpr Parameter kTasks[] = {
     {"older_than_ms", Kind::number, Place::option, "In their state for longer than this only"},
     {"count", Kind::number, Place::option, "Tasks on a page at most; 100 if not given"},
     {"cursor", Kind::number, Place::option, "Where to go on, as the page before said"}};
-
-constexpr std::uint64_t kWaitMax = 60 * 60 * 1000;
 
 void write_view(ReplyWriter& reply, const core::TaskView& view) {
   const bool leased = view.state == core::TaskState::leased;
@@ -138,7 +137,7 @@ std::unique_ptr<Operation> get(const std::string& ns, Arguments& arguments) {
 }
 
 std::unique_ptr<Operation> wait(const std::string& ns, Arguments& arguments) {
-  const auto wait_ms = static_cast<std::int64_t>(arguments.number("wait_ms", 60'000, kWaitMax));
+  const auto wait_ms = static_cast<std::int64_t>(arguments.number("wait_ms", 60'000, kWaitMsMax));
   return std::make_unique<TaskOperation>(ns, arguments.task("task"), milliseconds(wait_ms));
 }
 

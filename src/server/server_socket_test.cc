@@ -75,6 +75,16 @@ TEST(HalfAFrame, IsWaitedForOnlySoLong) {
   EXPECT_THAT(honest.ask("PING"), StartsWith("+PONG"));
 }
 
+TEST(HalfAFrame, IsNotWaitedForLongerIfItComesByteByByte) {
+  const Running server(impatient());
+  Peer dribbler(server.port());
+  dribbler.send("*2\r\n$1000000\r\n");
+  std::size_t sent = 0;
+  while (sent < 3000 && !dribbler.is_cut_off(milliseconds(10)))
+    sent += dribbler.tries_to_send("x") ? 1 : 3000;
+  EXPECT_LT(sent, 3000u);
+}
+
 TEST(HalfAFrame, IsNotWhatAQuietConnectionIs) {
   const Running server(impatient());
   Peer quiet(server.port());

@@ -63,6 +63,7 @@ class StatsOperation final : public Operation {
  public:
   explicit StatsOperation(std::string ns) : ns_(std::move(ns)) {}
 
+  std::size_t weight() const override { return 512; }  // all queues are counted
   void begin(Desk& desk) override {
     figures_ = figures(desk.authority(), desk.counters);
     desk.look(*this);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/limits.h"
 #include "server/request_operation.h"
 #include "server/stream_json.h"
 #include "server/stream_letters.h"
@@ -86,7 +87,6 @@ constexpr Parameter kLetters[] = {{"letter", Kind::number, Place::repeated, "Onl
 constexpr Parameter kPurge[] = {
     kLetters[0], {"older_than_ms", Kind::number, Place::option, "Only those dead for this long"}};
 
-constexpr std::uint64_t kWaitMax = 60 * 60 * 1000;
 constexpr std::uint64_t kSmall = 1'000'000'000;
 
 stream::InstanceId instance_of(Arguments& arguments) {
@@ -138,7 +138,7 @@ std::optional<std::int32_t> partitions_max(Arguments& arguments) {
 
 std::unique_ptr<Operation> operation(Arguments& arguments, Result<core::ProcessWork> call) {
   if (!call) arguments.complain(call.error().code, call.error().message);
-  const std::uint64_t wait = arguments.number("wait_ms", 0, kWaitMax);
+  const std::uint64_t wait = arguments.number("wait_ms", 0, kWaitMsMax);
   return std::make_unique<StreamOperation>(call ? std::move(*call) : core::ProcessWork{},
                                            milliseconds(static_cast<std::int64_t>(wait)));
 }
@@ -228,7 +228,7 @@ std::unique_ptr<Operation> resume(const std::string& ns, Arguments& arguments) {
 std::unique_ptr<Operation> wait(const std::string& ns, Arguments& arguments) {
   return std::make_unique<StreamWaitOperation>(
       ns, instance_of(arguments), arguments.duration("since_ms", {}),
-      milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMax))));
+      milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMsMax))));
 }
 
 std::unique_ptr<Operation> leave(const std::string& ns, Arguments& arguments) {

@@ -4,6 +4,7 @@
 
 #include "server/extend_operation.h"
 #include "server/lease_operation.h"
+#include "server/limits.h"
 #include "server/request_operation.h"
 #include "server/verb.h"
 
@@ -41,7 +42,6 @@ constexpr Parameter kRelease[] = {kTask, kLease};
 
 constexpr Duration kDefaultTtl = seconds(30);
 constexpr std::uint64_t kLeaseCountMax = 1024;
-constexpr std::uint64_t kWaitMax = 60 * 60 * 1000;
 
 LeaseOrder read_order(const std::string& ns, Arguments& arguments) {
   LeaseOrder order;
@@ -52,7 +52,7 @@ LeaseOrder read_order(const std::string& ns, Arguments& arguments) {
   order.request.ttl = arguments.duration("ttl_ms", kDefaultTtl);
   order.count = arguments.number("count", 1, kLeaseCountMax);
   if (order.count == 0) arguments.complain(Errc::invalid_request, "count must be at least 1");
-  order.wait = milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMax)));
+  order.wait = milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMsMax)));
   return order;
 }
 

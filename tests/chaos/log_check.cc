@@ -47,7 +47,10 @@ class LogCheck {
   void note_what_was_asked() {
     for (const Operation& o : history_) {
       if (o.outcome == Outcome::done && o.lsn != 0) replies_.emplace(o.lsn, &o);
-      if (o.outcome == Outcome::absent || o.outcome == Outcome::refused) continue;
+      if (o.outcome == Outcome::absent) continue;
+      // The library repeats an extension whose answer it missed: the first may have come in time, and the
+      // second too late.
+      if (o.outcome == Outcome::refused && o.kind != Kind::extend) continue;
       if (o.kind == Kind::submit) keys_.insert(o.key);
       if (o.kind == Kind::lease && o.outcome == Outcome::unknown) ++unheard_leases_[o.who];
       if (o.kind == Kind::lease && o.outcome == Outcome::done && o.lease != 0) grants_[o.lease] = &o;

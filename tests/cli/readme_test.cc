@@ -75,7 +75,7 @@ class RunningServer {
   std::string http_port_;
 };
 
-TEST(Readme, HasATourWhoseCommandsAllWork) {
+TEST(Readme, HasATourWhoseCommandsAllWork) {  // X1
   const std::string page = content_of("README.md");
   const TemporaryDirectory place;
   prepare_checkout(place.path());

@@ -10,8 +10,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace baton::server;
   if (size < 2) return 0;
   const std::string_view text(reinterpret_cast<const char*>(data + 2), size - 2);
-  const auto families = {submit_verbs(), work_verbs(), query_verbs(), queue_verbs()};
-  const auto verbs = families.begin()[data[0] % families.size()];
+  const auto verbs = verb_families()[data[0] % verb_families().size()];
   const Verb& verb = verbs[data[1] % verbs.size()];
   JsonArguments object;
   if (object.read_object(verb.parameters, text)) (void)verb.make(object.ns(), object.arguments());

@@ -53,7 +53,7 @@ TEST(Chaos, LosesNothingMixesNothingAndLetsNobodyHoldWhatAnotherHolds) {
 
   stream::Chaos chaos({BATON_ORDERS, "work", url}, seed);
   std::size_t struck = 0;
-  for (int done = 0; done < 2 * total || !chaos.has_done_everything();) {
+  for (int done = 0; done < 2 * total || struck < faults_min || !chaos.has_done_everything();) {
     if (++struck % 10 == 5) {
       cluster().stop();
       cluster().start();
