@@ -126,8 +126,9 @@ std::string standing(const Remembered& run, NodeIndex node) {
 std::string why_not_ended(const Remembered& run, const std::string& module) {
   const NodeIndex* node = run.graph->find(module);
   if (node == nullptr) return fmt::format("{} was left out of run {}", module, run.past.run);
-  if (run.past.state == "running") return standing(run, *node);
-  if (run.past.state != "interrupted") return fmt::format("{} did not run in run {}", module, run.past.run);
+  if (run.past.state == PastRun::kRunning) return standing(run, *node);
+  if (run.past.state != PastRun::kInterrupted)
+    return fmt::format("{} did not run in run {}", module, run.past.run);
   const auto under_way = Records::under_way(run.folder, run.past.run);
   const auto told = under_way.find(module);
   const std::string where = told == under_way.end() ? "waiting" : told->second.status;

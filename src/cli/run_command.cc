@@ -147,12 +147,20 @@ int cannot_write_report(const std::string& path) {
 }
 
 // What makes no sense about how it is to be run. 0: nothing.
-int check(const RunCommandOptions& options) {
+int check(const RunCommandOptions& options, const std::string& folder) {
   const bool is_at_redis =
       !options.meeting.connection.addresses.empty() && options.meeting.where().starts_with("redis://");
   if (is_at_redis && !options.run && options.workers == 0) {
     fmt::print(stderr, "baton: at Redis, workers have to be told the run: give it an id with --run\n");
     return kExitUsage;
+  }
+  if (options.run && options.meeting.connection.addresses.empty()) {
+    const auto past = pipeline::Records::past(folder, *options.run);
+    if (past && past->state == pipeline::PastRun::kRunning) {
+      fmt::print(stderr, "baton: run {} is under way in {}: give each run its own id\n", *options.run,
+                 folder);
+      return pipeline::kExitInvalid;
+    }
   }
   if (!options.report.empty() && !std::ofstream(options.report, std::ios::app))
     return cannot_write_report(options.report);
@@ -182,7 +190,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                  const std::map<std::string, pipeline::Restored>& restored) {
   const auto graph = graph_of(loaded);
   if (!graph) return pipeline::kExitInvalid;
-  if (const int wrong = check(options)) return wrong;
+  if (const int wrong = check(options, folder_of(loaded.definition.path))) return wrong;
   const pipeline::StopOnSignal stop;
   pipeline::RunOptions run{.run = options.run.value_or(pipeline::make_run_id()),
                            .jobs = options.jobs,

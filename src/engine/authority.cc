@@ -15,8 +15,11 @@
 namespace baton::engine {
 namespace {
 
-constexpr int kExitLogFailed = 74;        // EX_IOERR
-constexpr std::size_t kFlushAfter = 256;  // requests of one turn
+constexpr int kExitLogFailed = 74;  // EX_IOERR
+// Requests of one turn: from when on another thread flushes, and nothing more is read, and nothing handled.
+constexpr std::size_t kFlushThere = 256;
+constexpr std::size_t kTurnIsLong = 512;
+constexpr std::size_t kPerTurn = 4096;
 
 void fill_random(void* into, std::size_t bytes) {
   BATON_CHECK(getrandom(into, bytes, 0) == static_cast<ssize_t>(bytes));
@@ -208,6 +211,8 @@ bool Authority::ask_here(core::Request& request, const Done& done) {
   return true;
 }
 
+bool Authority::is_turn_long() const { return handled_ >= kTurnIsLong; }
+
 bool Authority::end_turn() {
   may_ask_here_ = false;
   if (mutant(Mutant::m1_reply_before_flush)) deliver();
@@ -228,12 +233,9 @@ void Authority::take_inbox() {
   taken_.swap(inbox_);
 }
 
-// In a large turn the disk is given work early: what is handled meanwhile leaves with the next flush.
+// So that time and the disk are looked at often enough.
 bool Authority::may_handle() {
-  constexpr std::size_t kPerTurn = 4096;  // so that time and the disk are looked at often enough
-  if (handled_ % kFlushAfter != 0) return true;
-  log_->start_flush();
-  return handled_ < kPerTurn && !log_->awaits_successor();
+  return handled_ % kTurnIsLong != 0 || (handled_ < kPerTurn && !log_->awaits_successor());
 }
 
 void Authority::handle_taken() {
@@ -244,7 +246,7 @@ void Authority::handle_taken() {
 // meanwhile makes the next flush worth more. After a large one there is the next to be decided while the
 // flush is under way.
 void Authority::flush() {
-  if (handled_ > 0 && handled_ < kFlushAfter) return log_->flush_here();
+  if (handled_ > 0 && handled_ < kFlushThere) return log_->flush_here();
   log_->start_flush();
 }
 

@@ -55,6 +55,9 @@ class Authority {
   void look_at_clock() { engine_->look_at_clock(time_->now()); }
   // As ask(), and between begin_turn() and end_turn() decided at once, where it lies, if there is room.
   bool ask_here(core::Request& request, const Done& done);
+  // So much was asked that it is time for the disk, and for the first answers while all of it is in the
+  // caches.
+  bool is_turn_long() const;
   bool end_turn();  // false when it is all over
   // After that: lets the data directory go, and tells whether all is well.
   Status close();

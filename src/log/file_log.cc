@@ -59,7 +59,7 @@ Headroom FileLog::headroom() const {
 void FileLog::start_flush() {
   {
     const std::lock_guard lock(mutex_);
-    if (flushing_ || flush_wanted_ || writer_->last() == writer_->durable()) return;
+    if (flush_wanted_ || writer_->last() == writer_->durable()) return;
     flush_wanted_ = true;
   }
   flusher_wakes_.notify_one();
@@ -78,30 +78,29 @@ void FileLog::run_flusher() {
     if (stopping_) return;
     flush_wanted_ = false;
     flushing_ = true;
-    flush_all(lock);
+    const bool flushed = flush_next(lock);
     flushing_ = false;
     flush_ended_.notify_all();
+    if (!flushed || !wake_) continue;
+    lock.unlock();
+    wake_();
+    lock.lock();
   }
 }
 
 void FileLog::flush_here() {
   std::unique_lock lock(mutex_);
-  if (flushing_ || flush_wanted_) return;
+  if (flushing_ || flush_wanted_) {
+    flush_wanted_ = true;  // the one in flight may have begun without the newest
+    return;
+  }
   flushing_ = true;
   flush_next(lock);
   flushing_ = false;
 }
 
-// Flushes until nothing is left. `lock` is held on entry and on return.
-void FileLog::flush_all(std::unique_lock<std::mutex>& lock) {
-  while (flush_next(lock)) {
-    lock.unlock();
-    if (wake_) wake_();
-    lock.lock();
-  }
-}
-
-// False if there was nothing to flush, or nothing may be flushed any more.
+// `lock` is held on entry and on return. False if there was nothing to flush, or nothing may be flushed any
+// more.
 bool FileLog::flush_next(std::unique_lock<std::mutex>& lock) {
   auto flush = error_ || stopping_ ? std::nullopt : writer_->begin_flush();
   if (!flush) return false;

@@ -33,7 +33,7 @@ class FileLog final : public Log {
   Lsn durable() const override { return durable_.load(std::memory_order_acquire); }
   Status failure() const override;
 
-  // Flushes on the caller's thread what start_flush() would have another do, unless a flush is in flight. For
+  // Flushes on the caller's thread what start_flush() would have another do, unless that one is at work. For
   // one who has nothing else to do meanwhile: two threads less have to wake up.
   void flush_here();
 
@@ -56,7 +56,6 @@ class FileLog final : public Log {
   void run_flusher();
   void run_preparer();
   void stop_threads();
-  void flush_all(std::unique_lock<std::mutex>& lock);
   bool flush_next(std::unique_lock<std::mutex>& lock);
 
   std::unique_ptr<LogWriter> writer_;

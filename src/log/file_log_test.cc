@@ -95,7 +95,10 @@ TEST(FileLog, MakesEverythingGatheredMeanwhileDurableInOneFlush) {
   log.start_flush();
   loop.wait_for(1);
   EXPECT_EQ(log.durable(), 1u);
-  for (int i = 0; i < 20; ++i) log.append(1, Instant{2}, bytes_of("gathered"));
+  for (int i = 0; i < 20; ++i) {
+    log.append(1, Instant{2}, bytes_of("gathered"));
+    log.start_flush();  // remembered until the flusher is free again
+  }
   gathered.release();
   loop.wait_for(2);
   EXPECT_EQ(log.durable(), 21u);

@@ -50,7 +50,8 @@ class Log {
   virtual bool has_room() const = 0;
   // Adds a record to the filling batch. Requires has_room() and a time not before the last one.
   virtual Place append(std::uint16_t type, Instant time, ByteView body) = 0;
-  // Starts to make everything appended durable, unless a flush is in flight or nothing is waiting.
+  // Starts to make everything appended durable, once the flush in flight has ended. What is appended
+  // afterwards waits for the next start: flushes are as large as whoever starts them likes.
   virtual void start_flush() = 0;
 
   virtual Lsn last() const = 0;     // of the newest record appended

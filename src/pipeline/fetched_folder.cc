@@ -41,7 +41,8 @@ Status make_ready_for(const std::string& run, const std::string& folder) {
   const Descriptor file(::open(mark.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file.is_open()) return cannot("cannot write", mark, errno);
   // Modules of one run may come at once, also from several workers of one machine: one of them tidies up.
-  if (::flock(file.number(), LOCK_EX) != 0) return cannot("cannot lock", mark, errno);
+  const bool is_alone = ::flock(file.number(), LOCK_EX) == 0 || errno == ENOLCK || errno == EOPNOTSUPP;
+  if (!is_alone) return cannot("cannot lock", mark, errno);
   if (text_of(file.number()) == run) return {};
   for (const auto& entry : fs::directory_iterator(folder, trouble)) {
     if (entry.path().filename() != kMark) fs::remove_all(entry.path(), trouble);

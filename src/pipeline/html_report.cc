@@ -77,6 +77,7 @@ class Page {
     put_head();
     put_table();
     put_timeline();
+    put_workers();
     if (graph_.size() <= kGraphNodesMax) put_graph();
     put_logs();
     return std::move(out_) + "</body></html>\n";
@@ -110,11 +111,12 @@ class Page {
   void put_table() {
     out_ +=
         "<h2>Modules</h2>\n<div class=\"card\"><table><tr><th>module</th><th>status</th><th "
-        "class=\"number\">took</th><th>where</th><th>why</th></tr>\n";
+        "class=\"number\">took</th><th class=\"number\">waited</th><th>where</th><th>why</th></tr>\n";
     for (const ModuleReport* one : worst_first(report_)) {
       out_ += "<tr><td><code>" + escaped(one->id) + "</code></td><td class=\"" + class_of(one->status) +
               "\">" + std::string(word(one->status)) + "</td><td class=\"number\">" +
-              (one->tries > 0 ? took_text(one->took) : "") + "</td><td>" + escaped(one->worker) +
+              (one->tries > 0 ? took_text(one->took) : "") + "</td><td class=\"number\">" +
+              (one->tries > 0 ? took_text(queue_wait(*one)) : "") + "</td><td>" + escaped(one->worker) +
               "</td><td>" + escaped(why(*one)) + "</td></tr>\n";
     }
     out_ += "</table></div>\n";
@@ -151,6 +153,19 @@ class Page {
     out_ += "<div class=\"lane\"><div></div><div class=\"axis\"><span>0</span><span>" +
             took_text({report_.took.ms / 2}) + "</span><span>" + took_text(report_.took) +
             "</span></div></div></div>\n";
+  }
+
+  void put_workers() {
+    out_ +=
+        "<h2>Workers</h2>\n<div class=\"card\"><table><tr><th>worker</th><th "
+        "class=\"number\">modules</th><th "
+        "class=\"number\">busy</th><th class=\"number\">idle</th></tr>\n";
+    for (const WorkerTimes& one : report_.times) {
+      out_ += "<tr><td>" + (one.index == 0 ? "master" : "worker " + std::to_string(one.index)) +
+              "</td><td class=\"number\">" + std::to_string(one.modules) + "</td><td class=\"number\">" +
+              took_text(one.busy) + "</td><td class=\"number\">" + took_text(one.idle) + "</td></tr>\n";
+    }
+    out_ += "</table></div>\n";
   }
 
   void put_bar(const ModuleReport& one) {

@@ -229,6 +229,7 @@ TEST(ACondition, IsReadAsItLooks) {  // P14
   EXPECT_EQ(holds("a ==").error().message, "something is missing at the end");
   EXPECT_EQ(holds("(a").error().message, "a ) is missing");
   EXPECT_EQ(holds("a b").error().message, "'b' is too much");
+  EXPECT_EQ(holds("a = b").error().message, "'= b' is too much: values are compared with ==");
   EXPECT_EQ(holds("succes(a)").error().message, "there is no succes() (did you mean 'success'?)");
   EXPECT_EQ(holds("'a").error().message, "a quotation mark is missing");
   EXPECT_EQ(holds("a ; b").error().message, "'; b' is too much");

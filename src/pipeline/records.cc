@@ -222,7 +222,7 @@ Result<PastRun> Records::past(const std::string& folder, const std::string& run)
   struct stat file{};
   if (::stat((directory + "/pipeline.json").c_str(), &file) == 0)
     past.began_at = {std::int64_t{file.st_mtim.tv_sec} * 1000};
-  past.state = is_held(directory) ? "running" : "interrupted";
+  past.state = is_held(directory) ? PastRun::kRunning : PastRun::kInterrupted;
   return past;
 }
 

@@ -58,9 +58,13 @@ BATON_FIELDS(JournalLine, module, status, value, reason, worker, took, blob, art
 
 // A run in a few words.
 struct PastRun {
+  static constexpr const char* kRunning = "running";
+  static constexpr const char* kInterrupted =
+      "interrupted";  // its master is gone, and has not said how it ended
+
   std::string run;
   std::string file;
-  std::string state;  // how it ended; "running"; or "interrupted": its master is gone, and has not said how
+  std::string state;  // how it ended, or one of those
   std::string reason;
   Instant began_at;                   // by the wall clock
   Duration took;                      // once it is over

@@ -46,8 +46,12 @@ void Connections::touch(Id id) {
   if (entry != nullptr && !std::exchange(entry->touched, true)) touched_.push_back(id);
 }
 
-void Connections::read_ready(const std::function<void()>& came) {
+void Connections::read_ready(const std::function<void()>& came, const std::function<bool()>& is_enough) {
   for (const Id id : std::exchange(readable_, {})) {
+    if (is_enough()) {
+      readable_.push_back(id);
+      continue;
+    }
     Entry* const entry = find(id);
     if (entry == nullptr) continue;
     entry->readable = false;

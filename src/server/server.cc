@@ -252,7 +252,8 @@ bool Server::Sockets::take_turn() {
   http_.accept_waiting(desk_->now());
   // What is asked now is decided at once. Never by a time from before it came: after a pause in between, a
   // lease would seem to be held that has long expired.
-  connections_.read_ready([this] { authority_->look_at_clock(); });
+  connections_.read_ready([this] { authority_->look_at_clock(); },
+                          [this] { return authority_->is_turn_long(); });
   const bool goes_on = authority_->end_turn();
   desk_->tick();
   connections_.write_touched(desk_->now());

@@ -80,6 +80,9 @@ TEST(APastRun, IsInterruptedOnceItsMasterWasKilled) {  // P16 P17
   crash::Child master(yard.run({"--run", "killed"}));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
   EXPECT_THAT(asked(yard, {"list"}).lines.back(), HasSubstr(" running "));
+  const crash::Ran twice = crash::run(yard.run({"--run", "killed"}));
+  EXPECT_EQ(twice.exit.code, 2);
+  EXPECT_THAT(twice.errors, HasSubstr("run killed is under way"));
   master.signal(SIGKILL);
   master.wait(crash::after_ms(10'000));
   EXPECT_THAT(asked(yard, {"list"}).lines.back(), HasSubstr(" interrupted "));

@@ -93,6 +93,23 @@ TEST_P(ARunInTrouble, DoesNotQueueForEverForWorkersThatAreGone) {  // P8 P13
               "it has waited for longer than 50 ms: nobody is left who has gpu");
 }
 
+TEST(ARunThatStops, TellsOfTriesThatWereNotMadeAnyMore) {  // P13
+  Pipeline pipeline("cut short");
+  std::atomic_flag has_failed;
+  pipeline.add("flaky").retry(3, hours(1)).run([&](Context&) {
+    has_failed.test_and_set();
+    has_failed.notify_all();
+    throw std::runtime_error("not yet");
+  });
+  pipeline.add("fails").run([&](Context&) {
+    has_failed.wait(false);
+    throw std::runtime_error("no");
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  const RunReport report = run(graph, {.jobs = 2});
+  EXPECT_THAT(module(report, "flaky").failure.message, "not yet; the run was stopped before try 2 of 4");
+}
+
 // One whose coordinator goes away when the test says so.
 class Lossy : public MemoryCoordinator {
  public:
