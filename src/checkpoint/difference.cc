@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "checkpoint/tensor_pieces.h"
@@ -36,13 +37,16 @@ bool are_cut_alike(const Form& a, const Form& b) {
 }
 
 // Piece by piece, up to the first that differs.
-Result<bool> have_same_content(TensorPieces& first, TensorPieces& second, const TensorInfo& tensor) {
+Result<bool> have_same_content(TensorPieces& first, TensorPieces& second, const TensorInfo& tensor,
+                               const Progress& progress) {
+  std::uint64_t done = 0;
   for (const Elements& piece : pieces_of(tensor)) {
     const auto left = first.read(tensor, piece);
     if (!left) return std::unexpected(left.error());
     const auto right = second.read(tensor, piece);
     if (!right) return std::unexpected(right.error());
-    if (!std::ranges::equal(*left, *right)) return false;
+    if (std::memcmp(left->data(), right->data(), left->size()) != 0) return false;
+    progress(done += left->size());
   }
   return true;
 }
@@ -57,6 +61,9 @@ Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
   TensorPieces first_pieces(storage, first);
   TensorPieces second_pieces(storage, second);
   std::uint64_t done = 0;
+  const auto tell = [&](std::uint64_t bytes) {
+    if (progress) progress(done + bytes);
+  };
   for (const auto& [name, form] : others)
     if (!forms.contains(name)) difference.only_in_second.push_back(name);
   for (const auto& [name, form] : forms) {
@@ -74,12 +81,12 @@ Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
     }
     bool is_same = form.slices == other.slices;
     if (!is_same && !are_cut_alike(form, other)) {
-      const auto same = have_same_content(first_pieces, second_pieces, form.whole_tensor);
+      const auto same = have_same_content(first_pieces, second_pieces, form.whole_tensor, tell);
       if (!same) return std::unexpected(same.error());
       is_same = *same;
     }
     done += slice_bytes(form.whole_tensor);
-    if (progress) progress(done);
+    tell(0);
     if (is_same) {
       ++difference.same;
     } else {

@@ -71,8 +71,12 @@ LoadPlanner::LoadPlanner(const CheckpointMetadata& metadata)
     : index_([&] {
         auto index = std::make_unique<Index>();
         for (std::size_t shard = 0; shard < metadata.shards.size(); ++shard)
-          for (const TensorMetadata& tensor : metadata.shards[shard].tensors)
-            index->tensors[tensor.info.name].all.push_back({shard, &tensor});
+          for (const TensorMetadata& tensor : metadata.shards[shard].tensors) {
+            std::vector<Place>& all = index->tensors[tensor.info.name].all;
+            // In one that is valid, all slices of a tensor are of one shape; others cannot be put together.
+            if (all.empty() || all.front().tensor->info.global_shape == tensor.info.global_shape)
+              all.push_back({shard, &tensor});
+          }
         for (auto& [name, places] : index->tensors) {
           if (places.all.front().tensor->info.global_shape.empty()) continue;
           std::ranges::sort(places.all, {}, Places::begin_of);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "checkpoint/checkpoint_validator.h"
 #include "checkpoint/rectangle.h"
 #include "checkpoint/shard_file.h"
 
@@ -22,7 +23,8 @@ std::vector<Elements> pieces_of(const TensorInfo& rows) {
 TensorPieces::TensorPieces(Storage& storage, const CheckpointMetadata& metadata)
     : storage_(storage), metadata_(metadata), planner_(metadata) {}
 
-Status TensorPieces::check_digests() {
+Status TensorPieces::check() {
+  if (auto valid = CheckpointValidator::validate_or_fail(metadata_); !valid) return valid;
   for (const ShardMetadata& shard : metadata_.shards) {
     if (!shard.has_sha256()) continue;
     if (auto same = verify_tensors(storage_, shard); !same) return same;
@@ -32,7 +34,7 @@ Status TensorPieces::check_digests() {
 
 Result<ByteView> TensorPieces::read(const TensorInfo& tensor, const Elements& piece) {
   if (!memory_) {
-    if (auto same = check_digests(); !same) return std::unexpected(same.error());
+    if (auto good = check(); !good) return std::unexpected(good.error());
     memory_ = allocate_aligned(kPieceBytes);
   }
   std::vector<TensorTarget> targets;

@@ -27,13 +27,13 @@ class TensorPieces {
   // Both outlive it.
   TensorPieces(Storage& storage, const CheckpointMetadata& metadata);
 
-  // One of the pieces, verified; it is there until the next call. What has a SHA-256 is compared with that
-  // once, before the first piece.
+  // One of the pieces, verified; it is there until the next call. Before the first one the metadata is
+  // validated, and what has a SHA-256 is compared with that.
   Result<ByteView> read(const TensorInfo& tensor, const Elements& piece);
   std::uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  Status check_digests();
+  Status check();
 
   Storage& storage_;
   const CheckpointMetadata& metadata_;

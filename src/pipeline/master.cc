@@ -101,10 +101,12 @@ RunReport Master::run() {
         graph_, options_.site, *options_.cache, !coordinator_, [this](NodeIndex node, CacheAnswer answer) {
           post([this, node, answer = std::move(answer)]() mutable { looked_up(node, std::move(answer)); });
         });
-  if (coordinator_) begin_listening();
   restore();
   take_over();
-  if (!coordinator_) skip_what_cannot_run_here();
+  if (coordinator_)
+    begin_listening();
+  else
+    skip_what_cannot_run_here();
   tell_what_ended();
   watch_capabilities();
   while (!schedule_.is_over()) {

@@ -75,7 +75,7 @@ class Master {
   void miss_coordinator();
   void note_what_is_ready();
   void watch_capabilities();
-  bool nobody_can_run(NodeIndex node) const;
+  bool nobody_can_run(const Lane& lane) const;
   std::string what_lacks(NodeIndex node) const;
   void say_that_they_wait(const std::vector<NodeIndex>& nodes, const std::string& what);
   void give_up_what_lacks();

@@ -22,25 +22,27 @@ void Master::watch_capabilities() {
   if (!coordinator_) return;
   std::erase_if(lacking_, [&](const auto& one) {
     const NodeIndex node = one.first;
-    if (nobody_can_run(node)) return false;
-    if (!there_.contains(node)) schedule_.note_status(node, ModuleStatus::ready);
+    const auto there = there_.find(node);
+    const bool is_there = there != there_.end();
+    if (is_there ? !fleet_.covers(there->second) : nobody_can_run(lane_of(graph_[node]))) return false;
+    if (!is_there) schedule_.note_status(node, ModuleStatus::ready);
     tell(node);
     return true;
   });
   std::map<std::string, std::vector<NodeIndex>> missed;  // by what is missing
-  const auto look_at = [&](NodeIndex node) {
-    if (nobody_can_run(node) && lacking_.try_emplace(node, now()).second)
-      missed[what_lacks(node)].push_back(node);
+  const auto miss = [&](NodeIndex node) {
+    if (lacking_.try_emplace(node, now()).second) missed[what_lacks(node)].push_back(node);
   };
-  schedule_.each_ready([](const Lane&) { return true; }, look_at);
-  for (const auto& [node, lane] : there_) look_at(node);
+  schedule_.each_ready([this](const Lane& lane) { return nobody_can_run(lane); }, miss);
+  for (const auto& [node, lane] : there_) {
+    if (!fleet_.covers(lane)) miss(node);
+  }
   for (const auto& [what, nodes] : missed) say_that_they_wait(nodes, what);
   give_up_what_lacks();
 }
 
-bool Master::nobody_can_run(NodeIndex node) const {
-  if (const auto there = there_.find(node); there != there_.end()) return !fleet_.covers(there->second);
-  const Lane lane = lane_of(graph_[node]);
+// Of those that are not handed out.
+bool Master::nobody_can_run(const Lane& lane) const {
   return !fits_here(lane) && (lane.pinned || !fleet_.covers(lane));
 }
 

@@ -46,6 +46,19 @@ TEST(Reshard, BringsEveryElementAlsoOfTensorsThatAreLargerThanAPiece) {
   EXPECT_GT(same->bytes_read, first.tensor_bytes());
 }
 
+// C8
+TEST(Reshard, OfAManifestThatMakesNoSenseIsRefused) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 2, 1, 1), Each("fine"));
+  CheckpointMetadata metadata = *find_checkpoint(*storage, "latest");
+  for (TensorMetadata& tensor : metadata.shards[1].tensors)
+    if (tensor.info.name == "embedding") tensor.info.global_shape = {}, tensor.info.slice = {};
+  const auto complaint = HasSubstr("has two types or shapes");
+  EXPECT_THAT(said(reshard(*storage, metadata, 3, {})), complaint);
+  EXPECT_THAT(said(export_whole(*storage, metadata, *storage, "model.safetensors", {})), complaint);
+}
+
 // C5, C11
 TEST(Import, BringsBackWhatWasExported) {
   const TemporaryDirectory directory;

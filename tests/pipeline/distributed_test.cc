@@ -224,7 +224,7 @@ TEST_P(ADistributedRun, StopsWorkersAtTheFirstFailure) {  // P7 P13
   company.hire(worker_options(2, {}));
   const RunReport report = company.run();
   EXPECT_EQ(report.outcome, RunOutcome::failed);
-  EXPECT_EQ(module(report, "slow").status, ModuleStatus::cancelled);
+  EXPECT_EQ(module(report, "slow").status, ModuleStatus::cancelled) << module(report, "slow").failure.message;
   EXPECT_EQ(module(report, "cleanup").status, ModuleStatus::succeeded);
 }
 
