@@ -70,7 +70,7 @@ TEST(Chaos, OfFullDisksLosesNothing) {
 
 // And all this would be noticed if it were not so.
 bool is_noticed(Setting setting, Mutant mutant) {
-  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     const Tally tally =
         run_ordeal({.setting = setting, .seed = seed, .rounds = 3, .mutant = static_cast<int>(mutant)});
     if (tally.complaints.empty()) continue;

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -82,12 +84,19 @@ TEST(RanksAtACoordinator, HearOfAKilledOneSoon) {
   ASSERT_EQ(pipe(joined), 0);
   const pid_t child = fork();
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const auto one = join_at_server(options_of(served.address(), 1, 2));
     (void)!write(joined[1], "", 1);
     for (;;) pause();
   }
   char sign = 0;
   ASSERT_EQ(read(joined[0], &sign, 1), 1);
+  const std::string metrics = "http://127.0.0.1:" + std::to_string(served.http_port()) + "/metrics";
+  ASSERT_TRUE(eventually([&] {
+    const auto said = crash::run({.command = {"/usr/bin/env", "curl", "-s", metrics}}).lines;
+    return std::ranges::any_of(
+        said, [](const std::string& line) { return line.contains(R"({verb="group_watch"})"); });
+  })) << "it does not watch";
   const auto zero = join_at_server(options_of(served.address(), 0, 2));
   ASSERT_TRUE(zero);
   const auto began = std::chrono::steady_clock::now();

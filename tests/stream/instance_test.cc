@@ -28,15 +28,16 @@ TEST_P(AnInstance, ThatFallsSilentLosesWhatItHolds) {
   EXPECT_EQ(taken[0].deliveries, 2);
 }
 
-// S16: however short the time is after which an instance counts as silent.
+// S16: also if an instance counts as silent sooner than usual.
 TEST_P(AnInstance, ThatCallsInTimeIsNotStale) {
+  constexpr Duration kShort = seconds(10);
   Person a = person(1), b = person(2);
   a.claim(), b.claim();  // so that they count
   for (int i = 0; i < 3; ++i) {
-    a.arrive(seconds(1)), b.arrive(seconds(1));
-    let_time_pass(milliseconds(900));
+    a.arrive(kShort), b.arrive(kShort);
+    let_time_pass(seconds(6));  // a database's own clock goes on meanwhile
   }
-  EXPECT_EQ(a.arrive(seconds(1)).active, 2);
+  EXPECT_EQ(a.arrive(kShort).active, 2);
 }
 
 // S16: whatever it says; it need not be a heartbeat.
