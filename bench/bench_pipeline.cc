@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -126,8 +127,9 @@ ServerRun through_server(const std::string& program, const std::string& address,
     workers.push_back(start_worker(program, address, run_id, i, modules, rest_ms, slots));
   ServerCoordinator coordinator(at(address, run_id));
   // Until all are there, so that only the run itself is measured.
-  (void)coordinator.open_run({.session = "waits", .name = "nothing", .fingerprint = graph->fingerprint()},
-                             {});
+  (void)coordinator.open_run(
+      {.session = "waits", .name = "nothing", .fingerprint = graph->fingerprint(), .parts = graph->parts()},
+      {});
   for (;;) {
     const auto there = coordinator.get_registered_workers({});
     if (there && there->size() == workers.size()) break;
@@ -141,6 +143,7 @@ ServerRun through_server(const std::string& program, const std::string& address,
   if (report.outcome != RunOutcome::succeeded)
     fmt::print("the run {}: {}\n", word(report.outcome), report.reason);
   for (const pid_t worker : workers) {
+    if (report.outcome != RunOutcome::succeeded) ::kill(worker, SIGTERM);  // nobody tells it that it is over
     rusage used{};
     ::wait4(worker, nullptr, 0, &used);
     result.processor += static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
