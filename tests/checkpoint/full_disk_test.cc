@@ -3,17 +3,11 @@
 // needs root.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/statvfs.h>
-
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "checkpoint/catalog.h"
 #include "checkpoint/retention.h"
 #include "tests/checkpoint/world.h"
+#include "tests/small_disk.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -21,50 +15,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
-
-namespace fs = std::filesystem;
-
-// A file system of 2 MiB, seen by this process alone, so that it is gone with it whatever happens.
-class SmallDisk {
- public:
-  SmallDisk() {
-    if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("baton-test", path().c_str(), "tmpfs", 0, "size=2m") != 0)
-      trouble_ = std::strerror(errno);
-  }
-  ~SmallDisk() {
-    if (trouble_.empty()) ::umount2(path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  const std::string& path() const { return directory_.path(); }
-  const std::string& trouble() const { return trouble_; }
-
-  std::uint64_t free_bytes() const {
-    struct statvfs status{};
-    EXPECT_EQ(::statvfs(path().c_str(), &status), 0);
-    return status.f_bavail * status.f_bsize;
-  }
-  // Somebody else's file takes all that is left.
-  void fill() const {
-    std::ofstream file(path() + "/others");
-    const std::string block(4096, 'x');
-    while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-    }
-  }
-  void make_room() const { fs::remove(path() + "/others"); }
-  void make_read_only() const {
-    ASSERT_EQ(::mount("none", path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, "size=2m"), 0);
-  }
-
- private:
-  const TemporaryDirectory directory_;
-  std::string trouble_;
-};
-
-#define SKIP_WITHOUT(disk) \
-  if (!(disk).trouble().empty()) GTEST_SKIP() << "a file system cannot be mounted here: " << (disk).trouble()
 
 std::unique_ptr<LocalStorage> storage_on(const SmallDisk& disk) {
   return *LocalStorage::open_directory(disk.path() + "/store");
@@ -77,7 +27,7 @@ std::vector<TensorInfo> large(Rank rank, Rank ranks) {
 
 // C10
 TEST(FullDisk, IsHeardOfByEveryRankAndLeavesNothingBehind) {
-  const SmallDisk disk;
+  const SmallDisk disk("2m");
   SKIP_WITHOUT(disk);
   const auto storage = storage_on(disk);
   ASSERT_THAT(save(*storage, 3, 1, 1), Each("fine"));
@@ -92,7 +42,7 @@ TEST(FullDisk, IsHeardOfByEveryRankAndLeavesNothingBehind) {
 
 // C10: not even that it is given up can be written down
 TEST(FullDisk, IsNoEndOfTheCheckpointBefore) {
-  const SmallDisk disk;
+  const SmallDisk disk("2m");
   SKIP_WITHOUT(disk);
   const auto storage = storage_on(disk);
   ASSERT_THAT(save(*storage, 2, 1, 1), Each("fine"));
@@ -114,7 +64,7 @@ TEST(FullDisk, IsNoEndOfTheCheckpointBefore) {
 
 // C10: old checkpoints can be removed where there is no room for a single byte more
 TEST(FullDisk, CanBePruned) {
-  const SmallDisk disk;
+  const SmallDisk disk("2m");
   SKIP_WITHOUT(disk);
   const auto storage = storage_on(disk);
   for (const std::uint64_t step : {1, 2, 3}) ASSERT_THAT(save(*storage, 2, step, step), Each("fine"));
@@ -127,7 +77,7 @@ TEST(FullDisk, CanBePruned) {
 
 // C10
 TEST(ReadOnlyDisk, IsHeardOfByEveryRankAndCanStillBeLoadedFrom) {
-  const SmallDisk disk;
+  const SmallDisk disk("2m");
   SKIP_WITHOUT(disk);
   ASSERT_THAT(save(*storage_on(disk), 2, 1, 1), Each("fine"));
   disk.make_read_only();

@@ -1,12 +1,11 @@
 // A shared folder on a disk that is full: the run ends in time and says why, and what is there is whole.
 #include <gmock/gmock.h>
-#include <sys/mount.h>
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/pipeline/yard.h"
+#include "tests/small_disk.h"
 
 namespace baton::pipeline {
 namespace {
@@ -15,33 +14,9 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// A disk of a quarter of a megabyte, if this process may have one.
-class SmallDisk {
- public:
-  SmallDisk() : is_mounted_(::mount("tmpfs", path().c_str(), "tmpfs", 0, "size=256k") == 0), error_(errno) {}
-  ~SmallDisk() {
-    if (is_mounted_) ::umount2(path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  std::string path() const { return directory_.path(); }
-  bool is_mounted() const { return is_mounted_; }
-  std::string trouble() const { return std::strerror(error_); }
-  void fill() const {
-    std::ofstream file(path() + "/ballast");
-    for (int i = 0; i < 1024 && file; ++i) file << std::string(1024, 'x') << std::flush;
-  }
-
- private:
-  TemporaryDirectory directory_;
-  const bool is_mounted_;
-  const int error_;
-};
-
 TEST(ProcessesInAFullFolder, EndAndSayWhichItIs) {  // P2 P16
-  const SmallDisk disk;
-  if (!disk.is_mounted()) GTEST_SKIP() << "a small disk cannot be mounted: " << disk.trouble();
+  const SmallDisk disk("256k");
+  SKIP_WITHOUT(disk);
   const Yard yard(
       "version: 1\nmodules: { a: { run: 'touch began; while [ ! -e go ]; do sleep 0.05; done' } }");
   const std::string where = "dir:" + disk.path() + "/run";
