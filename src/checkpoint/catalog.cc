@@ -16,13 +16,6 @@ namespace {
 constexpr std::string_view kManifestEnd = ".manifest";
 constexpr std::string_view kStepBegin = "step-";
 
-std::optional<std::uint64_t> number_in(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size()) return {};
-  return number;
-}
-
 // a0001-0123456789abcdef, perhaps with an ending. Nothing else is ours, whatever else lies about.
 bool is_attempt(std::string_view name) {
   constexpr std::size_t kRandomDigits = 16;
@@ -45,71 +38,21 @@ Result<CheckpointMetadata> of_this(const CheckpointId& id, CheckpointMetadata me
                  fmt::format("{} is the manifest of {}", manifest_path(id), to_text(metadata.id)));
 }
 
-void read_decision(Storage& storage, Attempt& attempt) {
-  const std::string path = manifest_path(attempt.id);
-  auto text = storage.get(path);
-  if (!text) {
-    attempt.state = AttemptState::unreadable;
-    attempt.trouble = text.error();
-    return;
-  }
-  auto metadata = MetadataSerializer::parse(text_of(*text), path);
-  if (metadata) metadata = of_this(attempt.id, *std::move(metadata));
-  if (metadata) {
-    attempt.state = AttemptState::committed;
-    attempt.metadata = *std::move(metadata);
-  } else if (metadata.error().code == Errc::wrong_state) {
-    attempt.state = AttemptState::aborted;
-  } else {
-    attempt.state = AttemptState::unreadable;
-    attempt.trouble = metadata.error();
-  }
-}
-
-Status list_prefix(Storage& storage, const std::string& prefix, std::vector<Attempt>& attempts) {
-  auto entries = storage.list(prefix);
-  if (!entries) return std::unexpected(entries.error());
-  std::map<std::string, Attempt> by_name;
-  std::set<std::string> decided;
-  for (const StorageEntry& entry : *entries) {
-    if (!is_attempt(entry.name)) continue;
-    std::string name = entry.name;
-    if (!entry.is_directory) {
-      if (!name.ends_with(kManifestEnd)) continue;
-      name.resize(name.size() - kManifestEnd.size());
-      decided.insert(name);
-    }
-    Attempt& attempt = by_name[name];
-    attempt.id = {prefix, name};
-    attempt.modified_ms = std::max(attempt.modified_ms, entry.modified_ms);
-  }
-  for (auto& [name, attempt] : by_name) {
-    if (decided.contains(name)) read_decision(storage, attempt);
-    attempts.push_back(std::move(attempt));
-  }
-  return {};
-}
-
-void put_in_order(std::vector<Attempt>& attempts) {
-  std::ranges::sort(attempts, {},
-                    [](const Attempt& attempt) { return std::pair(attempt.step(), attempt.id); });
-}
-
-// A store may hold many manifests, and all of them are read where just a step is known.
-Result<std::vector<Attempt>> list_named(Storage& storage, const std::string& name) {
-  if (name == "latest" || number_in(name)) return list_attempts(storage);
-  std::vector<Attempt> attempts;
-  const std::string prefix = name.substr(0, name.find('/'));
-  if (!check_prefix(prefix)) return attempts;  // it would lead elsewhere
-  const auto listed = list_prefix(storage, prefix, attempts);
-  if (!listed && listed.error().code != Errc::not_found) return std::unexpected(listed.error());
-  put_in_order(attempts);
-  return attempts;
-}
-
 }  // namespace
 
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return number;
+}
+
 std::string step_prefix(std::uint64_t step) { return fmt::format("{}{:010}", kStepBegin, step); }
+
+std::optional<std::uint64_t> step_in(std::string_view prefix) {
+  if (!prefix.starts_with(kStepBegin)) return {};
+  return number_in(prefix.substr(kStepBegin.size()));
+}
 
 Status check_prefix(const std::string& prefix) {
   const bool fits = !prefix.empty() && prefix.size() <= kPrefixBytesMax && prefix.front() != '.' &&
@@ -137,9 +80,45 @@ std::string_view word(AttemptState state) {
 }
 
 std::uint64_t Attempt::step() const {
-  if (metadata) return metadata->training.step;
-  if (!id.prefix.starts_with(kStepBegin)) return UINT64_MAX;
-  return number_in(std::string_view(id.prefix).substr(kStepBegin.size())).value_or(UINT64_MAX);
+  if (const auto step = step_in(id.prefix)) return *step;
+  return metadata ? metadata->training.step : UINT64_MAX;
+}
+
+Result<std::vector<ListedAttempt>> list_prefix(Storage& storage, const std::string& prefix) {
+  auto entries = storage.list(prefix);
+  if (!entries) return std::unexpected(entries.error());
+  std::map<CheckpointId, ListedAttempt> by_id;
+  for (const StorageEntry& entry : *entries) {
+    if (!is_attempt(entry.name)) continue;
+    const bool is_manifest = entry.name.ends_with(kManifestEnd);
+    if (entry.is_directory == is_manifest) continue;
+    CheckpointId id{prefix,
+                    entry.name.substr(0, entry.name.size() - (is_manifest ? kManifestEnd.size() : 0))};
+    ListedAttempt& attempt = by_id[id];
+    attempt.id = std::move(id);
+    attempt.is_decided |= is_manifest;
+    attempt.modified_ms = std::max(attempt.modified_ms, entry.modified_ms);
+  }
+  std::vector<ListedAttempt> listed;
+  listed.reserve(by_id.size());
+  for (auto& [id, attempt] : by_id) listed.push_back(std::move(attempt));
+  return listed;
+}
+
+Attempt read_attempt(Storage& storage, const ListedAttempt& listed) {
+  Attempt attempt{.id = listed.id, .metadata = {}, .trouble = {}, .modified_ms = listed.modified_ms};
+  if (!listed.is_decided) return attempt;
+  auto metadata = read_metadata(storage, attempt.id);
+  if (metadata) {
+    attempt.state = AttemptState::committed;
+    attempt.metadata = *std::move(metadata);
+  } else if (metadata.error().code == Errc::wrong_state) {
+    attempt.state = AttemptState::aborted;
+  } else {
+    attempt.state = AttemptState::unreadable;
+    attempt.trouble = metadata.error();
+  }
+  return attempt;
 }
 
 Result<std::vector<Attempt>> list_attempts(Storage& storage) {
@@ -153,12 +132,15 @@ Result<std::vector<Attempt>> list_attempts(Storage& storage) {
       auto pinned = storage.list(entry.name);
       if (!pinned) return std::unexpected(pinned.error());
       for (const StorageEntry& pin : *pinned) pins.insert(pin.name);
-    } else if (auto listed = list_prefix(storage, entry.name, attempts); !listed) {
-      return std::unexpected(listed.error());
+      continue;
     }
+    const auto listed = list_prefix(storage, entry.name);
+    if (!listed) return std::unexpected(listed.error());
+    for (const ListedAttempt& one : *listed) attempts.push_back(read_attempt(storage, one));
   }
   for (Attempt& attempt : attempts) attempt.is_pinned = pins.contains(attempt.id.prefix);
-  put_in_order(attempts);
+  std::ranges::sort(attempts, {},
+                    [](const Attempt& attempt) { return std::pair(attempt.step(), attempt.id); });
   return attempts;
 }
 
@@ -169,32 +151,6 @@ Result<CheckpointMetadata> read_metadata(Storage& storage, const CheckpointId& i
   auto metadata = MetadataSerializer::parse(text_of(*text), path);
   if (!metadata) return metadata;
   return of_this(id, *std::move(metadata));
-}
-
-Result<std::vector<Attempt>> find_attempts(Storage& storage, const std::string& name) {
-  auto attempts = list_named(storage, name);
-  if (!attempts) return attempts;
-  const auto step = number_in(name);
-  std::erase_if(*attempts, [&](const Attempt& attempt) {
-    if (!attempt.metadata && !attempt.trouble) return true;
-    const bool is_meant = name == "latest" || attempt.id.prefix == name || to_text(attempt.id) == name ||
-                          (step && attempt.step() == *step);
-    return !is_meant;
-  });
-  std::ranges::reverse(*attempts);
-  return attempts;
-}
-
-Result<CheckpointMetadata> find_checkpoint(Storage& storage, const std::string& name) {
-  auto attempts = find_attempts(storage, name);
-  if (!attempts) return std::unexpected(attempts.error());
-  if (attempts->empty())
-    return failure(Errc::not_found, name == "latest"
-                                        ? "there is no committed checkpoint here"
-                                        : fmt::format("there is no committed checkpoint \"{}\" here", name));
-  Attempt& newest = attempts->front();
-  if (newest.trouble) return std::unexpected(*newest.trouble);
-  return *std::move(newest.metadata);
 }
 
 Result<CheckpointId> new_attempt(Storage& storage, const std::string& prefix) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -20,6 +21,8 @@ inline constexpr std::size_t kPrefixBytesMax = 100;
 inline constexpr std::string_view kPinsDirectory = "pins";
 
 std::string step_prefix(std::uint64_t step);  // step-0000001000
+std::optional<std::uint64_t> step_in(std::string_view prefix);
+std::optional<std::uint64_t> number_in(std::string_view text);  // if it is nothing else
 Status check_prefix(const std::string& prefix);
 
 enum class AttemptState : std::uint8_t {
@@ -38,20 +41,25 @@ struct Attempt {
   std::int64_t modified_ms = 0;                // the last sign of life
   bool is_pinned = false;
 
-  // By which a newer one is told from an older one. Of one that cannot be read the step is taken from its
-  // name; without it, it counts as the newest, for nobody should go back unawares.
+  // By which a newer one is told from an older one: the step it is called after, so that a listing is enough
+  // to find the newest, or else that of its manifest. If that cannot be read, it counts as the newest, for
+  // nobody should go back unawares.
   std::uint64_t step() const;
 };
 
-// In the order of steps and then of attempts.
+// In the order of steps and then of attempts, each with its manifest.
 Result<std::vector<Attempt>> list_attempts(Storage& storage);
 Result<CheckpointMetadata> read_metadata(Storage& storage, const CheckpointId& id);
 
-// Those that were committed, or should have been and cannot be read; the newest first. The name is
-// "step-0000001000", with an attempt behind a slash or without, a step as a number, or "latest" for all.
-Result<std::vector<Attempt>> find_attempts(Storage& storage, const std::string& name);
-// The newest of them.
-Result<CheckpointMetadata> find_checkpoint(Storage& storage, const std::string& name);
+// What a listing of one prefix tells, in the order of attempts.
+struct ListedAttempt {
+  CheckpointId id;
+  bool is_decided = false;  // there is a manifest
+  std::int64_t modified_ms = 0;
+};
+Result<std::vector<ListedAttempt>> list_prefix(Storage& storage, const std::string& prefix);
+// With what was decided, if anything was.
+Attempt read_attempt(Storage& storage, const ListedAttempt& listed);
 
 // A name for a new attempt: after those that are there.
 Result<CheckpointId> new_attempt(Storage& storage, const std::string& prefix);

@@ -7,6 +7,7 @@
 
 #include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/checkpoint_validator.h"
 #include "checkpoint/reuse.h"
 #include "checkpoint/save_exchange.h"
@@ -49,6 +50,18 @@ Result<Announcement> announce(Rank rank, Storage& storage, const std::string& pr
       announcement.base = newest->id;
   }
   return announcement;
+}
+
+// By its name it is found, and its metadata is shown: they must not tell of two steps.
+Status check_name(const std::string& prefix, std::uint64_t step) {
+  if (auto fits = check_prefix(prefix); !fits) return fits;
+  const auto named = step_in(prefix);
+  if (!named || step == 0 || step == *named) return {};
+  return failure(
+      Errc::invalid_request,
+      fmt::format("\"{}\" is called after another step than the {} in its metadata; give it the name "
+                  "\"{}\", or one that is no step",
+                  prefix, step, step_prefix(step)));
 }
 
 Status check_data(const ShardData& mine) {
@@ -117,7 +130,7 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
                                                           const SaveOptions& options) {
   Result<ShardData> mine = local_save();
   if (mine) {
-    Status fits = check_prefix(prefix);
+    Status fits = check_name(prefix, options.training.step);
     if (fits) fits = check_data(*mine);
     if (!fits) mine = std::unexpected(fits.error());
   }

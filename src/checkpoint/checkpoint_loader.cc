@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
-#include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/checkpoint_validator.h"
 
 namespace baton::checkpoint {
@@ -135,24 +136,21 @@ Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix, 
   return load_together(prefix, {fits, read}, options);
 }
 
-// On rank 0: what there is, the newest first, and how far the search has got. On all ranks: what was passed
-// over.
+// On rank 0: where the search has got to, the newest first. On all ranks: what was passed over.
 struct CheckpointLoader::Search {
-  std::vector<Attempt> attempts;
-  std::size_t next = 0;
+  std::optional<CheckpointSearch> older;
   std::vector<std::string> passed_over;
 
-  Result<const CheckpointMetadata*> next_good(const LoadOptions& options);
+  Result<CheckpointMetadata> next_good(const LoadOptions& options);
 };
 
-Result<const CheckpointMetadata*> CheckpointLoader::Search::next_good(const LoadOptions& options) {
-  while (next < attempts.size()) {
-    const Attempt& attempt = attempts[next++];
+Result<CheckpointMetadata> CheckpointLoader::Search::next_good(const LoadOptions& options) {
+  while (auto attempt = older->next()) {
     Status good;
-    if (attempt.trouble) good = std::unexpected(*attempt.trouble);
-    if (attempt.metadata) good = CheckpointValidator::validate_or_fail(*attempt.metadata);
-    if (good) return &*attempt.metadata;
-    if (!options.fall_back) return std::unexpected(good.error());
+    if (attempt->trouble) good = std::unexpected(*attempt->trouble);
+    if (attempt->metadata) good = CheckpointValidator::validate_or_fail(*attempt->metadata);
+    if (good) return *std::move(attempt->metadata);
+    if (!options.fall_back || !is_about_this_one(good.error())) return std::unexpected(good.error());
     passed_over.push_back(good.error().message);
   }
   return failure(Errc::not_found, passed_over.empty() ? "there is no committed checkpoint of this name here"
@@ -167,10 +165,10 @@ Result<CheckpointLoader::Choice> CheckpointLoader::choose(const Call& call, Sear
   Contribution choice;
   if (collective_.rank() == 0) {
     if (auto good = search.next_good(options)) {
-      const std::string manifest = MetadataSerializer::serialize(**good);
+      const std::string manifest = MetadataSerializer::serialize(*good);
       ByteWriter to(bytes);
-      to.text((*good)->id.prefix);
-      to.text((*good)->id.attempt);
+      to.text(good->id.prefix);
+      to.text(good->id.attempt);
       to.varint(search.passed_over.size());
       for (const std::string& why : search.passed_over) to.text(why);
       // One that is too large to be handed round is read by each rank itself.
@@ -214,11 +212,11 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
   Search search;
   Status listed;
   if (collective_.rank() == 0) {
-    auto attempts = find_attempts(storage_, prefix.empty() ? "latest" : prefix);
-    if (attempts) {
-      search.attempts = *std::move(attempts);
+    auto begun = CheckpointSearch::begin(storage_, prefix.empty() ? "latest" : prefix);
+    if (begun) {
+      search.older = *std::move(begun);
     } else {
-      listed = std::unexpected(attempts.error());
+      listed = std::unexpected(begun.error());
     }
   }
   if (auto begun = collective_.vote(call("begin"), listed); !begun) return std::unexpected(begun.error());

@@ -150,7 +150,10 @@ Result<std::vector<StorageEntry>> LocalStorage::list(const std::string& director
   for (fs::directory_iterator at(full(directory), trouble), end; !trouble && at != end;
        at.increment(trouble)) {
     struct stat status{};
-    if (::stat(at->path().c_str(), &status) != 0) continue;  // somebody removed it while we looked
+    if (::stat(at->path().c_str(), &status) != 0) {
+      if (errno == ENOENT) continue;  // somebody removed it while we looked
+      return std::unexpected(system_error(errno, "look at", at->path().string()));
+    }
     const bool is_directory = S_ISDIR(status.st_mode);
     entries.push_back(
         {.name = at->path().filename().string(),

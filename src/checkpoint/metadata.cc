@@ -7,6 +7,12 @@
 
 namespace baton::checkpoint {
 
+std::strong_ordering operator<=>(const CheckpointId& one, const CheckpointId& other) {
+  if (const auto order = one.prefix <=> other.prefix; order != 0) return order;
+  if (const auto order = one.attempt.size() <=> other.attempt.size(); order != 0) return order;
+  return one.attempt <=> other.attempt;
+}
+
 std::string directory_of(const CheckpointId& id) { return id.prefix + "/" + id.attempt; }
 std::string manifest_path(const CheckpointId& id) { return directory_of(id) + ".manifest"; }
 std::string shard_path(const CheckpointId& id, Rank rank) {

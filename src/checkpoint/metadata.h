@@ -4,6 +4,7 @@
 //   CheckpointMetadata ── ShardMetadata (a file) ── TensorMetadata (a slice in it)
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -56,12 +57,14 @@ struct TrainingMetadata {
   friend bool operator==(const TrainingMetadata&, const TrainingMetadata&) = default;
 };
 
-// The name of an attempt is the order of attempts within a prefix: the largest is the newest.
 struct CheckpointId {
   std::string prefix;   // step-0000001000
   std::string attempt;  // a0001-3f9c…: numbered, and with chance, so that no two writers share a directory
-  friend auto operator<=>(const CheckpointId&, const CheckpointId&) = default;
+  friend bool operator==(const CheckpointId&, const CheckpointId&) = default;
 };
+// The name of an attempt is the order of attempts within a prefix: the largest is the newest. The number may
+// have more digits than four, and all else has the same length.
+std::strong_ordering operator<=>(const CheckpointId& one, const CheckpointId& other);
 std::string directory_of(const CheckpointId& id);
 std::string manifest_path(const CheckpointId& id);
 std::string shard_path(const CheckpointId& id, Rank rank);

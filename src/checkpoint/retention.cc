@@ -145,7 +145,7 @@ Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& at
   std::set<std::string_view> seen;  // an attempt is meant only until a later one of its name is committed
   for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
     if (!attempt->metadata) continue;
-    const std::uint64_t step = attempt->metadata->training.step;
+    const std::uint64_t step = attempt->step();
     const auto lacking = sizes.first_lacking(*attempt->metadata);
     if (!lacking) return std::unexpected(lacking.error());
     Fate fate{.id = attempt->id};

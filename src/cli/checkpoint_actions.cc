@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/checkpoint_validator.h"
 #include "checkpoint/convert.h"
 #include "checkpoint/difference.h"
@@ -132,13 +133,15 @@ int inspect_checkpoint(Storage& storage, const CheckpointOptions& options) {
 }
 
 int verify_checkpoints(Storage& storage, const CheckpointOptions& options) {
-  auto attempts = find_attempts(storage, options.maybe_name.value_or("latest"));
-  if (!attempts) return complain(attempts.error(), options);
-  if (attempts->empty()) return complain({Errc::not_found, "there is no such checkpoint"}, options);
-  if (options.maybe_name) attempts->resize(1);  // the newest of them; without a name, all
+  auto search = CheckpointSearch::begin(storage, options.maybe_name.value_or("latest"));
+  if (!search) return complain(search.error(), options);
+  auto attempt = search->next();
+  if (!attempt) return complain({Errc::not_found, "there is no such checkpoint"}, options);
   int exit_code = 0;
-  for (const Attempt& attempt : *attempts)
-    exit_code = std::max(exit_code, verify_one(storage, attempt, options));
+  for (; attempt; attempt = search->next()) {
+    exit_code = std::max(exit_code, verify_one(storage, *attempt, options));
+    if (options.maybe_name) break;  // the newest of that name; without one, all
+  }
   return exit_code;
 }
 

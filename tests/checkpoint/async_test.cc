@@ -10,6 +10,7 @@
 
 #include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/distributed_checkpoint.h"
 #include "checkpoint/retention.h"
 #include "tests/checkpoint/faulty_storage.h"

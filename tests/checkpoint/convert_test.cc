@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/convert.h"
 #include "checkpoint/difference.h"
 #include "checkpoint/tensor_pieces.h"

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/checkpoint_validator.h"
 #include "checkpoint/retrying_storage.h"
 #include "tests/checkpoint/faulty_storage.h"

@@ -11,7 +11,7 @@ namespace baton::checkpoint {
 
 class FaultyStorage final : public Storage {
  public:
-  enum class Call { create, append, finish, open, read, piece, put, get };
+  enum class Call { create, append, finish, open, read, piece, put, get, list };
   // Asked before each call; an error takes its place. From many threads.
   using Fault = std::function<Status(Call call, const std::string& path)>;
 
@@ -38,6 +38,7 @@ class FaultyStorage final : public Storage {
     return real_.get(path);
   }
   Result<std::vector<StorageEntry>> list(const std::string& directory) override {
+    if (auto ok = fault_(Call::list, directory); !ok) return std::unexpected(ok.error());
     return real_.list(directory);
   }
   Status remove(const std::string& path) override { return real_.remove(path); }

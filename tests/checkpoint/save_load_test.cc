@@ -10,6 +10,7 @@
 #include <random>
 
 #include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "tests/checkpoint/faulty_storage.h"
 #include "tests/checkpoint/world.h"
 

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/distributed_checkpoint.h"
 #include "checkpoint/retention.h"
 #include "checkpoint/server_collective.h"

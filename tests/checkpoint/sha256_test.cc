@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/checkpoint_validator.h"
 #include "tests/checkpoint/world.h"
 #include "wire/sha256.h"

@@ -1,0 +1,88 @@
+#include "checkpoint/checkpoint_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace baton::checkpoint {
+
+CheckpointSearch::CheckpointSearch(Storage& storage, std::string name)
+    : storage_(&storage), name_(std::move(name)), step_(number_in(name_)) {}
+
+Result<CheckpointSearch> CheckpointSearch::begin(Storage& storage, const std::string& name) {
+  CheckpointSearch search(storage, name);
+  if (name != "latest" && !search.step_) {
+    const std::string prefix = name.substr(0, name.find('/'));
+    if (check_prefix(prefix)) search.add_prefix(prefix);  // another would lead elsewhere
+  } else {
+    auto entries = storage.list("");
+    if (!entries) return std::unexpected(entries.error());
+    for (const StorageEntry& entry : *entries)
+      if (entry.is_directory && check_prefix(entry.name)) search.add_prefix(entry.name);
+  }
+  std::ranges::sort(search.candidates_, {}, [](const Candidate& one) { return std::tie(one.step, one.id); });
+  return search;
+}
+
+// What is not called after its step has to be read to know where it belongs.
+void CheckpointSearch::add_prefix(const std::string& prefix) {
+  const auto step = step_in(prefix);
+  if (!step) return add_attempts(prefix);
+  if (!step_ || step_ == step) candidates_.push_back({*step, {prefix, {}}, {}});
+}
+
+void CheckpointSearch::add_attempts(const std::string& prefix) {
+  auto listed = list_prefix(*storage_, prefix);
+  if (!listed) {
+    if (listed.error().code == Errc::not_found) return;  // it was never there, or was pruned just now
+    Attempt unlisted{
+        .id = {prefix, {}}, .state = AttemptState::unreadable, .metadata = {}, .trouble = listed.error()};
+    candidates_.push_back({unlisted.step(), unlisted.id, std::move(unlisted)});
+    return;
+  }
+  const auto step = step_in(prefix);
+  for (const ListedAttempt& one : *listed) {
+    if (!one.is_decided || !is_meant(one.id)) continue;
+    if (step) {
+      candidates_.push_back({*step, one.id, {}});
+    } else {
+      Attempt attempt = read_attempt(*storage_, one);
+      if (!step_ || step_ == attempt.step())
+        candidates_.push_back({attempt.step(), one.id, std::move(attempt)});
+    }
+  }
+}
+
+bool CheckpointSearch::is_meant(const CheckpointId& id) const {
+  return name_.find('/') == name_.npos || to_text(id) == name_;
+}
+
+std::optional<Attempt> CheckpointSearch::next() {
+  while (!candidates_.empty()) {
+    Candidate newest = std::move(candidates_.back());
+    candidates_.pop_back();
+    if (!newest.attempt && newest.id.attempt.empty()) {
+      add_attempts(newest.id.prefix);  // all of them newer than the rest, as their prefix was
+      continue;
+    }
+    if (!newest.attempt) newest.attempt = read_attempt(*storage_, {.id = newest.id, .is_decided = true});
+    if (newest.attempt->metadata || newest.attempt->trouble) return std::move(newest.attempt);
+  }
+  return {};
+}
+
+Result<CheckpointMetadata> find_checkpoint(Storage& storage, const std::string& name) {
+  auto search = CheckpointSearch::begin(storage, name);
+  if (!search) return std::unexpected(search.error());
+  auto newest = search->next();
+  if (!newest)
+    return failure(Errc::not_found, name == "latest"
+                                        ? "there is no committed checkpoint here"
+                                        : fmt::format("there is no committed checkpoint \"{}\" here", name));
+  if (newest->trouble) return std::unexpected(*newest->trouble);
+  return *std::move(newest->metadata);
+}
+
+}  // namespace baton::checkpoint

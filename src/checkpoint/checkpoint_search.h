@@ -1,0 +1,47 @@
+// Finds committed checkpoints, the newest first, without looking at more of a store than it has to: the names
+// of steps are listed, and a manifest is read when its turn comes. So the newest of a thousand checkpoints
+// costs two listings and one read, which matters where each is a request to a service.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "checkpoint/catalog.h"
+#include "checkpoint/metadata.h"
+#include "checkpoint/storage.h"
+
+namespace baton::checkpoint {
+
+class CheckpointSearch {
+ public:
+  // The name is "step-0000001000", with an attempt behind a slash or without, a step as a number, or "latest"
+  // for all. The storage outlives the search.
+  static Result<CheckpointSearch> begin(Storage& storage, const std::string& name);
+
+  // The next older one that was committed, or should have been and cannot be read. None: that was all.
+  std::optional<Attempt> next();
+
+ private:
+  struct Candidate {
+    std::uint64_t step = 0;
+    CheckpointId id;                 // without an attempt: all of this prefix, which is not listed yet
+    std::optional<Attempt> attempt;  // if its manifest had to be read to know its step
+  };
+
+  CheckpointSearch(Storage& storage, std::string name);
+  void add_prefix(const std::string& prefix);
+  void add_attempts(const std::string& prefix);
+  bool is_meant(const CheckpointId& id) const;
+
+  Storage* storage_;
+  std::string name_;
+  std::optional<std::uint64_t> step_;  // if that is what the name is
+  std::vector<Candidate> candidates_;  // the newest last
+};
+
+// The newest that a search finds.
+Result<CheckpointMetadata> find_checkpoint(Storage& storage, const std::string& name);
+
+}  // namespace baton::checkpoint
