@@ -35,7 +35,7 @@ TEST(FullDisk, IsHeardOfByEveryRankAndLeavesNothingBehind) {
   const auto heard = save(*storage, 3, 2, 2, large);
   EXPECT_THAT(heard, Each(AllOf(HasSubstr("NO_SPACE"), HasSubstr("No space left on device"),
                                 HasSubstr(".safetensors"), HasSubstr("rank "))));
-  EXPECT_THAT(heard, Each(heard[0]));
+  EXPECT_THAT(causes(heard), Each(causes(heard)[0]));
   EXPECT_THAT(load(*storage, 2, "", 1), Each("fine"));
   EXPECT_GE(disk.free_bytes() + (64 << 10), before) << "that it was given up needs little";
 }

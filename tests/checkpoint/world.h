@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <mutex>
@@ -136,7 +137,13 @@ inline std::vector<std::string> save(Storage& storage, Rank world_size, std::uin
   return heard;
 }
 
-// The same, and "other bytes" if the content is not that of this version.
+// Without what a rank may add: that it could not write down, just then, that the attempt is given up.
+inline std::vector<std::string> causes(std::vector<std::string> heard) {
+  for (std::string& one : heard) one.resize(std::min(one.size(), one.find("; and that ")));
+  return heard;
+}
+
+// What each rank was told, and "other bytes" if the content is not that of this version.
 inline std::vector<std::string> load(Storage& storage, Rank world_size, const std::string& prefix,
                                      std::uint64_t version, const Cut& cut = model,
                                      const LoadOptions& options = {}) {
