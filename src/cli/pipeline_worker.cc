@@ -15,6 +15,7 @@
 #include "cli/pipeline_source.h"
 #include "cli/quantities.h"
 #include "pipeline/folder_blobs.h"
+#include "pipeline/reservation.h"
 #include "pipeline/run.h"
 #include "pipeline/stop_on_signal.h"
 #include "pipeline/wire_text.h"
@@ -40,6 +41,7 @@ struct PipelineWorkerOptions {
   std::vector<std::string> capabilities;
   std::uint64_t slots = 1;
   std::uint32_t index = 0;
+  bool is_reserved = false;
   std::string directory;
   Duration master_lost_after = seconds(60);
   Duration wait = minutes(2);
@@ -126,7 +128,8 @@ class PipelineWorker {
     const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
     if (!graph) return pipeline::kExitInvalid;
     pipeline::WorkerOptions worker{.index = static_cast<std::int32_t>(options_.index),
-                                   .slots = static_cast<std::uint32_t>(options_.slots)};
+                                   .slots = static_cast<std::uint32_t>(options_.slots),
+                                   .is_reserved = options_.is_reserved};
     worker.site.name = default_name();
     worker.site.capabilities = options_.capabilities;
     for (const std::string& name : pipeline::detected_capabilities())
@@ -168,6 +171,11 @@ class PipelineWorker {
 };
 
 int run_pipeline_worker(PipelineWorkerOptions options) {
+  if (const auto checked = pipeline::check_reserved(pipeline::canonical(options.capabilities));
+      options.is_reserved && !checked) {
+    fmt::print(stderr, "baton: {}\n", checked.error().message);
+    return kExitUsage;
+  }
   const pipeline::StopOnSignal stop;
   return PipelineWorker(std::move(options)).run(stop.token());
 }
@@ -181,6 +189,7 @@ void add_worker_command(CommandLine& line) {
   worker
       .options("--cap NAME", options->capabilities,
                "What this machine can do, besides linux; may be repeated")
+      .flag("--reserved", options->is_reserved, "Run only what names a capability that --cap gives it")
       .number("--slots N", options->slots, "Modules at a time", 1, 1024)
       .number("--index N", options->index, "Its number among the workers of a run; 0: the first that is free")
       .option("--run ID", options->run, "Only this run", "")

@@ -38,6 +38,8 @@ const Check kChecks[] = {
     {"BroadcastsCancellation", "a cancellation is durable, and the first reason stands",
      broadcasts_cancellation},
     {"TakesTheMastersOwnResults", "the master publishes what it ran itself", takes_the_masters_own_results},
+    {"LetsTheMasterWithdraw", "what nobody has when the master publishes its result, nobody gets",
+     lets_the_master_withdraw},
     {"FeedsEachResultOnce", "a feed of results tells each once", feeds_each_result_once},
     {"WaitsWithoutWork", "whoever waits uses no processor", waits_without_work},
 };

@@ -18,6 +18,7 @@ Status returns_results(Subject& subject);
 Status lets_waiters_go(Subject& subject);
 Status accepts_a_result_once(Subject& subject);
 Status takes_the_masters_own_results(Subject& subject);
+Status lets_the_master_withdraw(Subject& subject);
 Status feeds_each_result_once(Subject& subject);
 Status leases_again_what_was_lost(Subject& subject);
 Status refuses_a_late_result(Subject& subject);

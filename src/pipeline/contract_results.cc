@@ -74,6 +74,29 @@ Status takes_the_masters_own_results(Subject& subject) {
   return {};
 }
 
+Status lets_the_master_withdraw(Subject& subject) {
+  CAST(all);
+  const Deadline deadline(subject.patience());
+  for (const char* module : {"begun", "waits"}) DONE(all.master->enqueue_module(assignment(module), {}));
+  const auto begun = take_assignment(*all.first, all.one, subject.patience());
+  HOLDS(begun && begun->assignment.module == "begun", "no assignment");
+  SerializedModuleResult withdrawn{
+      .module = "begun", .attempt = 0, .status = ModuleStatus::cancelled, .skipped_because = "unwanted"};
+  HOLDS(is(all.master->publish_result(withdrawn, {}), Accepted::stale),
+        "the master withdrew what a worker has begun");
+  HOLDS(is(all.first->publish_result(result_of(*begun, 1), {}), Accepted::first),
+        "after that, the result of whoever had begun it was not accepted");
+  HOLDS(is(all.master->publish_result(withdrawn, {}), Accepted::stale), "the first result should stand");
+  withdrawn.module = "waits";
+  HOLDS(is(all.master->publish_result(withdrawn, {}), Accepted::first),
+        "the master cannot withdraw what nobody has begun");
+  HOLDS(is(all.master->publish_result(withdrawn, {}), Accepted::duplicate),
+        "the same again should be acknowledged as a duplicate");
+  HOLDS(gets_nothing(subject, *all.second, all.two), "what was withdrawn is handed out");
+  HOLDS(is(all.master->wait_for_result("waits", deadline.token()), withdrawn), "its result is not returned");
+  return {};
+}
+
 Status feeds_each_result_once(Subject& subject) {
   CAST(all);
   const Deadline deadline(subject.patience());

@@ -137,6 +137,7 @@ Status tells_nothing_from_closed(Subject& subject) {
     const Deadline long_one(subject.patience());
     return take(*all.second, all.two, long_one.token());
   });
+  DONE(all.master->enqueue_module(assignment("left", {"gpu"}), {}));
   DONE(all.master->close_run("all done", {}));
   const auto told = pending.get();
   HOLDS(told && std::holds_alternative<Closed>(*told), "whoever waited was not told that the run is over");
@@ -144,6 +145,10 @@ Status tells_nothing_from_closed(Subject& subject) {
   HOLDS(later && std::holds_alternative<Closed>(*later),
         "whoever asks later is not told that the run is over");
   HOLDS(std::get<Closed>(*later).reason == "all done", "the reason is not told");
+  WorkerRegistration able = all.one;
+  able.capabilities = {"gpu"};
+  const auto left = all.first->dequeue_module(able, {});
+  HOLDS(left && std::holds_alternative<Closed>(*left), "something is handed out although the run is over");
   return {};
 }
 

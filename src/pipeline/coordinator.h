@@ -12,6 +12,8 @@
 //                   one left;
 //                                           then done, with a failure: worker lost
 //
+// What waits is done too when the master publishes what became of it: so it withdraws what it has given up.
+//
 // An implementation is safe to be called from many threads. Every operation takes a stop token; one that is
 // stopped returns CLOSED soon, and leaves nothing half done. Whoever waits for something uses no processor.
 #pragma once
@@ -212,7 +214,8 @@ class DistributedCoordinator {
   // At most one taker, in the order of priority and then of enqueueing among what the capabilities suffice
   // for. May wait for a while before it answers Empty, or answer so at once.
   virtual Result<Dequeued> dequeue_module(const WorkerRegistration& worker, std::stop_token stop) = 0;
-  // The master publishes what it ran itself.
+  // The master publishes what it ran itself, and what it withdraws: a module that was enqueued and that
+  // nobody has, which nobody gets from then on. If somebody has it, that is stale.
   virtual Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) = 0;
   virtual Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) = 0;
   virtual Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) = 0;

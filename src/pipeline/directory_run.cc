@@ -212,4 +212,20 @@ std::optional<Assigned> DirectoryRun::take(const WorkerRegistration& worker) {
   return std::nullopt;
 }
 
+Result<Accepted> DirectoryRun::withdraw(const SerializedModuleResult& result) {
+  if (auto expired = expire(); !expired) return std::unexpected(expired.error());
+  const std::string module = as_file_name(result.module);
+  for (const std::string& entry : files.list("queue")) {
+    if (const auto one = parsed(entry); !one || one->module != module) continue;
+    const std::string name = entry + "-withdrawn";
+    if (auto written = files.write("results/" + name, to_text(result)); !written)
+      return std::unexpected(written.error());
+    const auto taken = files.rename("queue/" + entry, "ended/" + name);
+    if (!taken) return std::unexpected(taken.error());
+    if (*taken) return Accepted::first;
+  }
+  const std::string before = ended(result.module);
+  return !before.empty() && has_result(before, result) ? Accepted::duplicate : Accepted::stale;
+}
+
 }  // namespace baton::pipeline

@@ -70,6 +70,8 @@ class DirectoryRun {
   Result<Duration> silence(std::int32_t index) const;
   std::optional<ModuleAssignment> assignment(const std::string& entry);
   std::optional<Assigned> take(const WorkerRegistration& worker);
+  // Whoever is the first to rename what waits has it: a worker, or the master that withdraws it.
+  Result<Accepted> withdraw(const SerializedModuleResult& result);
 
   const DirectoryCoordinatorOptions options;
   const SharedFiles files;

@@ -42,6 +42,7 @@ class Execution {
         context_(site, *order.node, order.artifacts, order.attempt, stop_) {}
 
   ModuleResult run() {
+    if (stop_.stop_requested()) return never_begun();
     if (std::optional<std::string> reason = reason_to_skip()) return skipped(*reason);
     if (has_failed_) return failed_without_body();
     if (spec_.hooks.before && !guarded([&] { spec_.hooks.before(context_); }))
@@ -157,6 +158,12 @@ class Execution {
     result_.status = ModuleStatus::skipped;
     result_.skipped_because = site_.secrets.mask(reason);
     call_hook("skipped", spec_.hooks.skipped);
+    return std::move(result_);
+  }
+
+  // Nobody asks it whether it listens.
+  ModuleResult never_begun() {
+    settle({FailureKind::cancelled, "it was stopped before it began"});
     return std::move(result_);
   }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pipeline/reservation.h"
+
 namespace baton::pipeline {
 namespace {
 
@@ -11,9 +13,10 @@ bool is_alive(const RegisteredWorker& worker) {
 
 std::string arrival(const RegisteredWorker& worker) {
   const WorkerRegistration& registration = worker.registration;
-  return name_of(worker) + " is there: " +
-         (registration.capabilities.empty() ? "no capabilities" : joined(registration.capabilities)) + "; " +
-         std::to_string(registration.slots) + (registration.slots == 1 ? " place" : " places");
+  const std::vector<std::string> named = without_unreserved(registration.capabilities);
+  return name_of(worker) + " is there: " + (named.empty() ? "no capabilities" : joined(named)) + "; " +
+         std::to_string(registration.slots) + (registration.slots == 1 ? " place" : " places") +
+         (is_reserved(registration.capabilities) ? ", reserved" : "");
 }
 
 std::string departure(const RegisteredWorker& worker) {
@@ -41,10 +44,10 @@ std::vector<std::string> Fleet::update(std::vector<RegisteredWorker> workers, Du
   }
   workers_ = std::move(workers);
   places_by_lane_.clear();
-  places_ = 0;
+  places_ = {};
   for (const RegisteredWorker& worker : workers_) {
     if (!is_alive(worker)) continue;
-    places_ += worker.registration.slots;
+    places_.add(worker.registration, worker.registration.slots);
     attendance_.try_emplace(worker.registration.index, Attendance{now_at, now_at}).first->second.last =
         now_at;
   }
@@ -60,22 +63,26 @@ Duration Fleet::attendance(std::int32_t index) const {
   return known == attendance_.end() ? Duration{} : known->second.last - known->second.first;
 }
 
+void Fleet::Places::add(const WorkerRegistration& worker, std::size_t places) {
+  all += places;
+  if (!is_reserved(worker.capabilities)) unreserved += places;
+}
+
 // A module that keeps a processor busy needs one for itself.
-std::size_t Fleet::places_for(const Lane& lane) const {
-  const auto [known, is_new] = places_by_lane_.try_emplace(lane, 0);
+const Fleet::Places& Fleet::known(const Lane& lane) const {
+  const auto [known, is_new] = places_by_lane_.try_emplace(lane);
   if (!is_new) return known->second;
   for (const RegisteredWorker& worker : workers_) {
-    if (is_alive(worker) && pipeline::covers(worker.registration.capabilities, lane.capabilities))
-      known->second += lane.hint == Hint::cpu
-                           ? std::min(worker.registration.slots, worker.registration.processors)
-                           : worker.registration.slots;
+    const WorkerRegistration& one = worker.registration;
+    if (is_alive(worker) && pipeline::covers(one.capabilities, lane.capabilities))
+      known->second.add(one, lane.hint == Hint::cpu ? std::min(one.slots, one.processors) : one.slots);
   }
   return known->second;
 }
 
 bool Fleet::has_room(const Lane& lane, std::size_t per_place) const {
   // What only some can do does not wait behind what all can do: those who can take it next.
-  if (out_ >= places_ * per_place && !is_scarce(lane)) return false;
+  if (out_ >= places_.all * per_place && !is_scarce(lane)) return false;
   const auto out = out_by_lane_.find(lane);
   return (out == out_by_lane_.end() ? 0 : out->second) < places_for(lane) * per_place;
 }
@@ -86,13 +93,22 @@ std::string Fleet::closest(const Lane& lane) const {
   for (const RegisteredWorker& worker : workers_) {
     if (!is_alive(worker)) continue;
     std::vector<std::string> missing;
-    std::ranges::set_difference(lane.capabilities, worker.registration.capabilities,
+    std::ranges::set_difference(without_unreserved(lane.capabilities), worker.registration.capabilities,
                                 std::back_inserter(missing));
     if (missing.size() >= fewest) continue;
     fewest = missing.size();
     text = name_of(worker) + " lacks " + joined(missing);
   }
   return text;
+}
+
+std::string Fleet::reserved_for_others(const Lane& lane) const {
+  for (const RegisteredWorker& worker : workers_) {
+    const std::vector<std::string>& offered = worker.registration.capabilities;
+    if (is_alive(worker) && pipeline::covers(with_unreserved(offered), lane.capabilities))
+      return name_of(worker) + " for " + joined(beyond_detected(offered));
+  }
+  return {};
 }
 
 std::string joined(const std::vector<std::string>& names) {

@@ -19,8 +19,8 @@ class Fleet {
   const std::vector<RegisteredWorker>& workers() const { return workers_; }
   std::size_t alive() const;
   bool covers(const Lane& lane) const { return places_for(lane) > 0; }
-  // Not everybody can run it.
-  bool is_scarce(const Lane& lane) const { return places_for(lane) < places_; }
+  // Not everybody can run it, of those who are there for anything.
+  bool is_scarce(const Lane& lane) const { return known(lane).unreserved < places_.unreserved; }
   Duration attendance(std::int32_t index) const;  // how long a worker has been there
   // Whether one more may be handed out, where every place may have so many.
   bool has_room(const Lane& lane, std::size_t per_place) const;
@@ -28,9 +28,17 @@ class Fleet {
   void came_back(const Lane& lane) { --out_, --out_by_lane_[lane]; }
   // Who comes closest: "worker 2 lacks gpu". Nothing if there is nobody.
   std::string closest(const Lane& lane) const;
+  // Who could run it and must not: "worker 2 for gpu". Nothing if there is nobody.
+  std::string reserved_for_others(const Lane& lane) const;
 
  private:
-  std::size_t places_for(const Lane& lane) const;
+  struct Places {
+    std::size_t all = 0;
+    std::size_t unreserved = 0;  // of them
+    void add(const WorkerRegistration& worker, std::size_t places);
+  };
+  const Places& known(const Lane& lane) const;
+  std::size_t places_for(const Lane& lane) const { return known(lane).all; }
 
   struct Attendance {
     Duration first, last;  // seen alive
@@ -38,10 +46,10 @@ class Fleet {
 
   std::vector<RegisteredWorker> workers_;
   std::map<std::int32_t, Attendance> attendance_;
-  std::size_t places_ = 0;
+  Places places_;
   std::size_t out_ = 0;
   std::map<Lane, std::size_t> out_by_lane_;
-  mutable std::map<Lane, std::size_t> places_by_lane_;  // as far as it was asked for
+  mutable std::map<Lane, Places> places_by_lane_;  // as far as it was asked for
 };
 
 std::string name_of(const RegisteredWorker& worker);  // "worker 2"

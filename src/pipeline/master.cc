@@ -169,6 +169,7 @@ void Master::stop(const std::string& reason, bool by_user) {
     if (coordinator_ && !lost_) {
       if (auto done = coordinator_->broadcast_cancellation(reason, closing_.get_token()); !done)
         lose_coordination(done.error());
+      withdraw_what_waits();
     }
   }
   tell_what_ended();

@@ -80,11 +80,15 @@ class Master {
   void say_that_they_wait(const std::vector<NodeIndex>& nodes, const std::string& what);
   void give_up_what_lacks();
   void give_up(NodeIndex node, const ModuleFailure& failed);
+  bool withdraw(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failed);
+  void withdraw_what_waits();
+  void give_up_what_is_silent();
   void give_up_what_needs_others();
   void watch_clock();
   void watch_queues();
   void lose_coordination(const Error& error);
   void saw_workers(std::vector<RegisteredWorker> workers);
+  void begun_there(NodeIndex node);
   void receive(const std::stop_token& end);
   void wait_for(const std::string& module);
   void poll_workers(const std::stop_token& end);
@@ -120,6 +124,7 @@ class Master {
   std::map<NodeIndex, Heard> heard_;           // of modules elsewhere
   std::map<Lane, Duration> preferring_since_;  // those for whom a preferred place was not free
   std::map<NodeIndex, Duration> lacking_;      // nobody can run them since then
+  bool fleet_has_changed_ = false;             // since it was last said what they lack
   bool has_queue_timeouts_ = false;
   bool by_user_ = false;
   bool told_workers_to_stop_ = false;

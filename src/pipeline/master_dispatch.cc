@@ -31,6 +31,8 @@ void Master::dispatch() {
   dispatch_here();
   if (options_.is_only_master || here_ >= options_.jobs)
     std::ranges::move(assign(2), std::back_inserter(all));
+  // A module that cannot be handed out may have stopped the run, and so withdrawn those before it.
+  std::erase_if(all, [&](const ModuleAssignment& one) { return !there_.contains(*graph_.find(one.module)); });
   if (all.empty()) return;
   std::ranges::stable_sort(all, std::greater(), &ModuleAssignment::priority);
   if (auto done = enqueue(all); !done) return lose_coordination(done.error());
@@ -106,8 +108,8 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
         !lane.preferred.empty() && fleet_.has_room(strict, per_place)) {
       preferring_since_.erase(lane);
       lane = strict;
-      assignment->required_capabilities = lane.capabilities;
     }
+    assignment->required_capabilities = lane.capabilities;
     // Whoever can do it takes it before what everybody can do and is as urgent.
     if (fleet_.is_scarce(lane)) ++assignment->priority;
     there_.emplace(*node, lane);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/pause.h"
+#include "pipeline/reservation.h"
 #include "pipeline/words.h"
 
 namespace baton::pipeline {
@@ -31,13 +32,17 @@ void Master::watch_capabilities() {
   });
   std::map<std::string, std::vector<NodeIndex>> missed;  // by what is missing
   const auto miss = [&](NodeIndex node) {
-    if (lacking_.try_emplace(node, now()).second) missed[what_lacks(node)].push_back(node);
+    const bool is_new = lacking_.try_emplace(node, now()).second;
+    if (!is_new && !fleet_has_changed_) return;
+    const std::string what = what_lacks(node);
+    if (is_new || what != report_.modules[node].reason) missed[what].push_back(node);
   };
   schedule_.each_ready([this](const Lane& lane) { return nobody_can_run(lane); }, miss);
   for (const auto& [node, lane] : there_) {
     if (!fleet_.covers(lane)) miss(node);
   }
   for (const auto& [what, nodes] : missed) say_that_they_wait(nodes, what);
+  fleet_has_changed_ = false;
   give_up_what_lacks();
 }
 
@@ -50,9 +55,12 @@ std::string Master::what_lacks(NodeIndex node) const {
   const auto there = there_.find(node);
   const bool is_there = there != there_.end();
   const Lane lane = is_there ? there->second : lane_of(graph_[node]);
-  if (lane.capabilities.empty()) return is_there ? "no worker is left" : "there is no worker yet";
+  if (const std::string who = fleet_.reserved_for_others(lane); !who.empty())
+    return "whoever could run it is reserved for other modules, as " + who;
+  const std::vector<std::string> named = without_unreserved(lane.capabilities);
+  if (named.empty()) return is_there ? "no worker is left" : "there is no worker yet";
   const std::string closest = fleet_.closest(lane);
-  return (is_there ? "nobody is left who has " : "nobody has ") + joined(lane.capabilities) +
+  return (is_there ? "nobody is left who has " : "nobody has ") + joined(named) +
          (closest.empty() ? "" : "; " + closest);
 }
 
@@ -83,16 +91,6 @@ void Master::give_up_what_lacks() {
     give_up(node, {.kind = FailureKind::capability, .message = report_.modules[node].reason});
 }
 
-// Wherever it waits.
-void Master::give_up(NodeIndex node, const ModuleFailure& failed) {
-  if (is_final(schedule_.status(node))) return;
-  if (const auto there = there_.find(node); there != there_.end()) {
-    fleet_.came_back(there->second);
-    there_.erase(there);
-  }
-  finish(node, status_of_failure(graph_[node], failed), {}, failed);
-}
-
 // What always runs does so here, as far as it can.
 void Master::give_up_what_needs_others() {
   std::vector<NodeIndex> hopeless;
@@ -120,54 +118,29 @@ void Master::watch_clock() {
   }
   if (has_queue_timeouts_) watch_queues();
   if (!preferring_since_.empty()) forget_preferences();
-  if (!give_up_at_ || now() < *give_up_at_) return;
-  std::vector<NodeIndex> silent;
-  for (const auto& [node, lane] : there_) {
-    // What always runs has all the time it wants, as long as there is somebody for it.
-    if (!graph_[node].spec->always_run || !fleet_.covers(lane)) silent.push_back(node);
-  }
-  for (const NodeIndex node : silent) {
-    fleet_.came_back(there_.extract(node).mapped());
-    finish(node, ModuleStatus::cancelled, "its worker did not say how it ended",
-           {.kind = FailureKind::cancelled, .message = "its worker did not say how it ended"});
-  }
-}
-
-// Modules that have been ready for longer than they may; also those for which there is no worker any more.
-void Master::watch_queues() {
-  std::vector<NodeIndex> late;
-  const auto look_at = [&](NodeIndex node) {
-    const Duration limit = graph_[node].spec->queue_timeout;
-    if (limit > Duration{} && now() - report_.modules[node].ready_at > limit) late.push_back(node);
-  };
-  schedule_.each_ready([](const Lane&) { return true; }, look_at);
-  for (const auto& [node, lane] : there_) {
-    if (lacking_.contains(node)) look_at(node);
-  }
-  for (const NodeIndex node : late) {
-    if (is_final(schedule_.status(node))) continue;
-    std::string message = "it has waited for longer than " + in_words(graph_[node].spec->queue_timeout);
-    if (const std::string held_up = schedule_.held_up_by(node); !held_up.empty())
-      message += ", for " + held_up;
-    else if (lacking_.contains(node))
-      message += ": " + report_.modules[node].reason;
-    give_up(node, {.kind = FailureKind::timeout, .message = std::move(message)});
-  }
+  if (give_up_at_ && now() >= *give_up_at_) give_up_what_is_silent();
 }
 
 void Master::saw_workers(std::vector<RegisteredWorker> workers) {
   heard_at_ = now();
   if (std::exchange(is_missed_, false)) observer_.noticed("the coordinator answers again");
-  for (const std::string& news : fleet_.update(std::move(workers), now())) observer_.noticed(news);
+  for (const std::string& news : fleet_.update(std::move(workers), now())) {
+    observer_.noticed(news);
+    fleet_has_changed_ = true;
+  }
   for (const RegisteredWorker& worker : fleet_.workers()) {
     const NodeIndex* node = worker.current_module.empty() ? nullptr : graph_.find(worker.current_module);
     if (!node || schedule_.status(*node) != ModuleStatus::queued || !there_.contains(*node)) continue;
-    schedule_.note_status(*node, ModuleStatus::running);
-    report_.modules[*node].worker = "worker " + std::to_string(worker.registration.index);
-    report_.modules[*node].began_at = now();
-    tell(*node);
+    report_.modules[*node].worker = name_of(worker);
+    begun_there(*node);
   }
   watch_capabilities();
+}
+
+void Master::begun_there(NodeIndex node) {
+  schedule_.note_status(node, ModuleStatus::running);
+  report_.modules[node].began_at = now();
+  tell(node);
 }
 
 void Master::poll_workers(const std::stop_token& end) {

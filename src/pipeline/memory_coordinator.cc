@@ -183,7 +183,8 @@ Result<Accepted> MemoryCoordinator::publish_result(const SerializedModuleResult&
   Entry& entry = state_.entries[result.module];
   if (entry.phase == Phase::done) return entry.result == result ? Accepted::duplicate : Accepted::stale;
   if (result.lease.empty()) {  // the master's own
-    if (entry.number != 0) return failure(Errc::lease_unknown, result.module + " was given to the workers");
+    if (entry.phase == Phase::leased) return Accepted::stale;
+    if (entry.number != 0) state_.withdraw(result.module, entry);
     state_.settle(entry, result, false);
     return Accepted::first;
   }

@@ -26,6 +26,10 @@ void MemoryRun::put(const std::string& module, Entry& entry) {
   call_somebody();
 }
 
+void MemoryRun::withdraw(const std::string& module, const Entry& entry) {
+  waiting[entry.assignment.required_capabilities].erase({entry.assignment.priority, entry.number, module});
+}
+
 void MemoryRun::call_somebody() {
   for (Waiter* waiter : waiters) {
     const bool can_take = std::ranges::any_of(waiting, [&](const auto& one) {

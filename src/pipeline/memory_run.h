@@ -77,6 +77,7 @@ struct MemoryRun {
 
   Instant now() const;
   void put(const std::string& module, Entry& entry);
+  void withdraw(const std::string& module, const Entry& entry);
   void call_somebody();  // for one thing that waits, if there is any
   void unlease(const std::string& module, Entry& entry);
   void settle(Entry& entry, const SerializedModuleResult& result, bool tell);

@@ -46,6 +46,7 @@ struct DistributedOptions {
       run_id;  // the same for all of them; empty: one is made, which only helps an instance that is alone
   std::vector<std::string> capabilities;  // of this machine, besides what it is
   std::uint32_t slots = 0;                // modules at a time; 0: as many as there are processors
+  bool is_reserved = false;               // a worker that runs only what names one of those capabilities
 };
 
 class DistributedCoordinator;

@@ -7,23 +7,18 @@
 #include <mutex>
 #include <stop_token>
 
+#include "base/time.h"
+
 namespace baton::pipeline {
 
 class Processors {
  public:
   explicit Processors(std::size_t count) : free_(static_cast<std::ptrdiff_t>(count)) {}
 
-  // Also without one, when it is stopped.
-  void take(const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    given_back_.wait(lock, stop, [this] { return free_ > 0; });
-    --free_;
-  }
-  void give_back() {
-    const std::lock_guard lock(mutex_);
-    ++free_;
-    given_back_.notify_one();
-  }
+  // Also without one, when it is stopped. False: none was free for so long (0: as long as it takes), and none
+  // is taken.
+  bool take(const std::stop_token& stop, Duration at_most);
+  void give_back();
 
  private:
   std::mutex mutex_;

@@ -8,6 +8,7 @@
 
 #include "pipeline/drawing.h"
 #include "pipeline/memory_coordinator.h"
+#include "pipeline/reservation.h"
 #include "pipeline/run.h"
 #include "pipeline/similar.h"
 #include "pipeline/stop_on_signal.h"
@@ -18,7 +19,7 @@ namespace baton::pipeline {
 namespace {
 
 const std::vector<std::string> kCommands = {"run", "validate", "plan", "graph"};
-const std::vector<std::string> kFlags = {"--instance", "--total", "--run", "--jobs", "--cap"};
+const std::vector<std::string> kFlags = {"--instance", "--total", "--run", "--jobs", "--cap", "--reserved"};
 
 template <class T>
 Status read_number(const std::string& what, const std::string& text, T& into) {
@@ -101,6 +102,7 @@ int be_worker(const Graph& graph, DistributedCoordinator& coordinator, const Dis
   WorkerOptions worker{.index = options.instance_index, .slots = options.slots};
   worker.site.name = "instance-" + std::to_string(options.instance_index);
   worker.site.capabilities = options.capabilities;
+  worker.is_reserved = options.is_reserved;
   worker.site.run = options.run_id;
   worker.site.secrets = secrets_of(graph.definition());
   worker.notice = tell;
@@ -134,6 +136,10 @@ Result<ProgramOptions> program_options(const Pipeline& pipeline, const std::vect
     if (std::ranges::find(kFlags, words[i]) == kFlags.end())
       return failure(Errc::invalid_request,
                      "there is no option '" + words[i] + "'" + suggestion(words[i], kFlags));
+    if (words[i] == "--reserved") {
+      options.distributed.is_reserved = true;
+      continue;
+    }
     if (i + 1 == words.size()) return failure(Errc::invalid_request, words[i] + " needs a value");
     if (auto done = set(options.distributed, words[i], words[i + 1]); !done)
       return std::unexpected(done.error());
@@ -147,6 +153,11 @@ Result<ProgramOptions> program_options(const Pipeline& pipeline, const std::vect
                                               " is not one of " + std::to_string(instances.total_instances) +
                                               ": they count from 0");
   }
+  if (instances.is_reserved && instances.instance_index == 0)
+    return failure(Errc::invalid_request, "--reserved is for workers, and instance 0 is the master");
+  if (const auto checked = check_reserved(canonical(instances.capabilities));
+      instances.is_reserved && !checked)
+    return std::unexpected(checked.error());
   return options;
 }
 

@@ -4,6 +4,7 @@
 //   ./ci validate | plan | graph       look at it
 //   ./ci --instance 0 --total 3        its master, of three instances; the others are workers
 //   ./ci --jobs 8 --cap docker         so many modules at a time; what this machine can do
+//   ./ci --instance 1 … --reserved     a worker that runs only what names one of its --cap
 //
 // BATON_INSTANCE, BATON_TOTAL, BATON_RUN and BATON_CAPS (with commas) say the same; a flag wins over a
 // variable, a variable over what the program says. Secrets that modules need are variables too. Ctrl-C

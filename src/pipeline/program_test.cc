@@ -52,6 +52,16 @@ TEST(AProgram, SaysWhatMakesNoSense) {  // P11
   EXPECT_EQ(options_of({"--run"}).error().message, "--run needs a value");
 }
 
+TEST(AProgram, IsAReservedWorkerIfItIsReservedForSomething) {  // P8 P11
+  const auto worker = options_of({"--reserved", "--instance", "1", "--total", "2", "--cap", "gpu"});
+  ASSERT_TRUE(worker) << worker.error().message;
+  EXPECT_TRUE(worker->distributed.is_reserved);
+  EXPECT_EQ(options_of({"--reserved", "--cap", "gpu"}).error().message,
+            "--reserved is for workers, and instance 0 is the master");
+  EXPECT_THAT(options_of({"--reserved", "--instance", "1", "--total", "2", "--cap", "linux"}).error().message,
+              HasSubstr("needs a capability of its own besides linux"));
+}
+
 TEST(AProgram, IsMasterAndWorkersByItsInstance) {  // P1 P11
   MemoryExchange exchange;
   std::atomic<int> ran = 0;

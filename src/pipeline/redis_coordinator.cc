@@ -243,8 +243,6 @@ Result<Accepted> RedisCoordinator::publish_result(const SerializedModuleResult& 
   const std::string nonce = result.lease.substr(0, result.lease.find(' '));
   const auto answer = server_->call(redis_scripts::kPublish, {result.module, nonce, to_text(result)}, stop);
   if (!answer) return std::unexpected(answer.error());
-  if (answer->front() == "not yours")
-    return failure(Errc::lease_unknown, result.module + " was given to the workers");
   return answer->front() == "first"       ? Accepted::first
          : answer->front() == "duplicate" ? Accepted::duplicate
                                           : Accepted::stale;

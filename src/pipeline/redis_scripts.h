@@ -112,15 +112,16 @@ end
 return {'empty'}
 )lua";
 
-// module, lease, result; without a lease it is the master's own
+// module, lease, result; without a lease it is the master's own, or what it withdraws
 inline constexpr char kPublish[] = R"lua(
 local module, lease, result = ARGV[2], ARGV[3], ARGV[4]
 local entry = load(module)
 local known = redis.call('HGET', results, module)
 if known then return {known == result and 'duplicate' or 'stale'} end
 if lease == '' then
-  if entry then return {'not yours'} end
-  settle(module, {attempt = 1, capabilities = {}}, result, false)
+  if entry and entry.state ~= 'waiting' then return {'stale'} end
+  redis.call('ZREM', waiting, module)
+  settle(module, entry or {attempt = 1, capabilities = {}}, result, false)
   return {'first'}
 end
 if not entry or entry.state ~= 'leased' or entry.lease ~= lease then return {'stale'} end

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/reservation.h"
 #include "pipeline/value.h"
 
 namespace baton::pipeline {
@@ -40,12 +41,13 @@ std::string to_json(const RunReport& report, const std::map<std::string, std::st
   }
   Value::List workers;
   for (const RegisteredWorker& one : report.workers) {
-    workers.push_back({Value::Fields{
-        {"index", Value{std::int64_t{one.registration.index}}},
-        {"name", text(one.registration.name)},
-        {"capabilities", Codec<std::vector<std::string>>::encode(one.registration.capabilities)},
-        {"slots", Value{std::int64_t{one.registration.slots}}},
-        {"status", text(word(one.status))}}});
+    workers.push_back({Value::Fields{{"index", Value{std::int64_t{one.registration.index}}},
+                                     {"name", text(one.registration.name)},
+                                     {"capabilities", Codec<std::vector<std::string>>::encode(
+                                                          without_unreserved(one.registration.capabilities))},
+                                     {"reserved", Value{is_reserved(one.registration.capabilities)}},
+                                     {"slots", Value{std::int64_t{one.registration.slots}}},
+                                     {"status", text(word(one.status))}}});
   }
   Value::List times;
   for (const WorkerTimes& one : report.times) {

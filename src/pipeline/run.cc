@@ -5,6 +5,7 @@
 
 #include "base/random_name.h"
 #include "pipeline/master.h"
+#include "pipeline/reservation.h"
 
 namespace baton::pipeline {
 
@@ -13,7 +14,7 @@ RunReport run(const Graph& graph, RunOptions options) {
   if (options.jobs == 0)
     options.jobs = options.is_only_master ? 1 : std::max(1U, std::thread::hardware_concurrency());
   options.site.run = options.run;
-  options.site.capabilities = canonical(std::move(options.site.capabilities));
+  options.site.capabilities = with_unreserved(std::move(options.site.capabilities));
   return Master(graph, std::move(options)).run();
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "pipeline/reservation.h"
 #include "pipeline/verdict.h"
 
 namespace baton::pipeline {
@@ -21,7 +22,8 @@ bool is_ready(ModuleStatus status) {
 }  // namespace
 
 Lane lane_of(const GraphNode& node) {
-  return {node.capabilities, node.spec->pinned, node.spec->hint, canonical(node.spec->preferred)};
+  return {required_of_workers(node.capabilities), node.spec->pinned, node.spec->hint,
+          canonical(node.spec->preferred)};
 }
 
 Lane as_preferred(const Lane& lane) {

@@ -26,7 +26,7 @@ using History = std::map<std::string, Duration>;
 
 // Modules that the same machines can run.
 struct Lane {
-  std::vector<std::string> capabilities;
+  std::vector<std::string> capabilities;  // with what reservation.h adds
   bool pinned = false;
   Hint hint = Hint::none;
   std::vector<std::string> preferred;  // by whoever has them too, if one of those has time

@@ -155,6 +155,14 @@ Status ServerCoordinator::broadcast_cancellation(const std::string& reason, std:
 
 Status ServerCoordinator::close_run(const std::string& reason, std::stop_token stop) {
   ServerRun& server = *run_;
+  // What the master waits for no longer would be leased again, or wait for ever.
+  for (const char* state : {"waiting", "leased"}) {
+    const auto left = server.list(server.assignments(), state, stop);
+    if (!left) return std::unexpected(left.error());
+    for (const client::TaskView& view : *left)
+      (void)server.ask<void>(
+          stop, [&](auto answer) { server.client->cancel(view.task, "master", {}, std::move(answer)); });
+  }
   auto closed = server.ask<client::Verdict>(
       stop, [&](auto answer) { server.client->complete(server.run_held, reason, std::move(answer)); });
   if (!closed) return std::unexpected(closed.error());

@@ -10,12 +10,21 @@ namespace baton::pipeline {
 namespace {
 
 constexpr std::size_t kNameBytesMax = 128;
+constexpr std::size_t kNoteBytesMax = 4096;  // of a cancelled task
 
 std::string in_hex(std::uint64_t number) {
   std::string text(16, '0');
   for (auto digit = text.rbegin(); digit != text.rend(); ++digit, number >>= 4)
     *digit = "0123456789abcdef"[number & 15];
   return text;
+}
+
+// What became of a module, as the note of its cancelled task.
+std::string as_note(SerializedModuleResult result) {
+  std::string text = to_text(result);
+  if (text.size() <= kNoteBytesMax || !result.failure) return text;
+  result.failure->message.resize(kNoteBytesMax / 8);  // a character may take six in JSON
+  return to_text(result);
 }
 
 bool is_alive(WorkerStatus status) {
@@ -90,8 +99,34 @@ void ServerRun::follow(const std::string& module) {
       });
 }
 
+// A worker that takes it between the question and the end of the task has begun it before it was withdrawn:
+// it loses its lease.
+Result<Accepted> ServerRun::withdraw(const SerializedModuleResult& result, const std::stop_token& stop) {
+  const auto task = get(key_of(result.module), stop);
+  if (!task) return std::unexpected(task.error());
+  if (task->view.has_ended()) {
+    const auto before = result_of(*task, result.module);
+    return before && to_text(*before) == as_note(result) ? Accepted::duplicate : Accepted::stale;
+  }
+  if (task->view.state == "leased") return Accepted::stale;
+  const auto ended = ask<void>(stop, [&](auto answer) {
+    client->cancel(task->view.task, "master", as_note(result), std::move(answer));
+  });
+  if (!ended && ended.error().code == Errc::wrong_state) return Accepted::stale;
+  if (!ended) return std::unexpected(ended.error());
+  return Accepted::first;
+}
+
 Result<SerializedModuleResult> ServerRun::result_of(const client::Task& task, const std::string& module) {
   if (task.view.state == "completed") return from_text<SerializedModuleResult>(task.result);
+  if (task.view.dead_reason == "cancelled") {
+    if (auto withdrawn = from_text<SerializedModuleResult>(task.reason)) return withdrawn;
+    SerializedModuleResult cancelled{.module = module, .status = ModuleStatus::failed};
+    cancelled.failure =
+        ModuleFailure{.kind = FailureKind::cancelled,
+                      .message = "somebody cancelled its task at the coordinator, " + task.view.task};
+    return cancelled;
+  }
   SerializedModuleResult result{
       .module = module, .attempt = task.view.attempt, .status = ModuleStatus::failed};
   result.failure = ModuleFailure{.kind = FailureKind::worker_lost,

@@ -58,6 +58,8 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   Status admit(const WorkerRegistration& worker, const std::stop_token& stop);
   // Waits for the end of one assignment, and again if that takes long; the result goes to the feed.
   void follow(const std::string& module);
+  // Ends the task of an assignment that nobody has, with this as what became of it.
+  Result<Accepted> withdraw(const SerializedModuleResult& result, const std::stop_token& stop);
   static Result<SerializedModuleResult> result_of(const client::Task& task, const std::string& module);
   Result<std::vector<client::TaskView>> list(const std::string& queue, const std::string& state,
                                              const std::stop_token& stop);

@@ -83,7 +83,7 @@ Result<Accepted> ServerCoordinator::publish_result(const SerializedModuleResult&
     auto submitted = server.submit(
         {.queue = server.own_results(), .payload = to_text(result), .key = server.key_of(result.module)},
         stop);
-    if (!submitted && submitted.error().code == Errc::conflict) return Accepted::stale;
+    if (!submitted && submitted.error().code == Errc::conflict) return server.withdraw(result, stop);
     if (!submitted) return std::unexpected(submitted.error());
     if (submitted->existed) return Accepted::duplicate;
     auto tasks = server.client->lease(

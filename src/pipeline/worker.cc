@@ -18,8 +18,10 @@
 #include "pipeline/persistently.h"
 #include "pipeline/processors.h"
 #include "pipeline/pulse.h"
+#include "pipeline/reservation.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/watch.h"
+#include "pipeline/words.h"
 #include "pipeline/worker_site.h"
 
 namespace baton::pipeline {
@@ -44,7 +46,8 @@ class WorkerShift {
         self_{.index = options_.index,
               .session = random_name(),
               .name = options_.site.name,
-              .capabilities = canonical(options_.site.capabilities),
+              .capabilities = options_.is_reserved ? canonical(options_.site.capabilities)
+                                                   : with_unreserved(options_.site.capabilities),
               .slots = options_.slots,
               .processors = options_.processors,
               .fingerprint = graph.fingerprint(),
@@ -98,6 +101,8 @@ class WorkerShift {
   }
 
   bool report_for_duty() {
+    if (const auto checked = check_reserved(self_.capabilities); options_.is_reserved && !checked)
+      return end(WorkerEnd::refused, checked.error().message), false;
     constexpr std::int32_t kIndexMax = 10'000;
     const bool may_choose = options_.index == 0;
     if (may_choose) self_.index = 1;
@@ -155,6 +160,11 @@ class WorkerShift {
   bool take_on(Assigned assigned) {
     const std::string module = assigned.assignment.module;
     pulse_.keep(assigned.lease, {module, assigned.attempt});
+    // Whoever had it before is lost: what was said since then we may not have heard yet.
+    if (assigned.attempt > 1) {
+      const auto signal = coordinator_.is_cancellation_requested(ending_.get_token());
+      if (signal && *signal) cancel((*signal)->reason);
+    }
     {
       const std::lock_guard lock(mutex_);
       if (is_cancelled_ && !assigned.assignment.always_run) watch_.stop();
@@ -179,8 +189,17 @@ class WorkerShift {
       publish(std::move(result));
       return true;
     }
-    const bool is_busy = order.node->spec->hint == Hint::cpu;
-    if (is_busy) processors_.take(ending_.get_token());
+    const ModuleSpec& spec = *order.node->spec;
+    const bool is_busy = spec.hint == Hint::cpu;
+    if (is_busy && !processors_.take(ending_.get_token(), spec.queue_timeout)) {
+      result.failure =
+          ModuleFailure{.kind = FailureKind::timeout,
+                        .message = "it has waited for longer than " + in_words(spec.queue_timeout) +
+                                   " for a processor of worker " + std::to_string(self_.index)};
+      result.status = status_of_failure(*order.node, *result.failure);
+      publish(std::move(result));
+      return true;
+    }
     const auto began = Clock::now();
     // By value: this thread may have gone by then, or be lost for good. Another takes its place, and has to
     // begin with what this one leaves.

@@ -22,6 +22,7 @@ struct WorkerOptions {
   // Of them, so many that keep a processor busy; 0: as many as there are processors.
   std::uint32_t processors = 0;
   Site site;
+  bool is_reserved = false;  // for what names a capability of its own: see reservation.h
   Duration heartbeat = kHeartbeat;
   Duration cancellation_poll = seconds(2);
   Duration master_lost_after = seconds(60);

@@ -36,6 +36,7 @@ constexpr std::pair<std::string_view, Fault> kFaults[] = {
     {"HandsOverToTheNextMaster", Fault::hands_nothing_over},
     {"BroadcastsCancellation", Fault::last_reason_stands},
     {"TakesTheMastersOwnResults", Fault::drops_own_results},
+    {"LetsTheMasterWithdraw", Fault::hands_out_what_was_withdrawn},
     {"FeedsEachResultOnce", Fault::feeds_twice},
     {"WaitsWithoutWork", Fault::spins},
 };
@@ -109,6 +110,7 @@ class BrokenCoordinator : public MemoryCoordinator {
 
   Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) override {
     if (is(Fault::drops_own_results) && result.lease.empty()) return Accepted::stale;
+    if (is(Fault::hands_out_what_was_withdrawn) && result.module == "waits") return acknowledged(result);
     auto accepted = MemoryCoordinator::publish_result(result, stop);
     if (is(Fault::accepts_anything) || is(Fault::accepts_late_results)) return Accepted::first;
     return accepted;
@@ -162,6 +164,11 @@ class BrokenCoordinator : public MemoryCoordinator {
 
  private:
   bool is(Fault fault) const { return scene_.fault == fault; }
+  // And that is all that is done.
+  Accepted acknowledged(const SerializedModuleResult& result) {
+    const std::lock_guard lock(scene_.mutex);
+    return scene_.results.emplace(result.module, result).second ? Accepted::first : Accepted::duplicate;
+  }
 
   Scene& scene_;
   std::uint32_t priority_ = 0;

@@ -34,6 +34,7 @@ enum class Fault : std::uint8_t {
   hands_nothing_over,
   last_reason_stands,
   drops_own_results,
+  hands_out_what_was_withdrawn,
   feeds_twice,
   spins,
 };

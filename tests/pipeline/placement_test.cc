@@ -13,7 +13,12 @@
 namespace baton::pipeline {
 namespace {
 
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 class Placement : public ::testing::TestWithParam<Transport> {
  protected:
@@ -82,6 +87,126 @@ TEST_P(Placement, GivesAProcessorToOneModuleThatKeepsItBusy) {  // P8
   company.hire(options);
   EXPECT_EQ(company.run().outcome, RunOutcome::succeeded);
   EXPECT_EQ(most, 1);
+}
+
+TEST_P(Placement, DoesNotLetAModuleWaitForAProcessorForEver) {  // P8 P13
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_late = false;
+  struct Observer : RunObserver {
+    void changed(const ModuleReport& report, const std::shared_ptr<const void>&) override {
+      if (report.status == ModuleStatus::timed_out) once_late();
+    }
+    std::function<void()> once_late;
+  } observer;
+  observer.once_late = [&] {
+    const std::lock_guard lock(mutex);
+    is_late = true;
+    changed.notify_all();
+  };
+  Pipeline pipeline("busy");
+  pipeline.on_failure(OnFailure::finish);
+  pipeline.add("busy").hint(Hint::cpu).priority(Priority::high).run([&](Context&) {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(30), [&] { return is_late; });
+  });
+  pipeline.add("late").hint(Hint::cpu).queue_timeout(milliseconds(300)).run([](Context&) {});
+  WorkerOptions options = worker_options(1, {}, 2);
+  options.processors = 1;
+  Company company(*subject_, pipeline);
+  company.hire(options);
+  const RunReport report = company.run({.is_only_master = true, .observer = &observer});
+  EXPECT_TRUE(is_late);
+  EXPECT_EQ(module(report, "busy").status, ModuleStatus::succeeded);
+  EXPECT_THAT(module(report, "late").failure.message, StartsWith("it has waited for longer than 300 ms"));
+}
+
+WorkerOptions reserved(WorkerOptions options) {
+  options.is_reserved = true;
+  return options;
+}
+
+TEST_P(Placement, LeavesToOthersWhatDoesNotNeedAReservedWorker) {  // P8
+  FullHouse house(2);
+  Pipeline pipeline("reserved");
+  auto start = pipeline.add("start").pin_to_master().run([&](Context&) { house.wait(); });
+  std::vector<std::string> plain;
+  for (int i = 0; i < 6; ++i) plain.push_back("plain" + std::to_string(i));
+  std::mutex mutex;
+  std::condition_variable changed;
+  int at_once = 0;
+  for (const std::string& id : plain) {
+    pipeline.add(id, after(start)).run([&](Context&) {
+      std::unique_lock lock(mutex);
+      ++at_once;
+      changed.notify_all();
+      changed.wait_for(lock, std::chrono::milliseconds(100), [&] { return at_once > 1; });  // if it can be
+      --at_once;
+    });
+  }
+  pipeline.add("test", after(start)).matrix({"linux", "gpu"}).run([](Context&) {});
+  pipeline.add("render", after(start)).needs_capability("GPU").needs_capability("linux").run([](Context&) {});
+  Company company(*subject_, pipeline);
+  company.hire(reserved(worker_options(1, {"gpu", "linux"}, 4)));
+  company.hire(worker_options(2, {"linux"}));
+  const RunReport report = company.run({.is_only_master = true, .observer = &house});
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.reason;
+  for (const std::string& id : plain) EXPECT_EQ(module(report, id).worker, "worker 2");
+  EXPECT_EQ(module(report, "test[linux]").worker, "worker 2") << "every machine is that";
+  EXPECT_EQ(module(report, "test[gpu]").worker, "worker 1");
+  EXPECT_EQ(module(report, "render").worker, "worker 1");
+}
+
+// All that the master says.
+class Notices : public RunObserver {
+ public:
+  void noticed(const std::string& text) override { all.push_back(text); }
+  std::vector<std::string> all;
+};
+
+TEST_P(Placement, SaysWhoIsReservedForWhatWhenNobodyElseIsThere) {  // P8
+  Pipeline pipeline("reserved");
+  pipeline.on_failure(OnFailure::finish);
+  pipeline.add("plain").run([](Context&) {});
+  pipeline.add("named").needs_capability("linux").run([](Context&) {});
+  pipeline.add("other").needs_capability("docker").run([](Context&) {});
+  Notices notices;
+  Company company(*subject_, pipeline);
+  company.hire(reserved(worker_options(1, {"gpu", "linux"})));
+  const RunReport report = company.run({.is_only_master = true, .observer = &notices, .workers_expected = 1});
+  const std::string why = "whoever could run it is reserved for other modules, as worker 1 for gpu";
+  for (const std::string id : {"plain", "named"}) {
+    EXPECT_EQ(module(report, id).failure.kind, FailureKind::capability);
+    EXPECT_EQ(module(report, id).failure.message, why);
+  }
+  EXPECT_EQ(module(report, "other").failure.message, "nobody has docker; worker 1 lacks docker");
+  EXPECT_THAT(notices.all, Contains("worker 1 is there: gpu, linux; 1 place, reserved"));
+  EXPECT_THAT(notices.all, Contains("plain and 1 more wait: " + why));
+  EXPECT_THAT(notices.all, Each(Not(HasSubstr("unreserved"))));
+}
+
+TEST_P(Placement, LeavesItToTheMasterWhereAllWorkersAreReserved) {  // P8 P11
+  Pipeline pipeline("reserved");
+  auto first = pipeline.add("first").needs_capability("gpu").run([](Context&) {});
+  pipeline.add("second", after(first)).run([](Context&) {});
+  Company company(*subject_, pipeline);
+  company.hire(reserved(worker_options(1, {"gpu"})));
+  const RunReport report = company.run({.jobs = 1});
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded);
+  EXPECT_EQ(module(report, "first").worker, "worker 1");
+  EXPECT_EQ(module(report, "second").worker, "master");
+}
+
+TEST_P(Placement, IsRefusedToAReservedWorkerThatCanDoNothingSpecial) {  // P8
+  Pipeline pipeline("reserved");
+  pipeline.add("plain").run([](Context&) {});
+  const auto coordinator = subject_->connect();
+  const WorkerReport report =
+      run_worker(*Graph::of(pipeline.definition()), *coordinator, reserved(worker_options(1, {"linux"})));
+  EXPECT_EQ(report.end, WorkerEnd::refused);
+  EXPECT_EQ(report.reason,
+            "a reserved worker needs a capability of its own besides linux: name what it is reserved for "
+            "with --cap");
 }
 
 TEST_P(Placement, IsToldWithWhoWaitedAndWhoWorked) {  // P16

@@ -57,6 +57,31 @@ TEST(APipelineOfProcesses, MeetsAtRedis) {  // P2
   runs_at("redis://" + server.path(), {"--run", "spread"});
 }
 
+TEST(APipelineOfProcesses, KeepsAReservedWorkerForWhatNamesIt) {  // P8 P11
+  const Yard yard(R"(
+version: 1
+modules:
+  build: { run: "true" }
+  more: { needs: [build], caps: [linux], run: "true" }
+  render: { needs: [build], caps: [gpu], run: "true" }
+)");
+  Served server(BATON_PROGRAM);
+  crash::Child master(yard.run({"--connect", server.address(), "--run", "kept", "--json", "--only-master"}));
+  crash::Child reserved(yard.worker(
+      server.address(), {"--run", "kept", "--cap", "gpu", "--reserved", "--index", "1", "--slots", "4"}));
+  crash::Child other(yard.worker(server.address(), {"--run", "kept", "--index", "2"}));
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+  std::map<std::string, std::string> where;
+  for (const Value& module : *report.field("modules")->list())
+    where[*module.field("id")->text()] = *module.field("worker")->text();
+  EXPECT_EQ(where, (std::map<std::string, std::string>{
+                       {"build", "worker 2"}, {"more", "worker 2"}, {"render", "worker 1"}}));
+  EXPECT_THAT(to_json(report), HasSubstr(R"("capabilities":["gpu","linux"],"reserved":true)"));
+  EXPECT_THAT(to_json(report), HasSubstr(R"("capabilities":["linux"],"reserved":false)"));
+}
+
 TEST(APipelineOfProcesses, StartsItsOwnWorkers) {  // P11
   const Yard yard(kSpread);
   const crash::Ran ran =

@@ -35,6 +35,13 @@ TEST(ProcessesThatAreRefused, SayThatTheRunIsOver) {  // P5 P16
   EXPECT_EQ(yard.contents("ran"), "a\n");
 }
 
+TEST(ProcessesThatAreRefused, SayThatTheyHaveToBeReservedForSomething) {  // P8 P16
+  const Yard yard(kOne);
+  const crash::Ran worker = crash::run(yard.worker("127.0.0.1:1", {"--reserved"}));
+  EXPECT_EQ(worker.exit.code, 64);
+  EXPECT_THAT(only_line(worker), HasSubstr("name what it is reserved for with --cap"));
+}
+
 TEST(ProcessesThatAreRefused, SayWhatATokenIsNeededFor) {  // P16
   const Yard yard(kOne);
   std::ofstream(yard.path() + "/tokens") << "someone " << std::string(64, '0') << " default=work\n";

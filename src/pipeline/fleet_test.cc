@@ -1,0 +1,48 @@
+#include "pipeline/fleet.h"
+
+#include <gtest/gtest.h>
+
+#include "pipeline/reservation.h"
+
+namespace baton::pipeline {
+namespace {
+
+RegisteredWorker worker(std::int32_t index, std::vector<std::string> offered) {
+  RegisteredWorker one;
+  one.registration.index = index;
+  one.registration.session = std::to_string(index);
+  one.registration.capabilities = std::move(offered);
+  return one;
+}
+
+const Lane kAny{.capabilities = required_of_workers({})};
+const Lane kRender{.capabilities = required_of_workers({"gpu"})};
+
+// P8: whoever is there for anything takes first what the others of his kind cannot do.
+TEST(AFleet, CountsNobodyWhoIsReservedWhenItSaysWhatIsScarce) {
+  Fleet fleet;
+  fleet.update({worker(1, {"gpu"}), worker(2, with_unreserved({"gpu"})), worker(3, with_unreserved({}))}, {});
+  EXPECT_FALSE(fleet.is_scarce(kAny));
+  EXPECT_TRUE(fleet.is_scarce(kRender));
+}
+
+TEST(AFleet, HasRoomAtReservedWorkersForWhatNamesThemAlone) {  // P8
+  Fleet fleet;
+  fleet.update({worker(1, {"gpu"}), worker(2, with_unreserved({}))}, {});
+  EXPECT_TRUE(fleet.has_room(kAny, 1));
+  fleet.handed_out(kAny);
+  EXPECT_FALSE(fleet.has_room(kAny, 1));
+  EXPECT_TRUE(fleet.has_room(kRender, 1));
+}
+
+TEST(AReservation, IsAboutWhatMachinesDoNotHaveByThemselves) {  // P8
+  EXPECT_TRUE(is_reserved({"gpu", "linux"}));
+  EXPECT_FALSE(is_reserved(with_unreserved({"gpu", "linux"})));
+  EXPECT_EQ(without_unreserved(with_unreserved({"gpu"})), (std::vector<std::string>{"gpu"}));
+  EXPECT_EQ(required_of_workers({"gpu", "linux"}), (std::vector<std::string>{"gpu", "linux"}));
+  EXPECT_EQ(required_of_workers({"linux"}), with_unreserved({"linux"}));
+  EXPECT_EQ(required_of_workers({}), with_unreserved({}));
+}
+
+}  // namespace
+}  // namespace baton::pipeline
