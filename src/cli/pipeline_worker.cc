@@ -161,7 +161,14 @@ class PipelineWorker {
                                                 const std::stop_token& stop) const {
     for (Duration waited;; waited = waited + milliseconds(100)) {
       auto opening = coordinator.run_opening(stop);
-      if (opening || opening.error().code != Errc::not_found || waited >= options_.wait) return opening;
+      if (opening || opening.error().code != Errc::not_found) return opening;
+      const std::string awaited =
+          options_.run ? "run " + *options_.run : "the run at " + options_.meeting.where();
+      if (waited >= options_.wait)
+        return failure(Errc::not_found,
+                       fmt::format("{} did not begin within {}: start its master, or look at its id", awaited,
+                                   time_text(options_.wait)));
+      if (waited == Duration{}) say("waits for " + awaited);
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
       if (stop.stop_requested()) return failure(Errc::closed, "stopped before the run began");
     }
@@ -193,6 +200,7 @@ void add_worker_command(CommandLine& line) {
       .number("--slots N", options->slots, "Modules at a time", 1, 1024)
       .number("--index N", options->index, "Its number among the workers of a run; 0: the first that is free")
       .option("--run ID", options->run, "Only this run", "")
+      .duration("--wait TIME", options->wait, "How long it waits for a run that has not begun")
       .option("--dir FOLDER", options->directory, "Where commands run [the folder of the pipeline's file]")
       .option(
           "--blobs FOLDER", options->meeting.blobs,

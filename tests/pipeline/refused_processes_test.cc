@@ -35,6 +35,30 @@ TEST(ProcessesThatAreRefused, SayThatTheRunIsOver) {  // P5 P16
   EXPECT_EQ(yard.contents("ran"), "a\n");
 }
 
+TEST(ProcessesThatAreRefused, SayThatTheRunHasNotBegun) {  // P16
+  const Yard yard(kOne);
+  Served server(BATON_PROGRAM);
+  const crash::Ran worker =
+      crash::run(yard.worker(server.address(), {"--run", "nobody", "--wait", "1ms", "--quiet"}));
+  EXPECT_EQ(worker.exit.code, 4);
+  EXPECT_THAT(only_line(worker), HasSubstr("run nobody did not begin within 1ms: start its master"));
+}
+
+TEST(ProcessesThatAreRefused, SayThatTheirIndexIsTaken) {  // P11 P16
+  const Yard yard("version: 1\nmodules: { a: { run: 'touch began; sleep 1000' } }");
+  Served server(BATON_PROGRAM);
+  crash::Child master(yard.run({"--connect", server.address(), "--run", "taken", "--only-master"}));
+  const auto worker = yard.baton({"worker", "--connect", server.address(), "--run", "taken", "--index", "1"});
+  crash::Child first(worker);
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+  const crash::Ran second = crash::run(worker);
+  EXPECT_EQ(second.exit.code, 2);
+  EXPECT_THAT(second.errors, HasSubstr("worker 1 is registered already, by another process that is still "
+                                       "there: give each its own index"));
+  master.signal(SIGINT);
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 3) << master.errors();
+}
+
 TEST(ProcessesThatAreRefused, SayThatTheyHaveToBeReservedForSomething) {  // P8 P16
   const Yard yard(kOne);
   const crash::Ran worker = crash::run(yard.worker("127.0.0.1:1", {"--reserved"}));
