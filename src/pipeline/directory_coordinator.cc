@@ -197,7 +197,7 @@ Result<Accepted> DirectoryCoordinator::publish_result(const SerializedModuleResu
   const SharedFiles& files = folder_->files;
   const std::string text = to_text(result);
   if (result.lease.empty()) {
-    if (folder_->files.exists("modules/" + as_file_name(result.module))) return folder_->withdraw(result);
+    if (folder_->has_entered(as_file_name(result.module))) return folder_->withdraw(result);
     const std::string name = "own-" + as_file_name(result.module);
     auto written = files.write_new("results/" + name, text);
     if (!written) return std::unexpected(written.error());

@@ -73,6 +73,11 @@ bool DirectoryRun::enter(const std::string& module) {
   return entered.insert(module).second;
 }
 
+bool DirectoryRun::has_entered(const std::string& module) {
+  const std::lock_guard lock(mutex);
+  return entered.contains(module);
+}
+
 bool DirectoryRun::is_news(const std::string& ended) {
   const std::lock_guard lock(mutex);
   return told.insert(ended).second;

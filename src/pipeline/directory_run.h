@@ -56,6 +56,7 @@ class DirectoryRun {
   void look_around();
   // False: a module of that name has been entered before.
   bool enter(const std::string& module);
+  bool has_entered(const std::string& module);
   bool is_news(const std::string& ended);  // to next_results; once
   // What time has brought about.
   Status expire();

@@ -1,11 +1,17 @@
-// Workers that are there and cannot be heard: cut off for a moment, cut off for too long, stopped.
+// Those that cannot be heard: workers that are cut off for a moment or for too long, stopped or killed, and
+// the coordinator.
+#include <gmock/gmock.h>
+
 #include <csignal>
+#include <filesystem>
 
 #include "tests/pipeline/yard.h"
 #include "tests/proxy.h"
 
 namespace baton::pipeline {
 namespace {
+
+using ::testing::HasSubstr;
 
 constexpr char kKept[] = R"(
 version: 1
@@ -84,6 +90,38 @@ TEST_F(ProcessesThatAreCutOff, LoseTheirModuleWhileTheyAreStopped) {  // P4 P6 E
   EXPECT_EQ(yard_.contents("ran"), "begun\nbegun\n");
   stopped.signal(SIGCONT);
   EXPECT_EQ(stopped.wait(crash::after_ms(60'000)).code, 0) << stopped.errors();
+}
+
+TEST(ProcessesThatAreLost, HaveNothingBegunAgainThatMustNotBe) {  // P4 P13
+  const Yard yard("version: 1\nmodules: { a: { idempotent: false, run: 'echo begun >> ran; sleep 1000' } }");
+  Served server(BATON_PROGRAM);
+  crash::Child master(yard.run(
+      {"--connect", server.address(), "--run", "once", "--only-master", "--lost-after", "2s", "--json"}));
+  const auto worker =
+      yard.baton({"worker", "--connect", server.address(), "--run", "once", "--lost-after", "2s", "--quiet"});
+  crash::Child victim(worker);
+  ASSERT_TRUE(eventually([&] { return !yard.contents("ran").empty(); }));
+  victim.signal(SIGKILL);
+  crash::Child other(worker);
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 1) << master.errors() << to_json(report);
+  EXPECT_THAT(to_json(report), HasSubstr(R"("kind":"worker lost")"));
+  EXPECT_EQ(other.wait(crash::after_ms(30'000)).code, 0) << other.errors();
+  EXPECT_EQ(yard.contents("ran"), "begun\n");
+}
+
+TEST(ProcessesThatAreLost, MakeTheirMasterEndIfTheyAreTheCoordinator) {  // P16 P17
+  const Yard yard("version: 1\nmodules: { a: { run: 'touch began; sleep 1000' } }");
+  Served server(BATON_PROGRAM);
+  crash::Child master(yard.run({"--connect", server.address(), "--timeout", "2s", "--json"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+  server.kill();
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 4) << master.errors();
+  EXPECT_EQ(statuses(report)["a"], "cancelled");
+  EXPECT_THAT(to_json(report), HasSubstr("the coordinator was lost"));
 }
 
 }  // namespace
