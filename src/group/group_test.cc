@@ -90,6 +90,16 @@ TEST_F(GroupOfTwo, TellsWhoWasStoppedAlsoIfItWasBeforeItCame) {
   EXPECT_THAT(only_answer(), HasSubstr("rank 0 was stopped"));
 }
 
+// C2: whoever speaks the protocol without the library
+TEST_F(GroupOfTwo, RefusesARootThatIsNoRank) {
+  const Operation operation{OperationKind::broadcast, "config", 2};
+  for (const Rank rank : {0U, 1U}) {
+    const auto arrived = group.arrive(seat(rank), {"", 0, operation, Bytes{}, hours(1)}, rank + 1, kStart);
+    ASSERT_FALSE(arrived);
+    EXPECT_EQ(arrived.error().code, Errc::invalid_request);
+  }
+}
+
 TEST_F(GroupOfTwo, RefusesNumbersThatDoNotFollow) {
   ASSERT_TRUE(arrive(0, 3, kStart));
   EXPECT_EQ(arrive(0, 5, kStart).error().code, Errc::invalid_request);
@@ -131,10 +141,12 @@ TEST_F(GroupOfTwo, HasSoManyStreams) {
   EXPECT_TRUE(open(63));
 }
 
+// C2: and nobody whom it replaces is left to wait
 TEST_F(GroupOfTwo, AnswersWhoAsksAgainOnce) {
   ASSERT_TRUE(arrive(0, 0, kStart));
   ASSERT_TRUE(
       group.arrive(seat(0), {"", 0, {OperationKind::barrier, "ready", 0}, Bytes{}, hours(1)}, 77, kStart));
+  EXPECT_THAT(only_answer(), AllOf(HasSubstr("CONFLICT"), HasSubstr("rank 0 came to it a second time")));
   ASSERT_TRUE(arrive(1, 0, kStart));
   std::set<Waiter> answered;
   for (const Answer& answer : group.take_answers()) answered.insert(answer.waiter);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
+
 namespace baton::group {
 namespace {
 
@@ -25,8 +27,33 @@ void Meeting::arrive(Rank rank, const Operation& operation, Result<Bytes> mine, 
   if (!mine) return fail({mine.error().code, fmt::format("rank {}: {}", rank, mine.error().message)});
   if (trouble_) return;
   deadlines_[rank] = deadline;
-  brought_.insert_or_assign(rank, std::move(*mine));
+  bring(rank, std::move(*mine));
   if (brought_.size() == world_size_) gather_up();
+}
+
+Rank Meeting::hearers(Rank of) const {
+  switch (operation_.kind) {
+    case OperationKind::barrier: return 0;
+    case OperationKind::broadcast: return of == operation_.root ? world_size_ : 0;
+    case OperationKind::gather: return 1;
+    case OperationKind::all_gather: return world_size_;
+  }
+  BATON_CHECK(false && "unknown kind of operation");
+}
+
+void Meeting::bring(Rank rank, Bytes mine) {
+  const Rank each = hearers(rank);
+  Bytes& kept = brought_[rank];
+  heard_bytes_ -= kept.size() * each;
+  kept = each > 0 ? std::move(mine) : Bytes();
+  heard_bytes_ += kept.size() * each;
+  if (heard_bytes_ <= kHeardBytesMax) return;
+  fail(
+      {Errc::too_large,
+       fmt::format(
+           "{}: {} of {} ranks have brought {} bytes, and each of {} would hear them all; that makes {} "
+           "bytes, and {} is the most. Put what is large into storage, and bring its path",
+           title(operation_), came(), world_size_, heard_bytes_ / each, each, heard_bytes_, kHeardBytesMax)});
 }
 
 void Meeting::recall(Rank rank, const Kept& kept) {
@@ -34,7 +61,7 @@ void Meeting::recall(Rank rank, const Kept& kept) {
   if (!kept.outcome) return fail(kept.outcome.error());
   if (trouble_) return;
   is_complete_ = true;
-  brought_.insert_or_assign(rank, kept.contribution);
+  bring(rank, kept.contribution);
   // A gathering is known to its root only, or to all of them together; a large one is not told again.
   const bool is_gathered =
       operation_.kind == OperationKind::gather || operation_.kind == OperationKind::all_gather;

@@ -12,6 +12,10 @@
 
 namespace baton::group {
 
+// What all ranks bring to an operation, times the ranks that hear it: about what the replies to it occupy at
+// whoever brings them together.
+inline constexpr std::size_t kHeardBytesMax = 512 << 20;
+
 // What a rank knows of an operation that ended for it: enough for others to hear the same, should whoever
 // brought them together have forgotten.
 struct Kept {
@@ -31,7 +35,7 @@ class Meeting {
   Instant began() const { return began_; }
 
   // A rank comes, perhaps once more, and wants to know by `deadline`. Another operation than that of the
-  // others, or an error in place of bytes, is the end of it for all.
+  // others, an error in place of bytes, or more bytes than can be handed round is the end of it for all.
   void arrive(Rank rank, const Operation& operation, Result<Bytes> mine, Instant deadline);
   // A rank that was told of its end before it was forgotten here.
   void recall(Rank rank, const Kept& kept);
@@ -52,12 +56,15 @@ class Meeting {
   std::optional<Result<Share>> outcome_for(Rank rank) const;
 
  private:
+  void bring(Rank rank, Bytes mine);
+  Rank hearers(Rank of) const;  // how many ranks get what this one brings
   void gather_up();
 
   Operation operation_;  // of the rank that came first
   Rank world_size_;
   Instant began_;
   std::map<Rank, Bytes> brought_;
+  std::size_t heard_bytes_ = 0;  // what was brought, times those who will hear it
   std::map<Rank, Instant> deadlines_;
   std::optional<Error> trouble_;
   bool is_complete_ = false;
