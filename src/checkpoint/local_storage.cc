@@ -23,11 +23,11 @@ namespace {
 namespace fs = std::filesystem;
 
 // With every directory on the way; each new name is durable before anything is put under it.
-Status make_directories(const std::string& path) {
+Status make_root(const std::string& path) {
   if (::access(path.c_str(), F_OK) == 0) return {};
   const std::string parent = parent_of(path);
   if (parent != path) {
-    if (auto made = make_directories(parent); !made) return made;
+    if (auto made = make_root(parent); !made) return made;
   }
   if (::mkdir(path.c_str(), 0777) != 0) {
     if (errno == EEXIST) return {};
@@ -84,7 +84,7 @@ LocalStorage::LocalStorage(std::string root, IoMode mode)
 
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_directory(const std::string& root,
                                                                    std::optional<IoMode> mode) {
-  if (auto made = make_directories(root); !made) return std::unexpected(made.error());
+  if (auto made = make_root(root); !made) return std::unexpected(made.error());
   if (auto fits = check_directory(root); !fits) return std::unexpected(fits.error());
   return std::unique_ptr<LocalStorage>(new LocalStorage(root, mode ? *mode : best_mode(root)));
 }
@@ -92,6 +92,26 @@ Result<std::unique_ptr<LocalStorage>> LocalStorage::open_directory(const std::st
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_existing(const std::string& root) {
   if (auto fits = check_directory(root); !fits) return std::unexpected(fits.error());
   return std::unique_ptr<LocalStorage>(new LocalStorage(root, best_mode(root)));
+}
+
+// Also of directories that are there: whoever made them may have been killed before their names were durable.
+Status LocalStorage::make_directories(const std::string& path) {
+  if (path.size() <= root_.size()) return make_root(path);
+  if (auto made = make_directories(parent_of(path)); !made) return made;
+  if (::mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
+    return std::unexpected(system_error(errno, "create", path));
+  return settle(path);
+}
+
+// A failure is final: the kernel may drop what it could not write and report the next sync as clean, so
+// another try that succeeds proves nothing.
+Status LocalStorage::settle(const std::string& name) {
+  Status synced = sync_directory(parent_of(name));
+  const std::lock_guard lock(mutex_);
+  if (!synced && synced.error().code == Errc::io_failed) unsettled_.emplace(name, synced.error());
+  if (const auto first = unsettled_.find(name); first != unsettled_.end())
+    return std::unexpected(first->second);
+  return synced;
 }
 
 Result<std::unique_ptr<ShardWriter>> LocalStorage::create(const std::string& path, std::uint64_t bytes) {
@@ -121,7 +141,7 @@ Result<bool> LocalStorage::put_if_absent(const std::string& path, ByteView bytes
   const int taken = take_name(aside, name);
   ::unlink(aside.c_str());
   if (taken != 0 && taken != EEXIST) return std::unexpected(system_error(taken, "create", name));
-  if (auto synced = sync_directory(directory); !synced) return std::unexpected(synced.error());
+  if (auto settled = settle(name); !settled) return std::unexpected(settled.error());
   if (taken == 0) return true;
   // Over a network the first try may have succeeded without our hearing of it.
   auto there = get(path);
@@ -167,9 +187,13 @@ Result<std::vector<StorageEntry>> LocalStorage::list(const std::string& director
 }
 
 Status LocalStorage::remove(const std::string& path) {
-  if (::unlink(full(path).c_str()) == 0) return sync_directory(parent_of(full(path)));
-  if (errno == ENOENT) return {};
-  return std::unexpected(system_error(errno, "remove", full(path)));
+  const std::string name = full(path);
+  if (::unlink(name.c_str()) != 0 && errno != ENOENT)
+    return std::unexpected(system_error(errno, "remove", name));
+  // Also if it was not there: whoever removed it may have been killed before that was durable.
+  Status settled = settle(name);
+  if (!settled && settled.error().code == Errc::not_found) return {};  // what it stood in is gone
+  return settled;
 }
 
 Status LocalStorage::remove_directory(const std::string& path) {

@@ -1,7 +1,9 @@
 // Checkpoints in a directory of a local or shared file system.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -34,10 +36,15 @@ class LocalStorage final : public Storage {
  private:
   LocalStorage(std::string root, IoMode mode);
   std::string full(const std::string& path) const { return path.empty() ? root_ : root_ + "/" + path; }
+  Status make_directories(const std::string& path);
+  // Makes durable that a name was given or taken away.
+  Status settle(const std::string& name);
 
   const std::string root_;
   const IoMode mode_;
   const std::shared_ptr<BlockMemory> memory_;
+  std::mutex mutex_;
+  std::map<std::string, Error> unsettled_;  // names of which nobody knows whether they are durable
 };
 
 }  // namespace baton::checkpoint

@@ -2,7 +2,8 @@
 // service that stumbles. Retries are here and nowhere else; a collective is never repeated by one rank alone.
 //
 // What cannot pass (a full disk, no permission, damage) is an error at once. So is a file that could not be
-// written or synced: what is on the medium is unknown, and nothing may refer to it. A file that is read goes
+// written or synced: what is on the medium is unknown, and nothing may refer to it. A name that could not be
+// made durable stays an error, however often it is tried (LocalStorage). A file that is read goes
 // on where it got to; opened anew, for a file system that came back may know no descriptors of before.
 #pragma once
 
