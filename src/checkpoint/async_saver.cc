@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "checkpoint/io_engine.h"
+#include "checkpoint/turns.h"
 
 namespace baton::checkpoint {
 
@@ -49,8 +50,9 @@ void Ticket::cancel() const { state_->stop.request_stop(); }
 // more than the copy. The thread of each save is joined before the next one begins.
 class AsyncSaver::Worker {
  public:
-  Worker(std::unique_ptr<Collective> stream, Storage& storage, const AsyncOptions& options)
-      : stream_(std::move(stream)), storage_(storage), options_(options) {}
+  Worker(std::unique_ptr<Collective> stream, std::shared_ptr<Turns> turns, Storage& storage,
+         const AsyncOptions& options)
+      : stream_(std::move(stream)), turns_(std::move(turns)), storage_(storage), options_(options) {}
   ~Worker() {
     if (auto closed = finish_last(); !closed)
       fmt::print(stderr, "baton: a checkpoint was not saved: {}\n", closed.error().message);
@@ -86,9 +88,12 @@ class AsyncSaver::Worker {
     last_ = std::make_shared<Ticket::State>();
     last_->was_heard = !earlier;
     const Result<Ticket> told = earlier ? Result<Ticket>(Ticket(last_)) : std::unexpected(staged.error());
-    thread_ = std::jthread([this, prefix, options, staged = std::move(staged), state = last_]() mutable {
-      run(prefix, std::move(staged), options, *state);
-    });
+    thread_ = std::jthread(
+        [this, turn = turns_->take(), prefix, options, staged = std::move(staged), state = last_]() mutable {
+          turns_->wait(turn);
+          run(prefix, std::move(staged), options, *state);
+          turns_->end();
+        });
     return told;
   }
 
@@ -131,6 +136,7 @@ class AsyncSaver::Worker {
   }
 
   const std::unique_ptr<Collective> stream_;
+  const std::shared_ptr<Turns> turns_;  // with the savers to other storages, which have the same stream
   Storage& storage_;
   const AsyncOptions options_;
   AlignedMemory memory_;
@@ -143,8 +149,8 @@ Result<std::unique_ptr<AsyncSaver>> AsyncSaver::create(Collective& collective, S
                                                        const AsyncOptions& options) {
   auto stream = collective.stream("async save");
   if (!stream) return std::unexpected(stream.error());
-  return std::unique_ptr<AsyncSaver>(
-      new AsyncSaver(std::make_unique<Worker>(*std::move(stream), storage, options)));
+  return std::unique_ptr<AsyncSaver>(new AsyncSaver(
+      std::make_unique<Worker>(*std::move(stream), collective.background_turns(), storage, options)));
 }
 
 AsyncSaver::AsyncSaver(std::unique_ptr<Worker> worker) : worker_(std::move(worker)) {}

@@ -5,9 +5,10 @@
 //              │
 //        back here: a Ticket
 //
-// One save is under way at a time: the next one waits for it first, which is also what limits the memory. A
-// save that failed is never silent: its error comes from the ticket, or else from the next save or from
-// close.
+// One save is under way at a time: the next one waits for it first, which is also what limits the memory.
+// Savers of one Collective to several storages write one after the other, in the order of their calls, which
+// is the same on all ranks. A save that failed is never silent: its error comes from the ticket, or else from
+// the next save or from close.
 #pragma once
 
 #include <memory>

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/references.h"
+
 namespace baton::checkpoint {
 
 Result<Verdict> AtomicCommitProtocol::commit(const CheckpointMetadata& metadata) {
@@ -18,8 +20,9 @@ Status AtomicCommitProtocol::give_up(const CheckpointId& id, const Error& why) {
     return failure(why.code, fmt::format("{}; and that {} is given up could not be written down: {}",
                                          why.message, to_text(id), verdict.error().message));
   if (*verdict == Verdict::commit) return {};
-  // What cannot be removed now is garbage, and found as such.
-  (void)storage_.remove_directory(directory_of(id));
+  // It may have been committed without our hearing of it, and pruned since: then others may need its files.
+  // What is not removed now is garbage, and found as such.
+  if (!is_referred_to(storage_, id)) (void)storage_.remove_directory(directory_of(id));
   return std::unexpected(why);
 }
 

@@ -21,10 +21,10 @@ class AtomicCommitProtocol {
 
   // What was decided, whoever did it. Everything that the metadata names is durable already.
   Result<Verdict> commit(const CheckpointMetadata& metadata);
-  // After this came to `abort`, the files of the attempt can be removed.
+  // After this came to `abort`, those files of the attempt can be removed that no checkpoint refers to.
   Result<Verdict> abort(const CheckpointId& id, std::string_view why);
-  // For whoever cannot finish it: aborts and removes what was written, and returns why; fine if it was
-  // committed after all.
+  // For whoever cannot finish it: aborts, removes what was written unless somebody refers to it, and returns
+  // why; fine if it was committed after all.
   Status give_up(const CheckpointId& id, const Error& why);
 
  private:

@@ -134,6 +134,7 @@ Result<std::vector<Attempt>> list_attempts(Storage& storage) {
       for (const StorageEntry& pin : *pinned) pins.insert(pin.name);
       continue;
     }
+    if (!check_prefix(entry.name)) continue;  // lost+found, or whatever else is not ours
     const auto listed = list_prefix(storage, entry.name);
     if (!listed) return std::unexpected(listed.error());
     for (const ListedAttempt& one : *listed) attempts.push_back(read_attempt(storage, one));

@@ -9,10 +9,12 @@
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_search.h"
 #include "checkpoint/checkpoint_validator.h"
+#include "checkpoint/references.h"
 #include "checkpoint/reuse.h"
 #include "checkpoint/save_exchange.h"
 #include "checkpoint/save_plan.h"
 #include "checkpoint/shard_file.h"
+#include "wire/text.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -21,12 +23,6 @@ namespace {
 Contribution brought(const Result<Bytes>& mine) {
   if (!mine) return std::unexpected(mine.error());
   return ByteView(*mine);
-}
-
-// Whoever prunes finds this, and leaves the files of the base alone while the attempt is undecided.
-bool hold_base(Storage& storage, const CheckpointId& attempt, const CheckpointId& base) {
-  const auto put = storage.put_if_absent(base_path(attempt), bytes_of(to_text(base)));
-  return put && *put && read_metadata(storage, base);  // which may have been pruned just before
 }
 
 std::vector<TensorInfo> slices_of(const ShardData& mine) {
@@ -46,7 +42,7 @@ Result<Announcement> announce(Rank rank, Storage& storage, const std::string& pr
   announcement.attempt = id->attempt;
   if (incremental) {
     // Without one that can be read, everything is written.
-    if (auto newest = find_checkpoint(storage, "latest"); newest && hold_base(storage, *id, newest->id))
+    if (auto newest = find_checkpoint(storage, "latest"); newest && hold_files(storage, *id, *newest))
       announcement.base = newest->id;
   }
   return announcement;
@@ -74,6 +70,10 @@ Status check_data(const ShardData& mine) {
                       tensor.data.size(), to_text(tensor.info.slice), slice_bytes(tensor.info)));
   }
   for (const auto& [name, text] : mine.objects) {
+    if (!wire::is_utf8(name))
+      return failure(
+          Errc::invalid_request,
+          fmt::format("the name of an object has to be UTF-8, and \"{}\" is not", wire::as_utf8(name)));
     boost::json::error_code wrong;
     (void)boost::json::parse(text, wrong);
     if (wrong)
@@ -157,7 +157,7 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
   if (announcement) {
     ready.id = {prefix, announcement->attempt};
     ready.base = announcement->base;
-    bytes = encode(*announcement);
+    bytes = encode(*announcement, collective_.world_size());
   } else {
     bytes = std::unexpected(announcement.error());
   }
@@ -251,7 +251,7 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
 Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<RankReport>& mine,
                                               const SaveOptions& options, SaveResult& result) {
   Result<std::string> report = std::unexpected(mine ? Error{} : mine.error());
-  if (mine) report = to_bring(storage_, *mine, ready.id, collective_.rank());
+  if (mine) report = to_bring(collective_, storage_, *mine, ready.id);
   Contribution contribution;
   if (report) contribution = bytes_of(*report);
   if (!report) contribution = std::unexpected(report.error());
@@ -277,7 +277,6 @@ Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<R
     if (valid) valid = can_be_read_back(*metadata);
     verdict = valid ? AtomicCommitProtocol(storage_).commit(*metadata)
                     : Result<Verdict>(std::unexpected(valid.error()));
-    if (verdict && !ready.base.prefix.empty()) (void)storage_.remove(base_path(ready.id));
     if (verdict && *verdict == Verdict::commit) {
       auto there =
           read_metadata(storage_, ready.id);  // what the storage holds, not what was meant to be written

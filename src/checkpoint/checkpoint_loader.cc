@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <new>
 #include <optional>
 #include <set>
 
 #include "checkpoint/checkpoint_search.h"
 #include "checkpoint/checkpoint_validator.h"
+#include "checkpoint/save_exchange.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -42,16 +45,23 @@ Bytes wanted_among(const std::vector<std::string_view>& names, const std::vector
   return wants;
 }
 
+Bytes wanted_by_any(const std::vector<Bytes>& by_rank) {
+  Bytes any;
+  for (const Bytes& wants : by_rank) {
+    any.resize(std::max(any.size(), wants.size()));
+    std::ranges::transform(wants, any, any.begin(), std::bit_or());
+  }
+  return any;
+}
+
 // Ranks may want different tensors: one is unexpected if nobody wants it.
-void forget_wanted(const std::vector<Bytes>& by_rank, const CheckpointMetadata& metadata,
+void forget_wanted(const Bytes& wants, const CheckpointMetadata& metadata,
                    std::vector<std::string>& unexpected) {
   if (unexpected.empty()) return;
   const auto names = LoadPlanner(metadata).names();
   std::set<std::string_view> wanted;
-  for (const Bytes& wants : by_rank) {
-    for (std::size_t i = 0; i < std::min(names.size(), wants.size()); ++i)
-      if (wants[i] != std::byte{0}) wanted.insert(names[i]);
-  }
+  for (std::size_t i = 0; i < std::min(names.size(), wants.size()); ++i)
+    if (wants[i] != std::byte{0}) wanted.insert(names[i]);
   std::erase_if(unexpected, [&](const std::string& name) { return wanted.contains(name); });
 }
 
@@ -61,7 +71,15 @@ Result<ShardData> read_whole(Storage& storage, const ShardMetadata& shard, const
   ShardData loaded;
   std::uint64_t bytes = 0;
   for (const TensorMetadata& tensor : shard.tensors) bytes += tensor.bytes;
-  loaded.data = allocate_aligned(bytes);
+  try {
+    loaded.data = allocate_aligned(bytes);
+  } catch (const std::bad_alloc&) {
+    return failure(
+        Errc::exhausted,
+        fmt::format("there is no memory for the {} bytes of {}; load it with more ranks, or just the "
+                    "slices that are needed",
+                    bytes, shard.path));
+  }
   std::vector<Copy> copies;
   std::uint64_t at = 0;
   for (const TensorMetadata& tensor : shard.tensors) {
@@ -172,7 +190,7 @@ Result<CheckpointLoader::Choice> CheckpointLoader::choose(const Call& call, Sear
       to.varint(search.passed_over.size());
       for (const std::string& why : search.passed_over) to.text(why);
       // One that is too large to be handed round is read by each rank itself.
-      if (manifest.size() < kContributionBytesMax / 2) to.raw(bytes_of(manifest));
+      if (manifest.size() <= brought_max(1, collective_.world_size())) to.raw(bytes_of(manifest));
       choice = bytes;
     } else {
       choice = std::unexpected(good.error());
@@ -196,9 +214,12 @@ Status CheckpointLoader::agree(const Call& call, const Part& part, LoadResult& r
   Contribution mine;
   if (wants) mine = ByteView(*wants);
   if (!wants) mine = std::unexpected(wants.error());
-  const auto all = collective_.all_gather({call.name + " wanted", call.deadline, call.stop}, mine);
+  const auto all = collective_.gather({call.name + " wanted", call.deadline, call.stop}, mine);
   if (!all) return std::unexpected(all.error());
-  forget_wanted(*all, result.metadata, result.report.unexpected);
+  const Bytes any = wanted_by_any(*all);
+  const auto told = collective_.broadcast({call.name + " wanted by any", call.deadline, call.stop}, any);
+  if (!told) return std::unexpected(told.error());
+  forget_wanted(*told, result.metadata, result.report.unexpected);
   return collective_.vote(call, strict ? strictly(result.report) : Status{});
 }
 

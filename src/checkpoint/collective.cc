@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "checkpoint/turns.h"
 
 namespace baton::checkpoint {
+
+Collective::Collective() : background_turns_(std::make_shared<Turns>()) {}
 
 Status Collective::barrier(const Call& call) { return vote(call, {}); }
 

@@ -19,11 +19,11 @@
 //   UNAVAILABLE        a rank is gone, or the coordinator cannot be reached
 //   LEASE_LOST         this rank is of an older generation, or another process has taken its place
 //   CLOSED             a rank was stopped while it waited, or has left: which one
-//   TOO_LARGE          a contribution is over its limit
+//   TOO_LARGE          a contribution is over its limit, or all of them together are
 //   any other          what a rank said in place of a contribution, with its number before it
 //
-// One thread at a time uses a Collective. A thread that saves in the background has a stream of its own,
-// whose operations are counted apart.
+// One thread at a time uses a Collective. Threads that save in the background have a stream of their own,
+// whose operations are counted apart; they use it in turn, in the order in which their saves were begun.
 #pragma once
 
 #include <cstdint>
@@ -37,15 +37,19 @@
 #include "base/bytes.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "group/meeting.h"
 #include "group/operation.h"
 
 namespace baton::checkpoint {
+
+class Turns;
 
 using group::Operation;
 using group::OperationKind;
 using group::Rank;
 
 inline constexpr std::size_t kContributionBytesMax = 3 << 20;  // what is larger goes to storage
+using group::kHeardBytesMax;
 inline constexpr std::size_t kOperationNameBytesMax = 200;
 inline constexpr Duration kOperationDeadline = minutes(10);
 
@@ -62,6 +66,7 @@ using Contribution = Result<ByteView>;
 
 class Collective {
  public:
+  Collective();
   virtual ~Collective() = default;
 
   virtual Rank rank() const = 0;
@@ -79,15 +84,17 @@ class Collective {
   // everywhere and every time.
   using Reducer = std::function<Bytes(ByteView left, ByteView right)>;
   Result<Bytes> all_reduce(const Call& call, const Contribution& mine, const Reducer& reducer);
-  // Fine if it is fine with all; otherwise the error of the lowest rank that had one by then.
+  // Fine if it is fine with all; otherwise the first error that was brought.
   Status vote(const Call& call, const Status& mine);
 
   // Told to others who wait for this rank in vain: "write 3.1 of 8.0 GiB". From any thread.
   virtual void tell_doing(std::string_view doing) { (void)doing; }
 
-  // The same ranks again, with operations of their own; `name` is the same on all of them. One that was let go
-  // and is made again goes on counting where it was.
+  // The same ranks again, with operations of their own; `name` is the same on all of them. One that was let
+  // go and is made again goes on counting where it was.
   virtual Result<std::unique_ptr<Collective>> stream(const std::string& name) = 0;
+  // Of the threads behind this one; shared with them, for they may outlast it.
+  const std::shared_ptr<Turns>& background_turns() const { return background_turns_; }
 
  protected:
   // The one thing to implement: brings `mine`, waits, and returns what the kind says this rank gets (for
@@ -98,6 +105,8 @@ class Collective {
  private:
   Result<std::vector<Bytes>> checked_meet(const Operation& operation, const Contribution& mine,
                                           const Call& call);
+
+  const std::shared_ptr<Turns> background_turns_;
 };
 
 }  // namespace baton::checkpoint

@@ -18,7 +18,7 @@ std::string manifest_path(const CheckpointId& id) { return directory_of(id) + ".
 std::string shard_path(const CheckpointId& id, Rank rank) {
   return fmt::format("{}/r{:05}.safetensors", directory_of(id), rank);
 }
-std::string base_path(const CheckpointId& id) { return directory_of(id) + "/base"; }
+std::string held_path(const CheckpointId& id) { return directory_of(id) + "/held"; }
 std::string to_text(const CheckpointId& id) { return directory_of(id); }
 
 bool ShardMetadata::has_sha256() const {

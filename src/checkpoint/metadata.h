@@ -68,7 +68,7 @@ std::strong_ordering operator<=>(const CheckpointId& one, const CheckpointId& ot
 std::string directory_of(const CheckpointId& id);
 std::string manifest_path(const CheckpointId& id);
 std::string shard_path(const CheckpointId& id, Rank rank);
-std::string base_path(const CheckpointId& id);  // of an attempt: what it refers to files of
+std::string held_path(const CheckpointId& id);  // of an attempt: which files of others it may name
 std::string to_text(const CheckpointId& id);
 
 struct CheckpointMetadata {

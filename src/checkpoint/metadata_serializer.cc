@@ -1,6 +1,7 @@
 // The manifest as JSON.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <exception>
@@ -132,11 +133,16 @@ std::vector<ShardMetadata> shards_of(const json::array& from) {
     ShardMetadata shard{.rank = static_cast<Rank>(number(fields, "rank")),
                         .path = text(fields, "path"),
                         .bytes = number(fields, "bytes")};
+    std::uint64_t free_from = 0;  // where the next tensor may begin
     for (const json::value& tensor : fields.at("tensors").as_array()) {
       shard.tensors.push_back(tensor_of(tensor.as_object()));
       const TensorMetadata& added = shard.tensors.back();
       if (added.begin > shard.bytes || added.bytes > shard.bytes - added.begin)
         throw Misfit(added.info.name + " reaches past the end of " + shard.path);
+      // Otherwise a small manifest could ask for any amount of memory.
+      if (added.bytes > 0 && added.begin < free_from)
+        throw Misfit(added.info.name + " overlaps another tensor in " + shard.path);
+      free_from = std::max(free_from, added.begin + added.bytes);
     }
     auto sums = sums_of_hex(text(fields, "block_crc32c"));
     if (number(fields, "block_bytes") != kBlockBytes || !sums ||

@@ -7,38 +7,13 @@
 #include <set>
 
 #include "checkpoint/atomic_commit_protocol.h"
+#include "checkpoint/references.h"
 
 namespace baton::checkpoint {
 namespace {
 
 // That an attempt was given up is remembered for long: a process may sleep, wake up, and try to commit it.
 constexpr Duration kRememberedFor = days(7);
-
-using Paths = std::set<std::string>;
-
-// What the checkpoints that stay refer to. A manifest that cannot be read may refer to anything.
-// So may an attempt that is under way, to those of the checkpoint it is based on.
-Result<Paths> referred_to(Storage& storage, const std::vector<Attempt>& attempts,
-                          const std::set<CheckpointId>& going) {
-  Paths paths;
-  std::set<std::string> bases;
-  for (const Attempt& attempt : attempts) {
-    if (attempt.state != AttemptState::undecided) continue;
-    auto base = storage.get(base_path(attempt.id));
-    if (!base && base.error().code != Errc::not_found) return std::unexpected(base.error());
-    if (base) bases.emplace(text_of(*base));
-  }
-  for (const Attempt& attempt : attempts) {
-    if (attempt.trouble)
-      return failure(Errc::wrong_state,
-                     fmt::format("nothing is removed while it is unknown which files {} needs: {}; remove "
-                                 "its manifest if it is to go",
-                                 to_text(attempt.id), attempt.trouble->message));
-    if (!attempt.metadata || (going.contains(attempt.id) && !bases.contains(to_text(attempt.id)))) continue;
-    for (const ShardMetadata& shard : attempt.metadata->shards) paths.insert(shard.path);
-  }
-  return paths;
-}
 
 // Removes, or says what it would remove.
 class Remover {
@@ -135,6 +110,16 @@ class FileSizes {
   std::map<std::string, std::uint64_t> bytes_;
 };
 
+// A save that has begun meanwhile may have found one of those that are going just before its manifest went.
+Status add_newly_referred(Storage& storage, const std::set<CheckpointId>& going, Paths& needed) {
+  const auto attempts = list_attempts(storage);
+  if (!attempts) return std::unexpected(attempts.error());
+  auto now = referred_to(storage, *attempts, going);
+  if (!now) return std::unexpected(now.error());
+  needed.merge(*now);
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& attempts,
@@ -193,7 +178,10 @@ Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really re
     if (fate.is_kept) continue;
     if (auto gone = remover.remove_manifest(fate.id); !gone) return std::unexpected(gone.error());
     remover.removed.checkpoints.push_back(fate.id);
-    if (auto gone = remover.remove_files(fate.id, *needed); !gone) return std::unexpected(gone.error());
+  }
+  if (auto added = add_newly_referred(storage, going, *needed); !added) return std::unexpected(added.error());
+  for (const CheckpointId& id : going) {
+    if (auto gone = remover.remove_files(id, *needed); !gone) return std::unexpected(gone.error());
   }
   return std::move(remover.removed);
 }
@@ -202,7 +190,7 @@ Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std:
                                 Really really, const Removing& removing) {
   auto attempts = list_attempts(storage);
   if (!attempts) return std::unexpected(attempts.error());
-  auto needed = referred_to(storage, *attempts, {});
+  auto needed = referred_to(storage, *attempts);
   if (!needed) return std::unexpected(needed.error());
   Remover remover(storage, really, removing);
   std::set<std::string> prefixes;
@@ -233,14 +221,14 @@ Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std:
   return std::move(remover.removed);
 }
 
+std::string pin_path(const std::string& prefix) { return fmt::format("{}/{}", kPinsDirectory, prefix); }
+
 Status pin(Storage& storage, const std::string& prefix) {
-  auto put = storage.put_if_absent(fmt::format("{}/{}", kPinsDirectory, prefix), bytes_of("kept\n"));
+  auto put = storage.put_if_absent(pin_path(prefix), bytes_of("kept\n"));
   if (!put) return std::unexpected(put.error());
   return {};
 }
 
-Status unpin(Storage& storage, const std::string& prefix) {
-  return storage.remove(fmt::format("{}/{}", kPinsDirectory, prefix));
-}
+Status unpin(Storage& storage, const std::string& prefix) { return storage.remove(pin_path(prefix)); }
 
 }  // namespace baton::checkpoint

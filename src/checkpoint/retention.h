@@ -47,6 +47,7 @@ inline constexpr Duration kAbandonedAfter = hours(1);
 Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std::int64_t now_ms,
                                 Really really, const Removing& removing = {});
 
+std::string pin_path(const std::string& prefix);
 Status pin(Storage& storage, const std::string& prefix);
 Status unpin(Storage& storage, const std::string& prefix);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "checkpoint/save_plan.h"
 
 namespace baton::checkpoint {
@@ -17,14 +19,18 @@ Status put(Storage& storage, const std::string& path, ByteView bytes) {
 
 }  // namespace
 
-Bytes encode(const Announcement& announcement) {
+std::size_t brought_max(std::size_t bringers, std::size_t hearers) {
+  return std::min(kBroughtMax, kHeardBytesMax / 2 / bringers / hearers);
+}
+
+Bytes encode(const Announcement& announcement, Rank world_size) {
   const Bytes slices = encode(announcement.slices);
   Bytes bytes;
   ByteWriter to(bytes);
   to.text(announcement.attempt);
   to.text(announcement.base.prefix);
   to.text(announcement.base.attempt);
-  if (slices.size() <= kBroughtMax) to.raw(slices);
+  if (slices.size() <= brought_max(world_size, world_size)) to.raw(slices);
   return bytes;
 }
 
@@ -55,10 +61,11 @@ Result<std::vector<TensorInfo>> get_slices(Storage& storage, const std::string& 
   return decode_slices(*bytes);
 }
 
-Result<std::string> to_bring(Storage& storage, const RankReport& report, const CheckpointId& id, Rank rank) {
+Result<std::string> to_bring(const Collective& collective, Storage& storage, const RankReport& report,
+                             const CheckpointId& id) {
   std::string text = MetadataSerializer::serialize(report);
-  if (text.size() <= kBroughtMax) return text;
-  const std::string path = fmt::format("{}/r{:05}{}", directory_of(id), rank, kReportEnd);
+  if (text.size() <= brought_max(collective.world_size(), 1)) return text;
+  const std::string path = fmt::format("{}/r{:05}{}", directory_of(id), collective.rank(), kReportEnd);
   if (auto there = put(storage, path, bytes_of(text)); !there) return std::unexpected(there.error());
   return path;
 }

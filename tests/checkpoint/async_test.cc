@@ -1,18 +1,15 @@
-// Saves in the background, and what becomes of old checkpoints.
+// Saves in the background.
 #include "checkpoint/async_saver.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <latch>
 
-#include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_search.h"
 #include "checkpoint/distributed_checkpoint.h"
-#include "checkpoint/retention.h"
+#include "tests/checkpoint/collective_subject.h"
 #include "tests/checkpoint/faulty_storage.h"
 #include "tests/checkpoint/world.h"
 
@@ -21,10 +18,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::SizeIs;
 using Call = FaultyStorage::Call;
 
 constexpr Duration kLong = minutes(5);
@@ -166,6 +160,35 @@ TEST(AsyncSave, OneThatIsCancelledEndsOnAllRanks) {
   EXPECT_FALSE(find_checkpoint(*storage, "latest"));
 }
 
+// C9: one group, two storages
+TEST(AsyncSave, ToTwoPlacesIsInTheOrderOfTheCalls) {
+  for (const CollectiveSubject& subject : collective_subjects()) {
+    SCOPED_TRACE(subject.name);
+    const TemporaryDirectory directory;
+    const auto first_storage = *LocalStorage::open_directory(directory.path() + "/first");
+    const auto second_storage = *LocalStorage::open_directory(directory.path() + "/second");
+    std::latch both_begun(2);
+    FaultyStorage slow(*first_storage, [&](Call call, const std::string&) -> Status {
+      if (call == Call::create) both_begun.wait();
+      return {};
+    });
+    const auto group = subject.make(2);
+    on_every_rank(*group, 2, [&](Collective& collective) {
+      DistributedCheckpoint first(collective, slow);
+      DistributedCheckpoint second(collective, *second_storage);
+      const State state(model(collective.rank(), 2), 1);
+      const auto to_first = first.save_async(1, state.shard(), {});
+      const auto to_second = second.save_async(1, state.shard(), {});
+      both_begun.count_down();
+      ASSERT_TRUE(to_first && to_second);
+      EXPECT_EQ(said(to_second->wait(kLong)), "fine");
+      EXPECT_TRUE(to_first->is_committed());
+    });
+    EXPECT_THAT(load(*first_storage, 1, "", 1), Each("fine"));
+    EXPECT_THAT(load(*second_storage, 1, "", 1), Each("fine"));
+  }
+}
+
 TEST(AsyncSave, AStateThatIsTooLargeIsRefusedOnAllRanks) {
   const TemporaryDirectory directory;
   const auto storage = storage_in(directory);
@@ -177,139 +200,6 @@ TEST(AsyncSave, AStateThatIsTooLargeIsRefusedOnAllRanks) {
     ASSERT_TRUE(ticket);
     EXPECT_THAT(said(ticket->wait(kLong)), AllOf(HasSubstr("TOO_LARGE"), HasSubstr("rank 1")));
   });
-}
-
-std::vector<std::uint64_t> steps_in(Storage& storage) {
-  std::vector<std::uint64_t> steps;
-  const auto attempts = list_attempts(storage);
-  for (const Attempt& attempt : *attempts)
-    if (attempt.metadata) steps.push_back(attempt.metadata->training.step);
-  return steps;
-}
-
-// C12
-TEST(Prune, KeepsTheLastEveryKthThePinnedAndAlwaysTheNewest) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  for (std::uint64_t step = 1; step <= 9; ++step) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
-  ASSERT_TRUE(pin(*storage, "step-2"));
-  const RetentionPolicy policy{.keep_last = 2, .keep_every = 5};
-  const auto planned = prune(*storage, policy, Really::no);
-  ASSERT_TRUE(planned);
-  EXPECT_THAT(steps_in(*storage), SizeIs(9));
-  const auto removed = prune(*storage, policy, Really::yes);
-  ASSERT_TRUE(removed) << said(removed);
-  EXPECT_EQ(removed->checkpoints, planned->checkpoints);
-  EXPECT_THAT(steps_in(*storage), ElementsAre(2, 5, 8, 9));
-  ASSERT_TRUE(unpin(*storage, "step-2"));
-  ASSERT_TRUE(prune(*storage, {.keep_last = 0}, Really::yes));
-  EXPECT_THAT(steps_in(*storage), ElementsAre(9));
-  EXPECT_THAT(load(*storage, 1, "", 9), Each("fine"));
-}
-
-// C12: files that a later checkpoint refers to stay when their own goes
-TEST(Prune, KeepsFilesThatAreReferredTo) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  ASSERT_THAT(save(*storage, 2, 1, 1), Each("fine"));
-  ASSERT_THAT(save(*storage, 2, 2, 1, model, {.incremental = true}), Each("fine"));
-  const auto removed = prune(*storage, {.keep_last = 1}, Really::yes);
-  ASSERT_TRUE(removed) << said(removed);
-  EXPECT_THAT(removed->checkpoints, SizeIs(1));
-  EXPECT_THAT(removed->files, IsEmpty());
-  EXPECT_THAT(load(*storage, 1, "", 1), Each("fine"));
-}
-
-// C12: an unfinished save is given up before its files go, so it cannot be committed any more
-TEST(Garbage, OfASaveThatNobodyFinishesIsCollected) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
-  const CheckpointId left{"step-2", "a0001-00000000000000ef"};
-  {
-    auto writer = storage->create(directory_of(left) + "/r00000.safetensors", 3);
-    ASSERT_TRUE((*writer)->append(bytes_of("abc")));
-    ASSERT_TRUE((*writer)->finish());
-  }
-  const std::int64_t now = list_attempts(*storage)->back().modified_ms + 1000;
-  EXPECT_THAT(collect_garbage(*storage, hours(1), now, Really::yes)->files, IsEmpty());
-  EXPECT_THAT(collect_garbage(*storage, {}, now, Really::no)->files, SizeIs(1));
-  EXPECT_THAT(collect_garbage(*storage, {}, now, Really::yes)->files, SizeIs(1));
-  EXPECT_EQ(list_attempts(*storage)->back().state, AttemptState::aborted);
-  EXPECT_EQ(*AtomicCommitProtocol(*storage).commit({.id = left, .world_size = 1}), Verdict::abort);
-  EXPECT_THAT(load(*storage, 1, "", 1), Each("fine"));
-}
-
-// C12: what a manifest that cannot be read refers to is unknown
-// C12: a step that was saved again is still one step
-TEST(Prune, CountsWhatIsMeantAndNotItsAttempts) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  for (const std::uint64_t step : {1, 2, 3, 3, 3}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
-  ASSERT_TRUE(prune(*storage, {.keep_last = 2}, Really::yes));
-  EXPECT_THAT(steps_in(*storage), ElementsAre(2, 3));
-}
-
-// C12: one whose files are gone is nothing to rely on
-TEST(Prune, KeepsAnOlderOneInPlaceOfOneThatIsNotThere) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  for (const std::uint64_t step : {1, 2, 3}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
-  ASSERT_TRUE(storage->remove(find_checkpoint(*storage, "latest")->shards[0].path));
-  ASSERT_TRUE(prune(*storage, {.keep_last = 1}, Really::yes));
-  EXPECT_THAT(steps_in(*storage), ElementsAre(2, 3));
-}
-
-// C12: whoever names the wrong directory loses nothing
-TEST(Garbage, IsOnlyWhatABatonHasMade) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  for (const char* path : {"proj/app-data/f", "proj/a1-b/f", "proj/a0001-0123456789abcdeg/f", "proj/a0001-x"})
-    ASSERT_TRUE(storage->put_if_absent(path, bytes_of("mine")));
-  EXPECT_THAT(collect_garbage(*storage, {}, INT64_MAX / 2, Really::yes)->checkpoints, IsEmpty());
-  EXPECT_TRUE(storage->get("proj/app-data/f"));
-  EXPECT_TRUE(storage->get("proj/a0001-x"));
-}
-
-// C12: files that grow do not change the directory they are in
-TEST(Garbage, IsNotWhatIsStillBeingWritten) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  const CheckpointId id = *new_attempt(*storage, "step-1");
-  ASSERT_TRUE((*storage->create(directory_of(id) + "/r00000.safetensors", 0))->finish());
-  const std::string path = directory.path() + "/store/" + directory_of(id);
-  const timespec long_ago[2] = {{1, 0}, {1, 0}};
-  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0), 0);
-  const auto written = storage->list(directory_of(id))->at(0).modified_ms;
-  EXPECT_THAT(collect_garbage(*storage, hours(1), written + 1000, Really::yes)->checkpoints, IsEmpty());
-  EXPECT_THAT(collect_garbage(*storage, hours(1), written + hours(2).ms, Really::yes)->checkpoints,
-              SizeIs(1));
-}
-
-// C12: nor what a save that is under way refers to
-TEST(Prune, KeepsFilesOfTheBaseOfASaveThatIsUnderWay) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
-  const auto pruned_meanwhile = [&](Call call, const std::string& path) -> Status {
-    if (call != Call::put || !path.ends_with(".manifest") || !path.starts_with("step-3")) return {};
-    EXPECT_THAT(save(*storage, 1, 2, 7), Each("fine"));
-    return prune(*storage, {.keep_last = 1}, Really::yes) ? Status{} : failure(Errc::io_failed, "no prune");
-  };
-  FaultyStorage watched(*storage, pruned_meanwhile);
-  EXPECT_THAT(save(watched, 1, 3, 1, model, {.incremental = true}), Each("fine"));
-  EXPECT_THAT(load(*storage, 2, "step-3", 1), Each("fine"));
-}
-
-TEST(Garbage, IsNotCollectedWhileAManifestCannotBeRead) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
-  ASSERT_THAT(save(*storage, 1, 2, 2), Each("fine"));
-  ASSERT_TRUE(*storage->put_if_absent("step-3/a0001-00000000000000ff.manifest", bytes_of("{")));
-  EXPECT_THAT(said(prune(*storage, {.keep_last = 1}, Really::yes)),
-              AllOf(HasSubstr("WRONG_STATE"), HasSubstr("step-3/a0001-00000000000000ff")));
-  EXPECT_THAT(steps_in(*storage), ElementsAre(1, 2));
 }
 
 }  // namespace

@@ -154,6 +154,19 @@ TEST(Damage, AManifestOfANewerFormatIsNotGuessedAt) {
   EXPECT_THAT(load(*saved.storage, 1, "", 1, two_small, {.fall_back = true}), Each("fine"));
 }
 
+// C8: somebody copied files about
+TEST(Damage, AManifestOfAnotherCheckpointIsNoneOfThisOne) {
+  Saved saved;
+  ASSERT_THAT(save(*saved.storage, 1, 1, 1, two_small), Each("fine"));
+  const CheckpointId real = find_checkpoint(*saved.storage, "latest")->id;
+  const CheckpointId copied{"step-2", real.attempt};
+  ASSERT_TRUE(*saved.storage->put_if_absent(manifest_path(copied), *saved.storage->get(manifest_path(real))));
+  EXPECT_THAT(load(*saved.storage, 2, "step-2", 1, two_small),
+              Each(AllOf(HasSubstr("CORRUPT"),
+                         HasSubstr(manifest_path(copied) + " is the manifest of " + to_text(real)))));
+  EXPECT_THAT(load(*saved.storage, 2, "", 1, two_small, {.fall_back = true}), Each("fine"));
+}
+
 // C10: whichever call fails, however: everybody hears it, nothing is committed, the one before loads
 TEST(Trouble, WhicheverCallOfASaveFailsTheCheckpointBeforeStays) {
   for (const Call failing : {Call::create, Call::append, Call::finish, Call::put}) {

@@ -11,7 +11,7 @@ namespace baton::checkpoint {
 
 class FaultyStorage final : public Storage {
  public:
-  enum class Call { create, append, finish, open, read, piece, put, get, list };
+  enum class Call { create, append, finish, open, read, piece, put, get, list, remove };
   // Asked before each call; an error takes its place. From many threads.
   using Fault = std::function<Status(Call call, const std::string& path)>;
 
@@ -41,7 +41,10 @@ class FaultyStorage final : public Storage {
     if (auto ok = fault_(Call::list, directory); !ok) return std::unexpected(ok.error());
     return real_.list(directory);
   }
-  Status remove(const std::string& path) override { return real_.remove(path); }
+  Status remove(const std::string& path) override {
+    if (auto ok = fault_(Call::remove, path); !ok) return ok;
+    return real_.remove(path);
+  }
   Status remove_directory(const std::string& path) override { return real_.remove_directory(path); }
   std::string describe() const override { return real_.describe(); }
 

@@ -228,6 +228,9 @@ TEST(Manifest, ThatMakesNoSenseIsRefused) {
   metadata.shards[0].tensors[0].begin = 4097;
   EXPECT_THAT(refused(metadata), HasSubstr("past the end"));
   metadata = small_metadata();
+  metadata.shards[0].tensors.push_back(metadata.shards[0].tensors[0]);  // and again, a million times
+  EXPECT_THAT(refused(metadata), HasSubstr("w overlaps another tensor in step-0000000007/a0001"));
+  metadata = small_metadata();
   metadata.shards[0].block_sums.clear();
   EXPECT_THAT(refused(metadata), HasSubstr("not complete"));
   metadata = small_metadata();

@@ -1,9 +1,6 @@
 // A job of processes that meet at a coordinator, while the coordinator and its ranks are killed.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -12,9 +9,8 @@
 
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_search.h"
-#include "checkpoint/distributed_checkpoint.h"
 #include "checkpoint/retention.h"
-#include "checkpoint/server_collective.h"
+#include "tests/checkpoint/server_job.h"
 #include "tests/checkpoint/world.h"
 #include "tests/proxy.h"
 #include "tests/served.h"
@@ -23,85 +19,6 @@ namespace baton::checkpoint {
 namespace {
 
 using ::testing::Each;
-
-struct Job {
-  std::string group;
-  std::string address;
-  std::string store;
-  Rank world_size = 0;
-  std::uint64_t first_step = 0;
-};
-
-// Saves step after step, and tells of each that was committed, until a save fails.
-[[noreturn]] void be_rank(const Job& job, Rank rank, int tell) {
-  const auto ranks = join_at_server({.client = {.addresses = {job.address}},
-                                     .group = job.group,
-                                     .rank = rank,
-                                     .world_size = job.world_size});
-  if (!ranks) ::_exit(1);
-  const auto storage = *LocalStorage::open_directory(job.store);
-  for (std::uint64_t step = job.first_step;; ++step) {
-    const State state(model(rank, job.world_size), step);
-    const SaveOptions options{.incremental = step % 3 == 0, .deadline = seconds(60)};
-    if (!DistributedCheckpoint(**ranks, *storage).save(step, state.shard(), options)) ::_exit(0);
-    if (rank == 0 && ::write(tell, &step, sizeof step) != ssize_t{sizeof step}) ::_exit(2);
-  }
-}
-
-// The ranks of a job as processes, which are gone with it.
-class Processes {
- public:
-  explicit Processes(const Job& job) {
-    int ends[2];
-    BATON_CHECK(::pipe2(ends, O_CLOEXEC) == 0);
-    for (Rank rank = 0; rank < job.world_size; ++rank) {
-      const pid_t child = ::fork();
-      BATON_CHECK(child >= 0);
-      if (child == 0) {
-        // Connections of the test that lived on here would be heard to break by nobody.
-        constexpr int kTell = 3;
-        if (ends[1] != kTell) ::dup2(ends[1], kTell);
-        ::close_range(kTell + 1, ~0U, 0);
-        be_rank(job, rank, kTell);
-      }
-      children_.push_back(child);
-    }
-    ::close(ends[1]);
-    told_ = ends[0];
-  }
-  ~Processes() {
-    for (const pid_t child : children_) ::kill(child, SIGKILL);
-    wait();
-    ::close(told_);
-  }
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
-
-  // The next step that was committed; none if all of them ended, or nothing was heard for a minute.
-  std::optional<std::uint64_t> next_step() {
-    pollfd readable{.fd = told_, .events = POLLIN, .revents = 0};
-    std::uint64_t step = 0;
-    if (::poll(&readable, 1, 60'000) <= 0 || ::read(told_, &step, sizeof step) != ssize_t{sizeof step})
-      return {};
-    return step;
-  }
-  void kill(Rank rank) { ::kill(children_[rank], SIGKILL); }
-  // Ended by themselves, but for one that was killed.
-  bool wait() {
-    int killed = 0;
-    for (const pid_t child : std::exchange(children_, {})) {
-      int status = 0;
-      ::waitpid(child, &status, 0);
-      if (WIFSIGNALED(status)) ++killed;
-      if (WIFEXITED(status) && WEXITSTATUS(status) != 0) return false;
-    }
-    return killed <= 1;
-  }
-
- private:
-  std::vector<pid_t> children_;
-  int told_ = -1;
-};
 
 void kill_both_and_look(int kills) {
   const TemporaryDirectory directory;
@@ -127,7 +44,7 @@ void kill_both_and_look(int kills) {
       }
     }
     ::usleep(static_cast<useconds_t>(dice() % 8000));
-    ranks.kill(static_cast<Rank>(dice() % job.world_size));
+    ranks.signal(static_cast<Rank>(dice() % job.world_size), SIGKILL);
     while (const auto step = ranks.next_step()) told = step;
     ASSERT_TRUE(ranks.wait()) << "round " << round << ": a rank did not end well";
 

@@ -1,4 +1,4 @@
-// What N ranks saved, M ranks load: every byte, and not many more.
+// What a save writes, what it refuses, and what is left when it fails.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,11 +7,10 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <random>
 
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_search.h"
-#include "tests/checkpoint/faulty_storage.h"
+#include "checkpoint/save_exchange.h"
 #include "tests/checkpoint/world.h"
 
 namespace baton::checkpoint {
@@ -19,7 +18,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -29,47 +27,6 @@ std::uint64_t bytes_in(const std::string& directory) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory))
     if (entry.path().extension() == ".safetensors") sum += entry.file_size();
   return sum;
-}
-
-// C4, C7: N -> M, larger and smaller, with slices by rows, by columns, flat, empty, whole and scalar
-TEST(Load, BringsWhatAnyNumberOfRanksSavedToAnyNumberOfRanks) {
-  for (const Rank writers : {1U, 2U, 3U, 8U}) {
-    const TemporaryDirectory directory;
-    const auto storage = storage_in(directory);
-    ASSERT_THAT(save(*storage, writers, 7, 1), Each("fine"));
-    for (const Rank readers : {1U, 2U, 3U, 5U, 8U}) {
-      SCOPED_TRACE(testing::Message() << writers << " to " << readers);
-      EXPECT_THAT(load(*storage, readers, "", 1), Each("fine"));
-    }
-  }
-}
-
-// C7: any cut into rectangles, loaded by any other
-TEST(Load, BringsTheSameForRandomCuts) {
-  std::mt19937_64 dice(7);
-  for (int round = 0; round < 30; ++round) {
-    const Shape shape{dice() % 9 + 1, dice() % 6 + 1, dice() % 12 + 1};
-    const std::uint64_t all = *elements_of(shape);
-    const auto random_cut = [&](Rank ranks) {
-      std::vector<std::uint64_t> ends(ranks - 1);
-      for (std::uint64_t& end : ends) end = dice() % (all + 1);
-      std::ranges::sort(ends);
-      ends.insert(ends.begin(), 0);
-      ends.push_back(all);
-      return [shape, ends](Rank rank, Rank) {
-        std::vector<TensorInfo> infos;
-        for (const Rectangle& part : rectangles_of(shape, ends[rank], ends[rank + 1]))
-          infos.push_back({"w", Dtype::f32, shape, part});
-        return infos;
-      };
-    };
-    const TemporaryDirectory directory;
-    const auto storage = storage_in(directory);
-    const auto writers = static_cast<Rank>(dice() % 4 + 1);
-    const auto readers = static_cast<Rank>(dice() % 4 + 1);
-    ASSERT_THAT(save(*storage, writers, 1, 3, random_cut(writers)), Each("fine")) << to_text(shape);
-    EXPECT_THAT(load(*storage, readers, "", 3, random_cut(readers)), Each("fine")) << to_text(shape);
-  }
 }
 
 // C4, C5
@@ -124,77 +81,6 @@ TEST(Save, WritesReplicatedTensorsOnceAndSharesTheWork) {
   ASSERT_THAT(metadata->shards, SizeIs(4));
   for (const ShardMetadata& shard : metadata->shards) EXPECT_THAT(shard.tensors, SizeIs(2));
   EXPECT_THAT(load(*storage, 2, "", 1, replicated), Each("fine"));
-}
-
-// C7: "each rank reads only the bytes of the tensors it wants": what is needed, and two blocks for each run
-TEST(Load, ReadsLittleMoreThanItNeeds) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  const auto by_rows = [](Rank rank, Rank ranks) {
-    return std::vector{rows("w", Dtype::f32, {4096, 1024}, rank, ranks)};
-  };
-  ASSERT_THAT(save(*storage, 3, 1, 1, by_rows), Each("fine"));
-  as_ranks(5, [&](Collective& collective) {
-    State state(by_rows(collective.rank(), 5));
-    auto loaded = CheckpointLoader(collective, *storage).coordinate_load("", state.targets(), {});
-    ASSERT_TRUE(loaded) << said(loaded);
-    EXPECT_LE(loaded->report.bytes_read,
-              loaded->report.bytes_needed + 2 * 2 * kBlockBytes);  // of at most two shards
-  });
-}
-
-// C7, as in the source: whole shards in turn; and M > N gives some ranks none
-TEST(Load, DealsOutWholeShardsInTurn) {
-  EXPECT_THAT(compute_shard_assignments(5, 2),
-              ElementsAre(std::vector<std::size_t>{0, 2, 4}, std::vector<std::size_t>{1, 3}));
-  EXPECT_THAT(compute_shard_assignments(1, 3), ElementsAre(SizeIs(1), SizeIs(0), SizeIs(0)));
-
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  ASSERT_THAT(save(*storage, 3, 1, 1), Each("fine"));
-  std::vector<std::size_t> got(5);
-  as_ranks(5, [&](Collective& collective) {
-    auto loaded = CheckpointLoader(collective, *storage).coordinate_load("", 5, {});
-    ASSERT_TRUE(loaded) << said(loaded);
-    got[collective.rank()] = loaded->shards.size();
-    for (const ShardData& shard : loaded->shards)
-      for (const TensorSource& tensor : shard.tensors)
-        EXPECT_TRUE(std::ranges::equal(tensor.data, content(tensor.info, 1)));
-  });
-  EXPECT_THAT(got, ElementsAre(1, 1, 1, 0, 0));
-}
-
-// C7: before any shard is read
-TEST(Load, OfWhatDoesNotFitIsRefusedOnAllRanksBeforeAnythingIsRead) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  const auto one = [](Rank, Rank) {
-    return std::vector{whole_tensor("w", Dtype::f32, {4, 4}), whole_tensor("old", Dtype::u8, {1})};
-  };
-  ASSERT_THAT(save(*storage, 1, 1, 1, one), Each("fine"));
-  const auto other = [](Rank rank, Rank) {
-    if (rank == 0)
-      return std::vector{whole_tensor("w", Dtype::f32, {4, 4}), whole_tensor("old", Dtype::u8, {1})};
-    return std::vector{whole_tensor("w", Dtype::f16, {4, 5}), whole_tensor("new", Dtype::u8, {1})};
-  };
-  FaultyStorage no_reads(*storage, [](FaultyStorage::Call call, const std::string&) -> Status {
-    EXPECT_NE(call, FaultyStorage::Call::open);
-    return {};
-  });
-  EXPECT_THAT(load(no_reads, 2, "", 1, other),
-              Each(AllOf(HasSubstr("CONFLICT"), HasSubstr("rank 1"), HasSubstr("missing: new"),
-                         HasSubstr("F32 [4, 4] there, and F16 [4, 5] is wanted"))));
-
-  as_ranks(1, [&](Collective& collective) {
-    State state(other(1, 2));
-    auto loaded =
-        CheckpointLoader(collective, *storage).coordinate_load("", state.targets(), {.strict = false});
-    ASSERT_TRUE(loaded) << said(loaded);
-    EXPECT_THAT(loaded->report.missing, ElementsAre("new"));
-    EXPECT_THAT(loaded->report.unexpected, ElementsAre("old"));
-    EXPECT_THAT(loaded->report.mismatched, SizeIs(1));
-    EXPECT_THAT(loaded->report.loaded, SizeIs(0));
-  });
 }
 
 TEST(Save, OfWhatIsNoWholeTensorIsRefusedOnAllRanks) {
@@ -257,6 +143,29 @@ TEST(Save, WritesAgainWhatIsDamagedWhereItWouldReferToIt) {
   EXPECT_NE(newest->shards[1].path, base->shards[1].path);
 }
 
+// C4: before anything is written
+TEST(Save, OfANameThatIsNoTextIsRefused) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const auto nameless = [](Rank rank, Rank) {
+    return std::vector{whole_tensor(rank == 1 ? "w\xff" : "w", Dtype::u8, {1})};
+  };
+  EXPECT_THAT(save(*storage, 2, 1, 1, nameless),
+              Each(AllOf(HasSubstr("INVALID_REQUEST: rank 1"), HasSubstr("\"w\uFFFD\" is not"))));
+  as_ranks(2, [&](Collective& collective) {
+    const auto saved = CheckpointCoordinator(collective, *storage)
+                           .coordinate_save("step-1",
+                                            [&]() -> Result<ShardData> {
+                                              ShardData mine;
+                                              mine.objects[collective.rank() == 1 ? "o\xff" : "o"] = "1";
+                                              return mine;
+                                            },
+                                            {});
+    EXPECT_THAT(said(saved), AllOf(HasSubstr("INVALID_REQUEST: rank 1"), HasSubstr("\"o\uFFFD\" is not")));
+  });
+  EXPECT_THAT(*list_attempts(*storage), SizeIs(0));
+}
+
 // C6: a checkpoint that nobody could read would also keep all others from being pruned
 TEST(Save, OfWhatCannotBeReadBackIsRefused) {
   const TemporaryDirectory directory;
@@ -267,40 +176,6 @@ TEST(Save, OfWhatCannotBeReadBackIsRefused) {
   EXPECT_THAT(save(*storage, 2, 2, 1, model, {.training = {.learning_rate = none}}), Each("fine"));
   EXPECT_TRUE(std::isnan(find_checkpoint(*storage, "latest")->training.learning_rate));
   EXPECT_THAT(load(*storage, 2, "", 1), Each("fine"));
-}
-
-// C7, C13: as Python does, which makes room for what it finds
-TEST(Load, AsksForWishesOnceItIsKnownWhatThereIs) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  ASSERT_THAT(save(*storage, 2, 1, 1), Each("fine"));
-  as_ranks(2, [&](Collective& collective) {
-    std::optional<State> state;
-    const Wishes all = [&](const CheckpointMetadata& metadata) {
-      state.emplace(model(collective.rank(), metadata.world_size));
-      return state->targets();
-    };
-    EXPECT_EQ(said(CheckpointLoader(collective, *storage).coordinate_load("", all, {})), "fine");
-    EXPECT_EQ(*state, State(model(collective.rank(), 2), 1));
-    const Wishes none = [&](const CheckpointMetadata& metadata) -> Result<std::vector<TensorTarget>> {
-      if (collective.rank() == 1) return failure(Errc::invalid_request, "there is no room");
-      return all(metadata);
-    };
-    EXPECT_THAT(said(CheckpointLoader(collective, *storage).coordinate_load("", none, {})),
-                HasSubstr("rank 1: there is no room"));
-  });
-}
-
-// C7: as in pipeline parallelism, where no rank has all of the model
-TEST(Load, IsStrictAboutWhatAllRanksWantTogether) {
-  const TemporaryDirectory directory;
-  const auto storage = storage_in(directory);
-  const auto one_each = [](Rank rank, Rank) {
-    return std::vector{whole_tensor("layer." + std::to_string(rank), Dtype::f32, {8})};
-  };
-  ASSERT_THAT(save(*storage, 3, 1, 1, one_each), Each("fine"));
-  EXPECT_THAT(load(*storage, 3, "", 1, one_each), Each("fine"));
-  EXPECT_THAT(load(*storage, 2, "", 1, one_each), Each(AllOf(HasSubstr("CONFLICT"), HasSubstr("layer.2"))));
 }
 
 // C4: more slices than a rank may bring to one operation, and more than it may report
@@ -317,6 +192,21 @@ TEST(Save, OfVeryManySlicesExchangesThemBesideTheShards) {
   EXPECT_THAT(load(*storage, 2, "", 1, many), Each("fine"));
   const auto entries = storage->list(directory_of(find_checkpoint(*storage, "latest")->id));
   for (const StorageEntry& entry : *entries) EXPECT_THAT(entry.name, EndsWith(".safetensors"));
+}
+
+// X5: however many ranks there are, what they tell each other fits into an operation
+TEST(Save, OfManyRanksBringsLessOfEach) {
+  Announcement announcement;
+  for (int i = 0; i < 60'000; ++i)
+    announcement.slices.push_back(whole_tensor(fmt::format("tensor.{}", i), Dtype::u8, {1}));
+  for (const std::size_t ranks : {2, 64, 512, 4096}) {
+    for (announcement.slices.resize(60'000); !announcement.slices.empty();
+         announcement.slices.resize(announcement.slices.size() / 2))
+      EXPECT_LE(encode(announcement, static_cast<Rank>(ranks)).size() * ranks * ranks, kHeardBytesMax)
+          << ranks;
+    EXPECT_LE(brought_max(ranks, 1) * ranks, kHeardBytesMax / 2);
+    EXPECT_GT(brought_max(ranks, 1), 0U);
+  }
 }
 
 // C4: also of one that was to refer to another checkpoint, which it holds until then

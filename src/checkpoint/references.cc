@@ -1,0 +1,55 @@
+#include "checkpoint/references.h"
+
+#include <fmt/format.h>
+
+namespace baton::checkpoint {
+namespace {
+
+void add_lines(Paths& paths, std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    paths.emplace(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+bool hold_files(Storage& storage, const CheckpointId& attempt, const CheckpointMetadata& base) {
+  std::string held;
+  for (const ShardMetadata& shard : base.shards) held += shard.path + "\n";
+  const auto put = storage.put_if_absent(held_path(attempt), bytes_of(held));
+  return put && *put && read_metadata(storage, base.id);
+}
+
+Result<Paths> referred_to(Storage& storage, const std::vector<Attempt>& attempts,
+                          const std::set<CheckpointId>& going) {
+  Paths paths;
+  for (const Attempt& attempt : attempts) {
+    if (attempt.trouble)
+      return failure(Errc::wrong_state,
+                     fmt::format("nothing is removed while it is unknown which files {} needs: {}; remove "
+                                 "its manifest if it is to go",
+                                 to_text(attempt.id), attempt.trouble->message));
+    if (attempt.state == AttemptState::undecided) {
+      const auto held = storage.get(held_path(attempt.id));
+      if (!held && held.error().code != Errc::not_found) return std::unexpected(held.error());
+      if (held) add_lines(paths, text_of(*held));
+    }
+    if (!attempt.metadata || going.contains(attempt.id)) continue;
+    for (const ShardMetadata& shard : attempt.metadata->shards) paths.insert(shard.path);
+  }
+  return paths;
+}
+
+bool is_referred_to(Storage& storage, const CheckpointId& id) {
+  const auto attempts = list_attempts(storage);
+  if (!attempts) return true;
+  const auto paths = referred_to(storage, *attempts);
+  if (!paths) return true;
+  const std::string directory = directory_of(id) + "/";
+  const auto first = paths->lower_bound(directory);
+  return first != paths->end() && first->starts_with(directory);
+}
+
+}  // namespace baton::checkpoint

@@ -1,0 +1,228 @@
+// What becomes of old checkpoints, and of what failed saves left.
+#include "checkpoint/retention.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "checkpoint/atomic_commit_protocol.h"
+#include "checkpoint/catalog.h"
+#include "checkpoint/checkpoint_search.h"
+#include "checkpoint/references.h"
+#include "tests/checkpoint/faulty_storage.h"
+#include "tests/checkpoint/world.h"
+
+namespace baton::checkpoint {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Call = FaultyStorage::Call;
+
+std::vector<std::uint64_t> steps_in(Storage& storage) {
+  std::vector<std::uint64_t> steps;
+  const auto attempts = list_attempts(storage);
+  for (const Attempt& attempt : *attempts)
+    if (attempt.metadata) steps.push_back(attempt.metadata->training.step);
+  return steps;
+}
+
+// C12
+TEST(Prune, KeepsTheLastEveryKthThePinnedAndAlwaysTheNewest) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (std::uint64_t step = 1; step <= 9; ++step) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
+  ASSERT_TRUE(pin(*storage, "step-2"));
+  const RetentionPolicy policy{.keep_last = 2, .keep_every = 5};
+  const auto planned = prune(*storage, policy, Really::no);
+  ASSERT_TRUE(planned);
+  EXPECT_THAT(steps_in(*storage), SizeIs(9));
+  const auto removed = prune(*storage, policy, Really::yes);
+  ASSERT_TRUE(removed) << said(removed);
+  EXPECT_EQ(removed->checkpoints, planned->checkpoints);
+  EXPECT_THAT(steps_in(*storage), ElementsAre(2, 5, 8, 9));
+  ASSERT_TRUE(unpin(*storage, "step-2"));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 0}, Really::yes));
+  EXPECT_THAT(steps_in(*storage), ElementsAre(9));
+  EXPECT_THAT(load(*storage, 1, "", 9), Each("fine"));
+}
+
+// C12: files that a later checkpoint refers to stay when their own goes
+TEST(Prune, KeepsFilesThatAreReferredTo) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 2, 1, 1), Each("fine"));
+  ASSERT_THAT(save(*storage, 2, 2, 1, model, {.incremental = true}), Each("fine"));
+  const auto removed = prune(*storage, {.keep_last = 1}, Really::yes);
+  ASSERT_TRUE(removed) << said(removed);
+  EXPECT_THAT(removed->checkpoints, SizeIs(1));
+  EXPECT_THAT(removed->files, IsEmpty());
+  EXPECT_THAT(load(*storage, 1, "", 1), Each("fine"));
+}
+
+// C12: an unfinished save is given up before its files go, so it cannot be committed any more
+TEST(Garbage, OfASaveThatNobodyFinishesIsCollected) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  const CheckpointId left{"step-2", "a0001-00000000000000ef"};
+  {
+    auto writer = storage->create(directory_of(left) + "/r00000.safetensors", 3);
+    ASSERT_TRUE((*writer)->append(bytes_of("abc")));
+    ASSERT_TRUE((*writer)->finish());
+  }
+  const std::int64_t now = list_attempts(*storage)->back().modified_ms + 1000;
+  EXPECT_THAT(collect_garbage(*storage, hours(1), now, Really::yes)->files, IsEmpty());
+  EXPECT_THAT(collect_garbage(*storage, {}, now, Really::no)->files, SizeIs(1));
+  EXPECT_THAT(collect_garbage(*storage, {}, now, Really::yes)->files, SizeIs(1));
+  EXPECT_EQ(list_attempts(*storage)->back().state, AttemptState::aborted);
+  EXPECT_EQ(*AtomicCommitProtocol(*storage).commit({.id = left, .world_size = 1}), Verdict::abort);
+  EXPECT_THAT(load(*storage, 1, "", 1), Each("fine"));
+}
+
+// C12: a step that was saved again is still one step
+TEST(Prune, CountsWhatIsMeantAndNotItsAttempts) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const std::uint64_t step : {1, 2, 3, 3, 3}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 2}, Really::yes));
+  EXPECT_THAT(steps_in(*storage), ElementsAre(2, 3));
+}
+
+// C12: one whose files are gone is nothing to rely on
+TEST(Prune, KeepsAnOlderOneInPlaceOfOneThatIsNotThere) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const std::uint64_t step : {1, 2, 3}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
+  ASSERT_TRUE(storage->remove(find_checkpoint(*storage, "latest")->shards[0].path));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 1}, Really::yes));
+  EXPECT_THAT(steps_in(*storage), ElementsAre(2, 3));
+}
+
+// C12: the number of an attempt may outgrow its four digits
+TEST(Prune, KnowsTheTenThousandthAttemptForTheNewest) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const CheckpointId newest{"best", "a10000-00000000000000ad"};
+  for (const CheckpointId& id : {CheckpointId{"best", "a9999-00000000000000ad"}, newest})
+    ASSERT_TRUE(AtomicCommitProtocol(*storage).commit({.id = id, .world_size = 1}));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 1}, Really::yes));
+  const auto left = list_attempts(*storage);
+  ASSERT_THAT(*left, SizeIs(1));
+  EXPECT_EQ(left->front().id, newest);
+}
+
+// C12: a disk of its own has a lost+found, which only root may list
+TEST(Checkpoints, BesideADirectoryThatIsNotOursAreFound) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  ASSERT_THAT(save(*storage, 1, 2, 2), Each("fine"));
+  ASSERT_TRUE(storage->put_if_absent("lost+found/file", bytes_of("x")));
+  FaultyStorage of_somebody_else(*storage, [](Call call, const std::string& path) -> Status {
+    if (call == Call::list && path == "lost+found") return failure(Errc::permission_denied, path);
+    return {};
+  });
+  EXPECT_THAT(steps_in(of_somebody_else), ElementsAre(1, 2));
+  EXPECT_THAT(load(of_somebody_else, 1, "", 2), Each("fine"));
+  EXPECT_TRUE(collect_garbage(of_somebody_else, {}, INT64_MAX / 2, Really::yes));
+  EXPECT_TRUE(prune(of_somebody_else, {.keep_last = 1}, Really::yes));
+}
+
+// C12: whoever names the wrong directory loses nothing
+TEST(Garbage, IsOnlyWhatABatonHasMade) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const char* path : {"proj/app-data/f", "proj/a1-b/f", "proj/a0001-0123456789abcdeg/f", "proj/a0001-x"})
+    ASSERT_TRUE(storage->put_if_absent(path, bytes_of("mine")));
+  EXPECT_THAT(collect_garbage(*storage, {}, INT64_MAX / 2, Really::yes)->checkpoints, IsEmpty());
+  EXPECT_TRUE(storage->get("proj/app-data/f"));
+  EXPECT_TRUE(storage->get("proj/a0001-x"));
+}
+
+// C12: files that grow do not change the directory they are in
+TEST(Garbage, IsNotWhatIsStillBeingWritten) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const CheckpointId id = *new_attempt(*storage, "step-1");
+  ASSERT_TRUE((*storage->create(directory_of(id) + "/r00000.safetensors", 0))->finish());
+  const std::string path = directory.path() + "/store/" + directory_of(id);
+  const timespec long_ago[2] = {{1, 0}, {1, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), long_ago, 0), 0);
+  const auto written = storage->list(directory_of(id))->at(0).modified_ms;
+  EXPECT_THAT(collect_garbage(*storage, hours(1), written + 1000, Really::yes)->checkpoints, IsEmpty());
+  EXPECT_THAT(collect_garbage(*storage, hours(1), written + hours(2).ms, Really::yes)->checkpoints,
+              SizeIs(1));
+}
+
+// C12: nor what a save that is under way refers to
+TEST(Prune, KeepsFilesOfTheBaseOfASaveThatIsUnderWay) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  const auto pruned_meanwhile = [&](Call call, const std::string& path) -> Status {
+    if (call != Call::put || !path.ends_with(".manifest") || !path.starts_with("step-3")) return {};
+    EXPECT_THAT(save(*storage, 1, 2, 7), Each("fine"));
+    return prune(*storage, {.keep_last = 1}, Really::yes) ? Status{} : failure(Errc::io_failed, "no prune");
+  };
+  FaultyStorage watched(*storage, pruned_meanwhile);
+  EXPECT_THAT(save(watched, 1, 3, 1, model, {.incremental = true}), Each("fine"));
+  EXPECT_THAT(load(*storage, 2, "step-3", 1), Each("fine"));
+}
+
+// C6: a rank that slept through the end of its save, and finds its checkpoint pruned when it wakes up
+TEST(GivingUp, HarmsNoCheckpointThatRefersToTheFiles) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 2, 1, 1), Each("fine"));
+  const CheckpointId old = find_checkpoint(*storage, "step-1")->id;
+  ASSERT_THAT(save(*storage, 2, 2, 1, model, {.incremental = true}), Each("fine"));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 1}, Really::yes));
+  const Error why{Errc::lease_lost, "rank 1 was given up", {}};
+  EXPECT_EQ(AtomicCommitProtocol(*storage).give_up(old, why).error(), why);
+  EXPECT_THAT(load(*storage, 2, "step-2", 1), Each("fine"));
+  // What nobody refers to any more goes with the next collection.
+  ASSERT_THAT(save(*storage, 2, 3, 3), Each("fine"));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 1}, Really::yes));
+  EXPECT_THAT(collect_garbage(*storage, {}, INT64_MAX / 2, Really::yes)->files, SizeIs(2));
+}
+
+// C12: and one that has begun while somebody prunes
+TEST(Prune, KeepsFilesOfTheBaseOfASaveThatFoundItJustBefore) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  const auto base = find_checkpoint(*storage, "step-1");
+  ASSERT_THAT(save(*storage, 1, 2, 2), Each("fine"));
+  const CheckpointId under_way = *new_attempt(*storage, "step-3");
+  FaultyStorage meanwhile(*storage, [&](Call call, const std::string& path) -> Status {
+    const bool is_going = call == Call::remove && path == manifest_path(base->id);
+    EXPECT_TRUE(!is_going || hold_files(*storage, under_way, *base));
+    return {};
+  });
+  const auto removed = prune(meanwhile, {.keep_last = 1}, Really::yes);
+  ASSERT_TRUE(removed) << said(removed);
+  EXPECT_THAT(removed->checkpoints, ElementsAre(base->id));
+  EXPECT_THAT(removed->files, IsEmpty());
+  EXPECT_FALSE(hold_files(*storage, *new_attempt(*storage, "step-4"), *base)) << "it is gone";
+}
+
+// C12: what a manifest that cannot be read refers to is unknown
+TEST(Garbage, IsNotCollectedWhileAManifestCannotBeRead) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  ASSERT_THAT(save(*storage, 1, 2, 2), Each("fine"));
+  ASSERT_TRUE(*storage->put_if_absent("step-3/a0001-00000000000000ff.manifest", bytes_of("{")));
+  EXPECT_THAT(said(prune(*storage, {.keep_last = 1}, Really::yes)),
+              AllOf(HasSubstr("WRONG_STATE"), HasSubstr("step-3/a0001-00000000000000ff")));
+  EXPECT_THAT(steps_in(*storage), ElementsAre(1, 2));
+}
+
+}  // namespace
+}  // namespace baton::checkpoint
