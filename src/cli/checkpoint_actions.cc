@@ -240,12 +240,16 @@ int pin_checkpoint(Storage& storage, const CheckpointOptions& options) {
   return 0;
 }
 
+// By its plain name also one that is damaged, or gone.
 int unpin_checkpoint(Storage& storage, const CheckpointOptions& options) {
-  const auto metadata = find_checkpoint(storage, options.name);
-  if (!metadata) return complain(metadata.error(), options);
-  const auto unpinned = unpin(storage, metadata->id.prefix);
-  if (!unpinned) return complain(unpinned.error(), options);
-  tell_pinned(metadata->id.prefix, false, options);
+  std::string prefix = options.name;
+  if (const auto metadata = find_checkpoint(storage, options.name)) {
+    prefix = metadata->id.prefix;
+  } else if (const auto is_pinned = storage.get(pin_path(prefix)); !check_prefix(prefix) || !is_pinned) {
+    return complain(metadata.error(), options);
+  }
+  if (const auto unpinned = unpin(storage, prefix); !unpinned) return complain(unpinned.error(), options);
+  tell_pinned(prefix, false, options);
   return 0;
 }
 

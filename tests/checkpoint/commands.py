@@ -143,6 +143,13 @@ def main():
         for words in (["inspect", store, 8], ["verify", store, 8], ["export", store, 8, folder / "x"], ["diff", store, 7, 8]):
             assert json.loads(baton(*words, "--json", exit_code=2)), words
         manifest.write_bytes(good)
+        baton("pin", store, 8)
+        manifest.write_bytes(good[:-10])
+        baton("unpin", store, "step-0000000008")
+        assert not list((store / "pins").iterdir())
+        baton("unpin", store, "step-0000000008", exit_code=2)  # damaged, and not pinned
+        baton("unpin", store, "../pins", exit_code=1)
+        manifest.write_bytes(good)
 
         assert json.loads(baton("pin", store, 7, "--json")) == {"checkpoint": "step-0000000007", "pinned": True}
         for step in (10, 11):
