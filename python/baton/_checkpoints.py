@@ -54,9 +54,9 @@ class Checkpoints:
              custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Saved:
         """Saves the state as that of a step; it is durable when this returns."""
         store = self._opened()
-        slices, objects = self._taken_apart(state, lambda why: store.refuse(step, why, deadline))
+        slices, objects, texts = self._taken_apart(state, custom, lambda why: store.refuse(step, why, deadline))
         with self._turn:
-            return store.save(step, slices, objects, dict(custom or {}), incremental, sha256, deadline)
+            return store.save(step, slices, objects, texts, incremental, sha256, deadline)
 
     def save_async(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False, sha256: bool = False,
                    custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:
@@ -65,9 +65,9 @@ class Checkpoints:
         Waits for the save before, whose error, if nobody heard of it, is raised here.
         """
         store = self._opened()
-        slices, objects = self._taken_apart(state, lambda why: store.refuse_async(step, why, deadline))
+        slices, objects, texts = self._taken_apart(state, custom, lambda why: store.refuse_async(step, why, deadline))
         with self._turn:
-            return store.save_async(step, slices, objects, dict(custom or {}), incremental, sha256, deadline)
+            return store.save_async(step, slices, objects, texts, incremental, sha256, deadline)
 
     def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
              deadline: float = DEADLINE) -> Loaded:
@@ -111,18 +111,24 @@ class Checkpoints:
             raise Error("CLOSED", f"the checkpoints in {self.path} were closed")
         return self._store
 
-    def _taken_apart(self, state: Mapping[str, Any],
-                     refuse: Callable[[str], None]) -> tuple[list[_baton.Slice], dict[str, str]]:
+    def _taken_apart(self, state: Mapping[str, Any], custom: Mapping[str, str] | None,
+                     refuse: Callable[[str], None]) -> tuple[list[_baton.Slice], dict[str, str], dict[str, str]]:
+        """The tensors, what is no tensor, and the texts that go with them."""
         try:
-            flat = flatten(state)
-            return [_tensors.source(value, name) for name, value in flat.tensors.items()], flat.objects()
-        except (TypeError, Error) as trouble:
-            try:  # the other ranks would wait for this one
+            flat, texts = flatten(state), dict(custom or {})
+            slices = [_tensors.source(value, name) for name, value in flat.tensors.items()]
+            objects = flat.objects()
+            for text in (*objects, *texts, *texts.values()):
+                if type(text) is not str:
+                    raise TypeError(f"custom is a dict of texts, and {text!r} is none")
+                text.encode()  # a lone surrogate is no text
+            return slices, objects, texts
+        except Exception as trouble:  # whatever it is, the other ranks would wait for this one
+            said = str(trouble) if isinstance(trouble, (TypeError, Error)) else f"{type(trouble).__name__}: {trouble}"
+            with contextlib.suppress(Error):  # they heard it, or did something wrong themselves
                 with self._turn:
-                    refuse(str(trouble))
-            except Error:
-                pass  # they heard it, or did something wrong themselves; what is wrong here comes first
-            raise trouble from None
+                    refuse(said.encode(errors="backslashreplace").decode())
+            raise
 
 
 class _Wishes:

@@ -37,7 +37,8 @@ class Group:
     @classmethod
     def from_environment(cls, name: str | None = None, **options: Any) -> Group:
         """As RANK, WORLD_SIZE and BATON_GROUP say, as launchers of training jobs set them."""
-        return cls(name or os.environ["BATON_GROUP"], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), **options)
+        return cls(name or _variable("BATON_GROUP", "the name of the group"), _number("RANK", "which rank this process is"),
+                   _number("WORLD_SIZE", "how many ranks there are"), **options)
 
     @classmethod
     def _of(cls, seat: _baton.Seat) -> Group:
@@ -107,6 +108,19 @@ class Group:
         if self._seat is None:
             raise Error("CLOSED", "this group was left")
         return self._seat
+
+
+def _variable(name: str, meaning: str) -> str:
+    if not os.environ.get(name):
+        raise Error("INVALID_REQUEST", f"{name} is not set in the environment; set it to {meaning}, or call Group itself")
+    return os.environ[name]
+
+
+def _number(name: str, meaning: str) -> int:
+    text = _variable(name, meaning)
+    if not text.isdecimal():
+        raise Error("INVALID_REQUEST", f'{name} is "{text}" in the environment; set it to a number: {meaning}')
+    return int(text)
 
 
 def threads(world_size: int) -> list[Group]:

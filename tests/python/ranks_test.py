@@ -1,6 +1,8 @@
 """Ranks: threads and processes that meet, save parts of one state, and load others."""
 # C13, C1, C2
+import os
 import unittest
+import unittest.mock
 
 import numpy
 from support import Folder, Server, on_all, python
@@ -81,6 +83,42 @@ class Threads(Folder):
             self.assertRegex(str(outcomes[0]), 'rank 1: "bad" is of type set')
         self.assertEqual(baton.checkpoints(self.folder), [])
 
+    def test_hear_of_one_whose_state_cannot_be_taken(self):
+        endless = {"w": numpy.zeros(1)}
+        endless["me"] = endless
+        no_text = "\udcff"
+        for state, custom, said in [
+            ({"w": WHOLE.T}, None, "rank 1: RuntimeError: no memory on the device"),  # which has to be copied
+            (endless, None, "rank 1: RecursionError: "),
+            ({no_text: numpy.zeros(1)}, None, "rank 1: "),
+            ({no_text: 1}, None, "rank 1: UnicodeEncodeError: "),
+            ({"x": 1}, {"run": 17}, "rank 1: custom is a dict of texts, and 17 is none"),
+        ]:
+            for save in (baton.save, lambda *a, **b: baton.save_async(*a, **b).wait()):
+                def act(group):
+                    mine = (state, custom) if group.rank == 1 else ({"x": 1}, None)
+                    return save(self.folder, mine[0], custom=mine[1], group=group)
+
+                with unittest.mock.patch("baton._tensors._copy", side_effect=RuntimeError("no memory on the device")):
+                    outcomes = on_all(baton.threads(2), act)
+                self.assertIsInstance(outcomes[0], baton.Error)
+                self.assertIn(said, str(outcomes[0]))
+                self.assertNotIsInstance(outcomes[1], baton.Saved)
+        self.assertEqual(baton.checkpoints(self.folder), [])
+
+    def test_save_to_two_places_in_the_background(self):
+        places = [f"{self.folder}/{name}" for name in "ab"]
+
+        def train(group):
+            state = {"w": rows(group)}
+            tickets = [baton.save_async(place, state, step=step, group=group) for step in range(3) for place in places]
+            return [ticket.wait().name for ticket in tickets]
+
+        first, second = on_all(baton.threads(2), train)
+        self.assertEqual(first, second)
+        for place in places:
+            self.assertTrue(numpy.array_equal(baton.load(place)["w"], WHOLE))
+
     def test_hear_of_one_whose_storage_cannot_be_opened(self):
         places = [f"{self.folder}/store", f"{self.folder}/file"]
         open(places[1], "w").close()
@@ -118,6 +156,18 @@ class Threads(Folder):
         first, second = on_all(groups, train)
         self.assertEqual(first, second)
         self.assertEqual(baton.load(self.folder)["step"], 2)
+
+
+class TheEnvironment(unittest.TestCase):
+    def test_says_which_rank_this_is_or_what_to_set(self):
+        settings = {"BATON_GROUP": "job", "RANK": "0", "WORLD_SIZE": "2"}
+        for name, value in [("BATON_GROUP", ""), ("RANK", ""), ("RANK", "first"), ("WORLD_SIZE", ""), ("WORLD_SIZE", "-1")]:
+            with unittest.mock.patch.dict(os.environ, {**settings, name: value}):
+                with self.assertRaisesRegex(baton.Error, f"INVALID_REQUEST: {name} is .*; set it to"):
+                    baton.Group.from_environment()
+                del os.environ[name]
+                with self.assertRaisesRegex(baton.Error, f"INVALID_REQUEST: {name} is not set"):
+                    baton.Group.from_environment()
 
 
 RANK = """
