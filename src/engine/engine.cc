@@ -128,6 +128,10 @@ bool Engine::handle(std::uint64_t ticket, core::Request& request) {
   return true;
 }
 
+void Engine::note_life(const std::string& ns, stream::InstanceId instance) {
+  core::note_life(state_, {.ns = ns, .instance = instance}, now_, workers_.instances);
+}
+
 // Those that were stored are numbered in the order of the request.
 void Engine::keep_bodies(core::ProcessWork& request, const core::WorkProcessed& reply, std::uint64_t number) {
   for (const stream::Lane lane : core::kLanes) {

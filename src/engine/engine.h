@@ -75,6 +75,9 @@ class Engine {
   // The last entry of a clean stop. False while the log has no room.
   bool seal();
 
+  // An instance that only looks is alive, too.
+  void note_life(const std::string& ns, stream::InstanceId instance);
+
   // Hands out the answers that may leave, in order.
   void release(const std::function<void(Answer&&)>& deliver);
   bool has_waiting_answers() const { return !answers_.empty(); }

@@ -123,7 +123,9 @@ Result<std::vector<Verdict>> WorkCoordinator::do_release(InstanceId instance, La
 }
 
 Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::stop_token stop) {
-  if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
+  // A call that says nothing: the instance is alive.
+  if (auto heard = process(core::ProcessWork{.ns = ns_, .instance = instance}, stop); !heard)
+    return std::unexpected(heard.error());
   Result<std::vector<core::GivenMessage>> held;
   auto looked = coordinator_.inspect([&](const core::State& state) { held = held_by(state, ns_, instance); });
   if (!looked) return std::unexpected(looked.error());

@@ -180,6 +180,7 @@ void ResumeOperation::look(engine::Engine& engine) {
     error_ = held.error();
     return;
   }
+  engine.note_life(ns_, instance_);
   work_.take(std::move(*held));
 }
 

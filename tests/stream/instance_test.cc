@@ -57,6 +57,7 @@ TEST_P(AnInstance, ThatSaysAnythingIsAlive) {
   seven_minutes_later([&] { a.store(Lane::inbox, {loose(2)}); });
   seven_minutes_later(
       [&] { granted(a.coordinator->renew(a.me.id, Lane::inbox, {work[0].held()}, hours(1))); });
+  seven_minutes_later([&] { granted(a.coordinator->resume(a.me.id)); });
   EXPECT_EQ(a.done(work), all_ok(1)) << "it was never evicted";
   let_time_pass(minutes(11));
   b.arrive();
@@ -94,27 +95,41 @@ TEST_P(AnInstance, ThatLeavesGivesBackWhatItHoldsUnharmed) {
   EXPECT_EQ(work[1].deliveries, 1);
 }
 
-// S7: every stream is offered to one of them, for any number of them.
+// S16: under the same id, since it went of its own accord.
+TEST_P(AnInstance, ThatLeftMayComeAgain) {
+  Person a = person(1);
+  a.store(Lane::inbox, {in_stream(1, 1)});
+  ASSERT_EQ(a.claim().size(), 1u);
+  EXPECT_TRUE(a.coordinator->leave(a.me.id));
+  EXPECT_EQ(a.coordinator->claim(a.me.id).error().code, Errc::not_found) << "it is not known any more";
+  EXPECT_EQ(a.arrive().active, 1);
+  EXPECT_EQ(ids(a.claim()), messages({1}));
+}
+
+// S7: every stream is offered to one of them, for any number of them. They come one after the other, each to
+// streams that nobody holds yet.
 TEST_P(AnInstance, SharesAllStreamsWithTheOthers) {
+  constexpr unsigned kInstances = 64;
   constexpr unsigned kStreams = 40;
-  for (const unsigned count : {1u, 2u, 3u, 8u, 16u}) {
-    std::vector<Person> all;
-    for (unsigned i = 0; i < count; ++i)
-      all.push_back(person(100 * count + i, "of " + std::to_string(count)));
-    for (Person& one : all) one.claim();  // who has not asked yet has no rank
-    std::vector<NewMessage> messages;
-    for (unsigned i = 1; i <= kStreams; ++i) messages.push_back(in_stream(i, i));
-    all.front().store(Lane::inbox, messages);
-    std::map<StreamId, int> owners;
-    for (Person& one : all) {
-      const Standing standing = one.arrive();
-      EXPECT_EQ(standing.active, static_cast<std::int32_t>(count));
-      for (const Work& work : one.claim()) {
-        ++owners[*work.stream];
-        EXPECT_EQ(work.partition % standing.active, standing.rank);
+  const auto coordinator = backend_->connect();
+  for (unsigned count = 1; count <= kInstances; ++count) {
+    granted(coordinator->heartbeat(named(count)));
+    granted(coordinator->claim(instance(count)));  // who has not asked yet has no rank
+    std::vector<NewMessage> all;
+    for (unsigned i = 1; i <= kStreams; ++i)
+      all.push_back(in_stream(kStreams * count + i, kStreams * count + i));
+    granted(coordinator->store(instance(1), Lane::inbox, all));
+    std::size_t given = 0;
+    for (unsigned rank = 0; rank < count; ++rank) {
+      for (const Work& work : granted(coordinator->claim(instance(rank + 1)))) {
+        ASSERT_EQ(work.partition % static_cast<std::int32_t>(count), static_cast<std::int32_t>(rank));
+        ++given;
       }
     }
-    EXPECT_EQ(owners.size(), kStreams) << "of " << count << " instances";
+    ASSERT_EQ(given, kStreams) << "of " << count << " instances";
+    const Standing standing = granted(coordinator->heartbeat(named(count)));
+    ASSERT_EQ(standing.active, static_cast<std::int32_t>(count));
+    ASSERT_EQ(standing.rank, static_cast<std::int32_t>(count) - 1);
   }
 }
 
@@ -228,8 +243,8 @@ TEST_P(Inbox, GivesNoMoreThanTheLimitOfBytes) {
   NewMessage ordered = in_stream(1, 1), free = loose(2);
   ordered.data = free.data = '"' + std::string(998, 'd') + '"';
   a.store(Lane::inbox, {ordered, free});
-  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 1000}})), messages({1}));
-  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 1000}})), messages({2}));
+  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 1500}})), messages({1}));
+  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 500}})), messages({2})) << "never nothing";
 }
 
 // S20: a report frees the reporter's hands, and nobody else's.

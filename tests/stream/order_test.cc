@@ -108,6 +108,24 @@ TEST_P(Stream, WaitsForARetryEvenWhenItsLeaseEnds) {
   EXPECT_EQ(ids(b.claim()), messages({1, 2}));
 }
 
+// S11, S19: a stream that can give nothing yet, since what is first in it now is to be tried later, does not
+// take the place of one that can.
+TEST_P(Stream, WhoseRetryIsNotDueStandsInNobodysWay) {
+  Person a = person(1), b = person(2);
+  a.store(Lane::inbox, {in_stream(1, 1), in_stream(2, 1), in_stream(3, 1)});
+  let_time_pass(seconds(20));
+  const std::vector<Work> work = a.claim({.lease = seconds(20)});
+  ASSERT_EQ(work.size(), 3u);
+  EXPECT_EQ(a.fail(work[1]), Verdict::ok);
+  EXPECT_EQ(a.done({work[0]}), all_ok(1));
+  let_time_pass(seconds(25));
+  a.store(Lane::inbox, {in_stream(4, 2)});
+  let_time_pass(seconds(15));
+  EXPECT_EQ(ids(b.claim({.limits = {.streams = 1}})), messages({4}));
+  let_time_pass(seconds(25));
+  EXPECT_EQ(ids(b.claim({.limits = {.streams = 1}})), messages({2, 3}));
+}
+
 // S19: nothing is counted of a stream that was lost and does not fit any more.
 TEST_P(Stream, ThatIsLostIsCountedOnceHoweverOftenItDoesNotFit) {
   Person a = person(1);
@@ -203,6 +221,19 @@ TEST_P(Stream, IsNotOfferedToAnInstanceThatOnlyStores) {
   EXPECT_EQ(b.claim().size(), 20u);
 }
 
+// S19: limits are about what is handed out, not about what waits behind a message that is tried again later.
+TEST_P(Stream, ThatIsHeldUpLeavesRoomForOthers) {
+  Person a = person(1);
+  std::vector<NewMessage> all = {in_stream(1, 1), in_stream(2, 1), in_stream(3, 1), in_stream(4, 2)};
+  for (NewMessage& one : all) one.data = '"' + std::string(98, 'd') + '"';
+  a.store(Lane::inbox, all);
+  const std::vector<Work> work = a.claim();
+  ASSERT_EQ(work.size(), 4u);
+  EXPECT_EQ(a.fail(work[1]), Verdict::ok);
+  a.release({work[0], work[2], work[3]});
+  EXPECT_EQ(ids(a.claim({.limits = {.bytes = 250}})), messages({1, 4}));
+}
+
 // S8: somebody who is alive and no longer asks holds nothing up for long.
 TEST_P(Stream, IsOfferedToEverybodyAfterAGrace) {
   Person a = person(1), b = person(2);
@@ -239,6 +270,16 @@ TEST_P(Stream, IsLeftToOthersByAnInstanceThatHoldsEnoughPartitions) {
   EXPECT_EQ(a.claim({.partitions_max = 3}).size(), 3u);
   EXPECT_TRUE(a.claim({.partitions_max = 3}).empty());
   EXPECT_EQ(b.claim().size(), 17u);
+}
+
+// S3: one that did not fit into the answer is not held, and leaves room for another of the other lane.
+TEST_P(Stream, ThatWasNotHandedOutDoesNotCountAsHeld) {
+  Person a = person(1);
+  a.store(Lane::outbox, {in_stream(1, 1), in_stream(2, 2)});
+  a.store(Lane::inbox, {in_stream(3, 3)});
+  let_time_pass(seconds(11));
+  const std::vector<Work> work = a.claim({.partitions_max = 2, .limits = {.bytes = 1}});
+  EXPECT_EQ(ids(work), messages({1, 3}));
 }
 
 // S19

@@ -108,7 +108,7 @@ TEST_P(Report, OfNothingGivesTheMessageBack) {
   EXPECT_EQ(work[0].deliveries, 1);
 }
 
-// S15: whatever it says.
+// S14, S15: whatever it says, and what was achieved all the same.
 TEST_P(Report, OfAFailureKeepsWhatItSaysExactly) {
   Person a = person(1);
   const std::string error = "\"quoted\" it's \\ a\nnew line, \ttab and \u00fc\u2713";
@@ -116,7 +116,7 @@ TEST_P(Report, OfAFailureKeepsWhatItSaysExactly) {
   const std::vector<Work> work = a.claim();
   const auto failed = granted(a.coordinator->fail(a.me.id, Lane::inbox,
                                                   {{.held = work[0].held(),
-                                                    .completed = MessageStatus::stored,
+                                                    .completed = MessageStatus::published,
                                                     .error = error,
                                                     .reason = FailureReason::validation_error}}));
   EXPECT_EQ(failed, all_ok(1));
@@ -125,7 +125,40 @@ TEST_P(Report, OfAFailureKeepsWhatItSaysExactly) {
   ASSERT_EQ(again.size(), 1u);
   EXPECT_EQ(again[0].error, error);
   EXPECT_EQ(again[0].reason, FailureReason::validation_error);
-  EXPECT_TRUE(has(again[0].status, MessageStatus::failed));
+  EXPECT_EQ(again[0].status, MessageStatus::stored | MessageStatus::published | MessageStatus::failed);
+}
+
+// S15: each that there is; and that it is not known, if none is said.
+TEST_P(Report, OfAFailureKeepsItsReason) {
+  Person a = person(1);
+  const std::vector reasons{FailureReason::none,
+                            FailureReason::transport_not_ready,
+                            FailureReason::transport_exception,
+                            FailureReason::serialization_error,
+                            FailureReason::validation_error,
+                            FailureReason::max_attempts_exceeded,
+                            FailureReason::lease_expired,
+                            FailureReason::event_storage_failure,
+                            FailureReason::unknown};
+  for (const Lane lane : {Lane::outbox, Lane::inbox}) {
+    std::vector<NewMessage> all{in_stream(50, 50)};
+    for (unsigned i = 0; i < reasons.size(); ++i) all.push_back(in_stream(1 + i, 1 + i));
+    a.store(lane, all);
+    ASSERT_EQ(a.claim().size(), all.size());
+    std::vector<Failure> failures{{.held = {message(50)}, .error = "why?"}};
+    for (unsigned i = 0; i < reasons.size(); ++i)
+      failures.push_back({.held = {message(1 + i)}, .error = "", .reason = reasons[i]});
+    EXPECT_EQ(granted(a.coordinator->fail(a.me.id, lane, failures)), all_ok(all.size()));
+    let_time_pass(seconds(61));
+    const std::vector<Work> again = a.claim();
+    ASSERT_EQ(again.size(), all.size());
+    for (const Work& one : again) {
+      const bool is_said = one.message != message(50);
+      const auto number = static_cast<std::size_t>(one.message.value.bytes[15]);
+      EXPECT_EQ(one.reason, is_said ? reasons[number - 1] : FailureReason::unknown);
+    }
+    a.done(again);
+  }
 }
 
 // S18: each call once more, as after a lost reply.
@@ -173,6 +206,21 @@ TEST_P(Report, OfBeingAtWorkHoldsTheStreamForLonger) {
   EXPECT_EQ(b.claim().size(), 2u);
 }
 
+// S4: two renewals may overtake each other on their way.
+TEST_P(Report, OfBeingAtWorkNeverHoldsTheStreamForLess) {
+  Person a = person(1), b = person(2);
+  a.store(Lane::inbox, {in_stream(1, 1), loose(2)});
+  let_time_pass(seconds(20));
+  const std::vector<Work> work = a.claim({.lease = minutes(2)});
+  ASSERT_EQ(work.size(), 2u);
+  EXPECT_EQ(granted(a.coordinator->renew(a.me.id, Lane::inbox, {work[0].held(), work[1].held()}, seconds(5))),
+            all_ok(2));
+  let_time_pass(minutes(1));
+  EXPECT_TRUE(b.claim().empty());
+  let_time_pass(minutes(2));
+  EXPECT_EQ(b.claim().size(), 2u);
+}
+
 // E6
 TEST_P(Report, IsStillPossibleForWhoeverAsksWhatItHolds) {
   Person a = person(1);
@@ -206,6 +254,30 @@ TEST_P(Report, OfAPerspectiveNeverMovesItPastAnEventThatIsMissing) {
   EXPECT_EQ(report(3, {}), Verdict::duplicate) << "2 was all that was missing";
   EXPECT_EQ(report(4, {}), Verdict::ok);
   EXPECT_EQ(report(9, {}), Verdict::unknown);
+}
+
+// S17: each perspective of a stream stands at a place of its own, and a failure moves none.
+TEST_P(Report, OfOnePerspectiveLeavesTheOthersWhereTheyAre) {
+  Person a = person(1);
+  std::vector<NewMessage> events = {in_stream(1, 1), in_stream(2, 1), in_stream(3, 1)};
+  for (NewMessage& event : events) event.is_event = true;
+  a.store(Lane::inbox, events);
+  const auto report = [&](const char* perspective, unsigned last) -> PerspectiveResult {
+    return {.stream = stream(1), .perspective = perspective, .last_event = message(last)};
+  };
+  WorkBatchRequest request = a.request();
+  request.perspective_completions = {report("totals", 3), report("places", 1)};
+  EXPECT_EQ(a.say(request).perspective_completions, all_ok(2));
+
+  request.perspective_completions.clear();
+  request.perspective_failures = {report("places", 2)};
+  request.perspective_failures[0].error = "it broke";
+  EXPECT_EQ(a.say(request).perspective_failures, all_ok(1));
+
+  request.perspective_failures.clear();
+  request.perspective_completions = {report("totals", 3), report("places", 1), report("places", 2)};
+  EXPECT_EQ(a.say(request).perspective_completions,
+            (std::vector{Verdict::duplicate, Verdict::duplicate, Verdict::ok}));
 }
 
 // S14: a message is done in the lane it was handed out in.

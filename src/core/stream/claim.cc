@@ -41,10 +41,9 @@ Claim::Claim(Draft& draft, const Claimant& claimant, const stream::ClaimRequest&
 void Claim::make() {
   for (const Lane lane : kLanes) {
     if (!(lane == Lane::outbox ? request_.outbox : request_.inbox)) continue;
-    Taken taken{.messages_max = request_.limits.messages};
+    Taken taken;
     claim_streams(lane, taken);
-    if (taken.given >= request_.limits.messages || taken.bytes >= request_.limits.bytes) continue;
-    claim_loose(lane, {.messages_max = request_.limits.messages - taken.given, .bytes = taken.bytes});
+    claim_loose(lane, taken);
   }
 }
 
@@ -55,11 +54,12 @@ void Claim::claim_streams(Lane lane, Taken& taken) {
 }
 
 // Messages without a stream have no order and no rank: whoever is first has them.
-void Claim::claim_loose(Lane lane, Taken taken) {
+void Claim::claim_loose(Lane lane, Taken& taken) {
+  if (taken.messages >= request_.limits.messages || taken.bytes >= request_.limits.bytes) return;
   std::vector<Picked> picked;
   visit_ready(lane, true, [&](const Stream& of, Slot slot) {
     picked.push_back({of.number, slot});
-    return std::ssize(picked) < taken.messages_max;
+    return taken.messages + std::ssize(picked) < request_.limits.messages;
   });
   for (const auto& [number, slot] : picked) {
     if (!take(drafted(number, slot), 1, taken)) return;
@@ -100,10 +100,10 @@ bool Claim::is_offered(const Stream& of) const {
          of.ready_at <= claimant_.at.now - claimant_.at.rules.streams.offered_for;
 }
 
-bool Claim::may_hold_partition(std::int32_t partition) {
-  if (!request_.partitions_max || partitions_.contains(partition)) return true;
-  if (std::ssize(partitions_) >= *request_.partitions_max) return false;
-  partitions_.insert(partition);
+bool Claim::may_hold_partition(std::int32_t partition, std::set<std::int32_t>& held) const {
+  if (!request_.partitions_max || held.contains(partition)) return true;
+  if (std::ssize(held) >= *request_.partitions_max) return false;
+  held.insert(partition);
   return true;
 }
 
@@ -127,11 +127,12 @@ std::vector<Claim::Picked> Claim::pick(Lane lane) {
   const std::set<Picked> already(picked.begin(), picked.end());
   std::int64_t room = limits.messages - std::ssize(picked);  // each has at least one message
   std::int64_t candidates = std::int64_t{limits.streams} * kCandidatesPerStream;
+  std::set<std::int32_t> partitions = partitions_;  // with those of streams that may turn out not to fit
   visit_ready(lane, false, [&](const Stream& of, Slot slot) {
     if (room <= 0 || std::ssize(picked) >= limits.streams || candidates == 0) return false;
     if (!is_offered(of)) return true;
     --candidates;
-    if (already.contains({of.number, slot}) || !may_hold_partition(of.partition)) return true;
+    if (already.contains({of.number, slot}) || !may_hold_partition(of.partition, partitions)) return true;
     picked.push_back({of.number, slot});
     room -= std::min<std::int64_t>(of.pending, limits.messages_per_stream);
     return true;
@@ -173,10 +174,10 @@ bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
   bool fits = true;
   std::int32_t count = 0;
   const auto look_at = [&](std::uint64_t seq, std::uint32_t bytes, const auto& give) {
-    ++count, ++taken.seen, taken.bytes += bytes;
-    fits = taken.fits(request_.limits);
+    fits = taken.has_room(request_.limits, bytes);
     if (!fits) return false;
-    ++taken.given, ++claimed.count, claimed.given_seq = seq;
+    ++count, ++taken.messages, taken.bytes += bytes;
+    ++claimed.count, claimed.given_seq = seq;
     give();
     return count < count_max;
   };
@@ -187,16 +188,9 @@ bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
     if (draft_.is_gone(slot)) continue;
     const Message& message = draft_.message_now(slot);
     if (message.due > claimant_.at.now && mutant(Mutant::m29_retry_overtaken)) continue;
-    if (message.due > claimant_.at.now) {
-      // It holds up what is behind it, which counts all the same.
-      const std::int64_t behind = std::min<std::int64_t>(count_max, of.now.pending) - count;
-      taken.seen += behind;
-      go_on = false;
-      break;
-    }
     suspects = suspects || losses(of.now, message) >= claimant_.at.rules.streams.suspect_after;
-    if (suspects && count > 0) {
-      taken.seen += std::min<std::int64_t>(count_max, of.now.pending) - count;
+    // It holds up what is behind it.
+    if (message.due > claimant_.at.now || (suspects && count > 0)) {
       go_on = false;
       break;
     }
@@ -212,7 +206,10 @@ bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
       work_.back().flags = stream::WorkFlags::newly_stored;
     });
   }
-  if (claimed.count > 0) entry_.claims.push_back(claimed);
+  if (claimed.count > 0) {
+    entry_.claims.push_back(claimed);
+    if (!of.now.is_loose()) partitions_.insert(of.now.partition);
+  }
   return fits;
 }
 

@@ -38,22 +38,21 @@ class Claim {
   };
   // What a claim in one lane has come to, of what it may.
   struct Taken {
-    std::int64_t messages_max = 0;
-    std::int64_t seen = 0;  // messages looked at, held up ones too
+    std::int64_t messages = 0;
     std::int64_t bytes = 0;
-    std::int64_t given = 0;
 
-    bool fits(const stream::ClaimLimits& limits) const {
-      return seen == 1 || (seen <= messages_max && bytes <= limits.bytes);
+    // The first message is given however large it is.
+    bool has_room(const stream::ClaimLimits& limits, std::int64_t more) const {
+      return messages == 0 || (messages < limits.messages && bytes + more <= limits.bytes);
     }
   };
 
   void claim_streams(stream::Lane lane, Taken& taken);
-  void claim_loose(stream::Lane lane, Taken taken);
+  void claim_loose(stream::Lane lane, Taken& taken);
   std::vector<Picked> pick(stream::Lane lane);
   std::vector<Picked> preferred(stream::Lane lane) const;
   bool is_offered(const Stream& of) const;
-  bool may_hold_partition(std::int32_t partition);
+  bool may_hold_partition(std::int32_t partition, std::set<std::int32_t>& held) const;
   // Calls `visit(stream, slot)` for what may be handed out, in order, until it returns false.
   void visit_ready(stream::Lane lane, bool loose, auto&& visit);
   void bury_poison(DraftStream& of);

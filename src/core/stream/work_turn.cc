@@ -184,7 +184,8 @@ void WorkTurn::fail(Lane lane) {
   }
 }
 
-// Possible after the lease has ended too, as long as nobody else has claimed the stream.
+// Possible after the lease has ended too, as long as nobody else has claimed the stream. Holds it for longer,
+// never for less: two renewals may overtake each other on their way.
 void WorkTurn::renew(Lane lane) {
   const Instant until = at_.now + request_.lease;
   Named named;
@@ -193,7 +194,7 @@ void WorkTurn::renew(Lane lane) {
     reply_.renewals[lane].push_back(judged.verdict);
     if (judged.verdict != Verdict::ok) continue;
     DraftStream& of = draft_.stream(all_.messages[judged.message].stream);
-    if (of.now.lease_until == until) continue;
+    if (of.now.lease_until >= until) continue;
     of.now.lease_until = until;
     make_ready(of.now, ready_from(of.now, draft_.head_due(of), at_.now), at_.lsn);
     entry_.renewals.push_back({of.now.number, until});

@@ -134,7 +134,8 @@ begin
       lease_until = case when s.outstanding > r.reported then s.lease_until end,
       ready_at = case
         when s.parked or r.parks then null
-        when s.outstanding > r.reported and r.removed = r.reported then s.ready_at
+        -- Without a retry among them, whichever message is first is due.
+        when s.outstanding > r.reported and r.removed = r.reported and not s.retried then s.ready_at
         when s.outstanding > r.reported then greatest(s.lease_until, wh_head_due(s.stream_no))
         when s.pending > r.removed then greatest(now(), wh_head_due(s.stream_no))
       end,

@@ -116,7 +116,7 @@ declare
 begin
   perform wh_bury_poison(instance, streams);
   with waiting as materialized (
-    select m.seq, m.bytes, s.place as stream_place, row_number() over call as nth, sum(m.bytes) over call as bytes_so_far,
+    select m.seq, m.bytes, s.place as stream_place, p.nth as stream_nth,
            -- A retry that is not due holds up what is behind it.
            count(*) filter (where m.scheduled_for > now()) over behind as held_up,
            -- One that was lost several times is handed out alone, so that it shows which one it is.
@@ -129,10 +129,14 @@ begin
       from wh_messages x
       where x.stream_no = p.stream_no order by x.seq limit at_most.messages_per_stream
     ) as m
-    window call as (order by p.nth, m.seq), behind as (partition by p.nth order by m.seq)
+    window behind as (partition by p.nth order by m.seq)
+  ), free as (
+    select w.stream_place, w.seq, w.bytes, row_number() over call as nth, sum(w.bytes) over call as bytes_so_far from waiting w
+    where w.held_up = 0 and (w.place = 1 or w.suspects = 0)
+    window call as (order by w.stream_nth, w.seq)
   ), taken as materialized (
-    select stream_place, max(seq) as last, count(*)::integer as count, sum(w.bytes) as bytes from waiting w
-    where w.held_up = 0 and (w.place = 1 or w.suspects = 0) and (w.nth = 1 or (w.nth <= at_most.messages and w.bytes_so_far <= at_most.bytes))
+    select stream_place, max(seq) as last, count(*)::integer as count, sum(f.bytes) as bytes from free f
+    where f.nth = 1 or (f.nth <= at_most.messages and f.bytes_so_far <= at_most.bytes)
     group by stream_place
   ), abandoned as (
     -- Streams that do not fit any more stay with whoever lost them, and nothing is counted. All parts of a statement see
@@ -154,7 +158,8 @@ end $$;
 comment on function wh_lease_streams is
   'The same, message by message, up to what a call can carry or may not be tried yet. How many messages that gives it, and bytes.';
 
-create function wh_lease_loose(instance uuid, claim bigint, until timestamptz, service integer, in_lane smallint, at_most wh_limits)
+create function wh_lease_loose(instance uuid, claim bigint, until timestamptz, service integer, in_lane smallint, at_most wh_limits,
+                               is_first boolean)
 returns integer
 language plpgsql
 as $$
@@ -173,7 +178,7 @@ begin
   set owner = instance, epoch = claim, lease_until = until, ready_at = until,
       was_lost = m.owner is not null, deliveries = m.deliveries + (m.owner is not null)::integer
   from found f
-  where m.ctid = f.place and (f.nth = 1 or f.bytes_so_far <= at_most.bytes);
+  where m.ctid = f.place and ((is_first and f.nth = 1) or f.bytes_so_far <= at_most.bytes);
   get diagnostics given = row_count;
   if losses_max > 0 and exists (select from wh_messages m
                                 where m.owner = instance and m.epoch = claim and m.stream_no is null and m.deliveries - m.failures >= losses_max) then
@@ -186,7 +191,7 @@ begin
   return given;
 end $$;
 comment on function wh_lease_loose is
-  'Claims messages without a stream. They have no order and no rank: whoever is first has them.';
+  'Claims messages without a stream. They have no order and no rank: whoever is first has them. The first message of all is given however large it is.';
 
 create function wh_lease(
   instance uuid, lanes smallint[], lease_seconds integer, stale_seconds integer, max_streams integer, max_messages integer,
@@ -232,7 +237,7 @@ begin
         where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()) then
       claim := coalesce(claim, nextval('wh_epochs'));
       perform wh_lease_loose(instance, claim, until, service, in_lane,
-                             (max_streams, max_messages - given.messages, max_per_stream, max_bytes - given.bytes));
+                             (max_streams, max_messages - given.messages, max_per_stream, max_bytes - given.bytes), given.messages = 0);
     end if;
   end loop;
   perform set_config('wh.claim', coalesce(claim::text, ''), true);
