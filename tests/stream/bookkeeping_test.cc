@@ -97,5 +97,27 @@ TEST(AReportOnAllOfAStream, LeavesTheOtherLaneAlone) {
   EXPECT_EQ(ask(url, kMiscounted), "0");
 }
 
+// S17: for people to look at, and gone when the perspective has got past the event.
+TEST(TheBookkeepingOf, APerspectiveKeepsItsErrorUntilItGoesOn) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(postgres::DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1)};
+  for (NewMessage& event : request.new_inbox_messages) event.is_event = true;
+  granted(coordinator.process_work_batch(request));
+  const auto after = [&](unsigned last, const std::string& error) {
+    WorkBatchRequest report{.instance = named(1)};
+    auto& list = error.empty() ? report.perspective_completions : report.perspective_failures;
+    list = {{.stream = stream(1), .perspective = "totals", .last_event = message(last), .error = error}};
+    granted(coordinator.process_work_batch(report));
+    return ask(url,
+               "select concat_ws(' ', status, error, 'at', right(last_event_id::text, 1)) from "
+               "wh_perspective_checkpoints");
+  };
+  EXPECT_EQ(after(1, ""), "2 at 1");
+  EXPECT_EQ(after(2, "it's \"broken\""), "4 it's \"broken\" at 1");
+  EXPECT_EQ(after(2, ""), "2 at 2");
+}
+
 }  // namespace
 }  // namespace baton::stream

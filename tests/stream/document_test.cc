@@ -6,6 +6,7 @@
 #include <iterator>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/stream/postgres_backend.h"
 
@@ -54,6 +55,23 @@ TEST(TheDocument, NamesTestsThatThereAre) {
   const std::set<std::string> wanted = pairs_in(text_of(kSource / "docs/stream-scenarios.md"), named);
   EXPECT_GT(wanted.size(), 90u);
   for (const std::string& name : wanted) EXPECT_TRUE(tests.contains(name)) << name;
+}
+
+// Scenarios are numbered, section by section, so that one that is gone is missed.
+TEST(TheDocument, NumbersItsScenarios) {
+  std::istringstream page(text_of(kSource / "docs/stream-scenarios.md"));
+  int section = 0, row = 0, all = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("## ")) {
+      ++section, row = 0;
+      EXPECT_TRUE(line.starts_with("## " + std::to_string(section) + ". ")) << line;
+    } else if (line.starts_with("| ") && !line.starts_with("| | ")) {
+      ++row, ++all;
+      EXPECT_TRUE(line.starts_with("| " + std::to_string(section) + "." + std::to_string(row) + " | "))
+          << line;
+    }
+  }
+  EXPECT_GE(all, 120);
 }
 
 }  // namespace
