@@ -89,7 +89,7 @@ bool Connection::send_output(Instant now) {
     broken_ = errno != EAGAIN;
     return false;
   }
-  got_on_ = now;
+  if (session_->moved() == 0) got_on_ = now;
   sent_ += static_cast<std::size_t>(count);
   // A long reply is not moved up for every piece that is sent of it.
   const bool is_all = sent_ == output.size();
@@ -103,11 +103,15 @@ bool Connection::is_over() const {
   return broken_ || (nothing_due && (ended_ || session_->is_closing()) && !has_output());
 }
 
+// A long body may take as long as it needs, but who sends it drop by drop keeps its place from others.
 bool Connection::is_stuck(Instant now, Duration max) {
+  constexpr std::uint64_t kLeastMoved = std::uint64_t{256} << 10;  // of it in that time
   const bool shakes_hands = tls_ && !tls_->is_ready();
   const bool is_due = has_output() || session_->is_halfway() || session_->is_stranger() || shakes_hands;
-  const bool moves = std::exchange(moved_, session_->moved()) != session_->moved();
-  if (!is_due || moves) got_on_ = now;
+  const std::uint64_t moved = session_->moved();
+  const bool gets_on = moved < moved_ || moved - moved_ >= kLeastMoved;  // less: this is the next one
+  if (gets_on) moved_ = moved;
+  if (!is_due || gets_on) got_on_ = now;
   return now - got_on_ > max;
 }
 

@@ -11,6 +11,7 @@
 namespace baton::server {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -83,6 +84,38 @@ TEST(HalfAFrame, IsNotWaitedForLongerIfItComesByteByByte) {
   while (sent < 3000 && !dribbler.is_cut_off(milliseconds(10)))
     sent += dribbler.tries_to_send("x") ? 1 : 3000;
   EXPECT_LT(sent, 3000u);
+}
+
+// Who sends a blob drop by drop would keep everybody else's from being sent.
+TEST(HalfABlob, IsNotWaitedForLongerIfItComesByteByByte) {
+  ServerOptions options = impatient();
+  options.limits.blobs.transfers_max = 1;
+  const Running server(std::move(options));
+  Peer(server.port()).ask("SUBMIT q x KEY k");
+  const std::string hash(64, 'a');
+  const auto put = [&](std::string_view length) {
+    return fmt::format("PUT /v1/blobs/{}?task=key:k HTTP/1.1\r\nHost: localhost\r\n{}\r\n", hash, length);
+  };
+  Peer dribbler(server.http_port());
+  dribbler.send(put("Content-Length: 1000000\r\nExpect: 100-continue\r\n"));
+  EXPECT_THAT(dribbler.hear("\r\n\r\n"), StartsWith("HTTP/1.1 100"));
+  Peer other(server.http_port());
+  other.send(put("Content-Length: 1\r\n") + "x");
+  EXPECT_THAT(other.hear_all(), HasSubstr("too many blobs are on their way"));
+  std::size_t sent = 0;
+  while (sent < 3000 && !dribbler.is_cut_off(milliseconds(10)))
+    sent += dribbler.tries_to_send("x") ? 1 : 3000;
+  EXPECT_LT(sent, 3000u);
+  Peer next(server.http_port());
+  next.send(put("Content-Length: 1\r\n") + "x");
+  EXPECT_THAT(next.hear("}}"), HasSubstr("not those that the name"));
+}
+
+TEST(ABlob, WhoseLengthIsNotToldIsNotWaitedFor) {
+  const Running server;
+  Peer peer(server.http_port());
+  peer.send("PUT /v1/blobs/" + std::string(64, 'a') + "?task=key:k HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_THAT(peer.hear_all(), AllOf(StartsWith("HTTP/1.1 411 "), HasSubstr("Content-Length")));
 }
 
 TEST(HalfAFrame, IsNotWhatAQuietConnectionIs) {

@@ -162,7 +162,7 @@ class WhyOperation final : public Operation {
   WhyOperation(core::StreamLook look, stream::MessageId message)
       : look_(std::move(look)), message_(message) {}
 
-  std::size_t weight() const override { return 512; }  // all dead letters are looked through
+  std::size_t weight() const override { return 512; }  // many letters are looked through
   void begin(Desk& desk) override { desk.look(*this); }
   void look(engine::Engine& engine) override {
     look_.now = engine.now();

@@ -7,8 +7,10 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace baton;
-  cli::ServeOptions options;
-  const cli::Settings settings = cli::settings_of(options);
+  // Making the settings takes longer than reading a file of them.
+  static cli::ServeOptions options;
+  static const cli::Settings settings = cli::settings_of(options);
+  options = {};
   const auto read = cli::read_settings(settings, {reinterpret_cast<const char*>(data), size}, "f");
   if (!read) BATON_CHECK(read.error().message.starts_with("f:"));
   BATON_CHECK(options.server.limits.connections_max >= 1 &&

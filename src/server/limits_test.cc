@@ -1,0 +1,97 @@
+// The limits that docs/protocol.md promises, as they are if nobody sets them: taken up to there, and refused
+// one past it.
+#include "server/limits.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/backstage.h"
+
+namespace baton::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+std::vector<std::string> submit_many(std::size_t count) {
+  std::vector<std::string> words = {"SUBMITMANY", "q", std::to_string(count)};
+  words.resize(words.size() + count, "x");
+  return words;
+}
+
+class AtItsLimit : public testing::Test {
+ protected:
+  Backstage stage_;
+  Client client_{stage_};
+};
+
+// X3
+TEST_F(AtItsLimit, ANumberOfTasksAtOnceIsTaken) {
+  EXPECT_THAT(client_.ask(submit_many(1024)), StartsWith("*1024 "));
+  EXPECT_THAT(client_.ask(submit_many(1025)), StartsWith("-TOO_LARGE submit 1 to 1024 tasks"));
+  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "COUNT", "1025"}),
+              StartsWith("-INVALID_REQUEST count must be"));
+  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "COUNT", "1024"}), HasSubstr("tasks *1024"));
+}
+
+// X3
+TEST_F(AtItsLimit, ANumberOfLeasesIsExtended) {
+  const auto extend_many = [](std::size_t count) {
+    std::vector<std::string> words = {"EXTENDMANY", std::to_string(count)};
+    for (std::size_t at = 1; at <= count; ++at) words.push_back("1-2 1-" + std::to_string(at) + "-3");
+    return words;
+  };
+  EXPECT_THAT(client_.ask(extend_many(512)), HasSubstr("leases *512"));
+  EXPECT_THAT(client_.ask(extend_many(513)), StartsWith("-TOO_LARGE "));
+}
+
+// X3
+TEST_F(AtItsLimit, AWaitIsBegun) {
+  client_.ask({"SUBMIT", "q", "x"});
+  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "WAIT_MS", "3600000"}), HasSubstr("tasks *1"));
+  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "WAIT_MS", "3600001"}),
+              StartsWith("-INVALID_REQUEST wait_ms must be a number from 0 to 3600000"));
+}
+
+// X3
+TEST_F(AtItsLimit, ACommandIsTaken) {
+  std::vector<std::string> words = {"ECHO"};
+  words.resize(4096, "x");
+  EXPECT_THAT(client_.ask(words), StartsWith("-INVALID_REQUEST wrong number of arguments"));
+  words.emplace_back("x");
+  EXPECT_THAT(client_.ask(words), StartsWith("-PROTOCOL_ERROR too many arguments: 4097"));
+  EXPECT_TRUE(client_.session.is_closing());
+}
+
+// X3
+TEST_F(AtItsLimit, ALongCommandIsTaken) {
+  const std::size_t others = std::string("*2\r\n$4\r\nECHO\r\n$4194273\r\n\r\n").size();
+  const std::size_t most = (std::size_t{4} << 20) - others;
+  EXPECT_THAT(client_.ask({"ECHO", std::string(most, 'x')}), StartsWith("$" + std::to_string(most)));
+  EXPECT_THAT(client_.ask({"ECHO", std::string(most + 1, 'x')}),
+              StartsWith("-PROTOCOL_ERROR the command has"));
+}
+
+// X3
+TEST_F(AtItsLimit, ATransactionIsExecuted) {
+  for (const std::size_t count : {4096, 4097}) {
+    client_.ask({"MULTI"});
+    for (std::size_t at = 0; at < 4096; ++at) ASSERT_EQ(client_.ask({"PING"}), "+QUEUED ") << at;
+    if (count > 4096) {
+      EXPECT_THAT(client_.ask({"PING"}), StartsWith("-TOO_LARGE more between MULTI and EXEC"));
+    }
+    EXPECT_THAT(client_.ask({"EXEC"}), StartsWith(count > 4096 ? "-EXECABORT " : "*4096 +PONG "));
+  }
+}
+
+// X3
+TEST_F(AtItsLimit, APageOfAListIsGiven) {
+  for (const std::string verb : {"TASKS", "QUEUES", "WORKERS"}) {
+    EXPECT_THAT(client_.ask({verb, "COUNT", "1000"}), Not(StartsWith("-"))) << verb;
+    EXPECT_THAT(client_.ask({verb, "COUNT", "1001"}), StartsWith("-INVALID_REQUEST count must be")) << verb;
+  }
+}
+
+}  // namespace
+}  // namespace baton::server
