@@ -66,6 +66,7 @@ void Engine::begin_turn(Instant now) {
   BATON_CHECK(now >= now_);
   if (!mutant(Mutant::m26_validated_with_a_stale_time)) now_ = now;
   backlog_ = false;
+  cache_.pass(state_.last);
   if (admission_ == Admission::closed) return;
   for (std::uint32_t count = 0; count < options_.due_per_turn; ++count) {
     const auto event = core::due(state_, moment());

@@ -8,8 +8,8 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/container/deque.hpp>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 
@@ -114,7 +114,9 @@ class Engine {
   Instant now_;
   Admission admission_ = Admission::open;
   Bytes body_;  // of the entry being encoded
-  std::deque<Answer> answers_;
+  // Many to a block: an answer is so large that std::deque would allocate each alone.
+  boost::container::deque<Answer, void, boost::container::deque_options_t<boost::container::block_size<64>>>
+      answers_;
   core::Lsn last_digest_ = 0;
   core::Slot purge_cursor_ = 1;
   Instant registry_swept_;
