@@ -12,6 +12,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 class AnOperator : public testing::Test {
  protected:
@@ -199,6 +200,34 @@ TEST_F(AnOperator, IsToldWhatIsInTheWay) {
   EXPECT_THAT(why(2), HasSubstr("yes: message " + stream::to_text(message_id(1).value)));
   EXPECT_THAT(why(3), HasSubstr("it became dead letter 1 of orders 0 s ago"));
   EXPECT_THAT(why(4), HasSubstr("its stream is parked behind dead letter 1"));
+}
+
+// S19, S23: one question does not look at a million letters.
+TEST_F(AnOperator, IsToldOfOlderDeadLettersThatWereNotLookedAt) {
+  constexpr unsigned kPerCall = 500;
+  for (unsigned first = 1; first <= kStreamsExaminedMax; first += kPerCall) {
+    std::vector<StoreMessage> messages;
+    ProcessWork failure = a_call(1);
+    for (unsigned number = first; number < first + kPerCall; ++number) {
+      messages.push_back(a_message(number, 0));
+      failure.failures.inbox.push_back({.held = {message_id(number)},
+                                        .error = Blob("it broke"),
+                                        .policy = stream::FailurePolicy::park});
+    }
+    ask(a_store(1, std::move(messages)));
+    ask(a_claim(1, {.lease = minutes(1), .limits = {.messages = kPerCall}}));
+    ask(failure);
+  }
+  EXPECT_EQ(inbox().dead, kStreamsExaminedMax);
+  EXPECT_THAT(why(1), HasSubstr("it became dead letter 1 of"));
+  EXPECT_THAT(why(0), Not(HasSubstr("is it a dead letter?")));
+  const unsigned last = kStreamsExaminedMax + 1;
+  ask(a_store(1, {a_message(last, 0)}));
+  ask(a_claim(1));
+  fail(last, stream::FailurePolicy::park);
+  EXPECT_THAT(why(1), HasSubstr("is it a dead letter? not one of the newest 100000; list the older ones, of "
+                                "which there are 1"));
+  EXPECT_THAT(why(last), HasSubstr("it became dead letter 100001 of"));
 }
 
 // S23

@@ -16,6 +16,16 @@ std::string at_most(Duration time) { return span((time.ms + 999) / 1000); }
 std::string ago(Duration time) { return span(std::max<std::int64_t>(time.ms, 0) / 1000) + " ago"; }
 std::string text(const stream::Uuid& id) { return stream::to_text(id); }
 
+// There may be a million letters, and whoever asks does not keep everybody else waiting.
+template <class Letters, class Visit>
+void look_through_newest(const Letters& letters, const Visit& visit) {
+  Slot slot = letters.by_age.tail;
+  for (std::size_t examined = 0; slot != 0 && examined < kStreamsExaminedMax; ++examined) {
+    visit(letters.all[slot]);
+    slot = letters.all[slot].prev;
+  }
+}
+
 // Everything that is asked about one message that waits.
 class Inquiry {
  public:
@@ -116,11 +126,11 @@ class Inquiry {
   }
 
   std::string parking_letter(Slot of) const {
-    for (Slot slot = all_.dead.by_age.head; slot != 0; slot = all_.dead.all[slot].next) {
-      const Letter& letter = all_.dead.all[slot];
-      if (letter.parks && letter.message.stream == of) return count(letter.number);
-    }
-    return "?";
+    std::string number = "(an old one)";
+    look_through_newest(all_.dead, [&](const Letter& letter) {
+      if (letter.parks && letter.message.stream == of) number = count(letter.number);
+    });
+    return number;
   }
 
   std::string holder(const Stream& of) const {
@@ -158,18 +168,13 @@ class Inquiry {
   std::vector<WhyAnswer> answers_;
 };
 
-// Dead ones, and the newest of those that were kept.
 std::vector<const Letter*> letters_of(const Streams& all, std::string_view ns, stream::MessageId message) {
   std::vector<const Letter*> found;
   const auto consider = [&](const Letter& letter) {
     if (letter.message.id == message && all.services[letter.service].ns == ns) found.push_back(&letter);
   };
-  for (Slot slot = all.dead.by_age.head; slot != 0; slot = all.dead.all[slot].next)
-    consider(all.dead.all[slot]);
-  std::size_t examined = 0;
-  for (Slot slot = all.kept.by_age.tail; slot != 0 && ++examined <= kStreamsExaminedMax;
-       slot = all.kept.all[slot].prev)
-    consider(all.kept.all[slot]);
+  look_through_newest(all.dead, consider);
+  look_through_newest(all.kept, consider);
   return found;
 }
 
@@ -199,10 +204,15 @@ std::vector<WhyAnswer> why(const State& state, const Presence& presence, const S
   }
   for (const Slot slot : seen) inquiry.tell_of(all.seen.all[slot]);
   for (const Slot slot : waiting) inquiry.ask_about(all.messages[slot]);
-  if (inquiry.is_empty())
+  const bool is_gone = inquiry.is_empty();
+  if (is_gone)
     inquiry.say("where is it?",
                 "nowhere: it was never stored here, or it is done and forgotten. Look at the sender, at the "
                 "service name and at the namespace.");
+  if ((is_gone || !seen.empty()) && all.dead.all.used() > kStreamsExaminedMax)
+    inquiry.say("is it a dead letter?", "not one of the newest " + count(kStreamsExaminedMax) +
+                                            "; list the older ones, of which there are " +
+                                            count(all.dead.all.used() - kStreamsExaminedMax));
   return inquiry.take();
 }
 
