@@ -67,6 +67,7 @@ void Master::give_up_what_is_silent() {
 
 // Modules that have been ready for longer than they may, and nobody has begun them: here, or at a worker.
 void Master::watch_queues() {
+  note_what_is_ready();  // or one that has just become so would seem to have waited since the run began
   std::vector<NodeIndex> late;
   const auto look_at = [&](NodeIndex node) {
     const Duration limit = graph_[node].spec->queue_timeout;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <latch>
 #include <mutex>
 
 #include "pipeline/context.h"
@@ -106,11 +107,14 @@ TEST_P(Placement, DoesNotLetAModuleWaitForAProcessorForEver) {  // P8 P13
   };
   Pipeline pipeline("busy");
   pipeline.on_failure(OnFailure::finish);
-  pipeline.add("busy").hint(Hint::cpu).priority(Priority::high).run([&](Context&) {
+  std::latch is_busy(1);
+  pipeline.add("busy").hint(Hint::cpu).run([&](Context&) {
+    is_busy.count_down();
     std::unique_lock lock(mutex);
     changed.wait_for(lock, std::chrono::seconds(30), [&] { return is_late; });
   });
-  pipeline.add("late").hint(Hint::cpu).queue_timeout(milliseconds(300)).run([](Context&) {});
+  auto start = pipeline.add("start").pin_to_master().run([&](Context&) { is_busy.wait(); });
+  pipeline.add("late", after(start)).hint(Hint::cpu).queue_timeout(milliseconds(300)).run([](Context&) {});
   WorkerOptions options = worker_options(1, {}, 2);
   options.processors = 1;
   Company company(*subject_, pipeline);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 
+#include "base/pause.h"
 #include "pipeline/context.h"
 #include "pipeline/memory_coordinator.h"
 #include "tests/pipeline/company.h"
@@ -134,6 +135,21 @@ TEST_P(AModuleThatNobodyHasBegun, IsToldFromOnesThatHaveBegun) {  // P13
   company.hire(worker_options(1, {}, 2));
   const RunReport report = company.run({.is_only_master = true, .observer = &lookout_});
   EXPECT_EQ(report.outcome, RunOutcome::succeeded) << module(report, "one").failure.message;
+}
+
+// Whoever watches keeps the master from looking at the clock for a while.
+TEST(AModuleThatHasJustBecomeReady, HasAllTheTimeThatItMayWait) {  // P13
+  struct : RunObserver {
+    void changed(const ModuleReport& report, const std::shared_ptr<const void>&) override {
+      if (report.id == "first" && report.status == ModuleStatus::succeeded) pause(milliseconds(300), {});
+    }
+  } slow;
+  Pipeline pipeline("late");
+  auto first = pipeline.add("first").run([](Context&) {});
+  pipeline.add("second", after(first)).queue_timeout(milliseconds(100)).run([](Context&) {});
+  const Graph graph = *Graph::of(pipeline.definition());
+  const RunReport report = run(graph, {.jobs = 1, .observer = &slow});
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << module(report, "second").failure.message;
 }
 
 // Hears of a cancellation only if it asks.
