@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json.hpp>
 
 #include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/catalog.h"
@@ -11,10 +10,10 @@
 #include "checkpoint/checkpoint_validator.h"
 #include "checkpoint/references.h"
 #include "checkpoint/reuse.h"
+#include "checkpoint/save_check.h"
 #include "checkpoint/save_exchange.h"
 #include "checkpoint/save_plan.h"
 #include "checkpoint/shard_file.h"
-#include "wire/text.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -46,41 +45,6 @@ Result<Announcement> announce(Rank rank, Storage& storage, const std::string& pr
       announcement.base = newest->id;
   }
   return announcement;
-}
-
-// By its name it is found, and its metadata is shown: they must not tell of two steps.
-Status check_name(const std::string& prefix, std::uint64_t step) {
-  if (auto fits = check_prefix(prefix); !fits) return fits;
-  const auto named = step_in(prefix);
-  if (!named || step == 0 || step == *named) return {};
-  return failure(
-      Errc::invalid_request,
-      fmt::format("\"{}\" is called after another step than the {} in its metadata; give it the name "
-                  "\"{}\", or one that is no step",
-                  prefix, step, step_prefix(step)));
-}
-
-Status check_data(const ShardData& mine) {
-  for (const TensorSource& tensor : mine.tensors) {
-    if (auto fits = check(tensor.info); !fits) return fits;
-    if (tensor.data.size() != slice_bytes(tensor.info))
-      return failure(
-          Errc::invalid_request,
-          fmt::format("tensor \"{}\" comes with {} bytes, and its slice {} has {}", tensor.info.name,
-                      tensor.data.size(), to_text(tensor.info.slice), slice_bytes(tensor.info)));
-  }
-  for (const auto& [name, text] : mine.objects) {
-    if (!wire::is_utf8(name))
-      return failure(
-          Errc::invalid_request,
-          fmt::format("the name of an object has to be UTF-8, and \"{}\" is not", wire::as_utf8(name)));
-    boost::json::error_code wrong;
-    (void)boost::json::parse(text, wrong);
-    if (wrong)
-      return failure(Errc::invalid_request,
-                     fmt::format("object \"{}\" is not JSON: {}", name, wrong.message()));
-  }
-  return {};
 }
 
 Result<CheckpointMetadata> joined(Storage& storage, CheckpointMetadata metadata,
