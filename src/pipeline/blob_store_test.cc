@@ -99,6 +99,25 @@ TEST(ABlob, GoesIfNobodyNamesIt) {
   EXPECT_FALSE(*store.has(lost, {}));
 }
 
+TEST(ABlob, GoesAloneHoweverOldWhatLiesBesideItIs) {
+  TemporaryDirectory folder;
+  FolderBlobs store(folder.path());
+  const BlobRef lost = *store.put(bytes_of_text("lost"), {});
+  const std::string theirs[] = {"notes.txt",       "draft.tmp",       "src/main.cc",
+                                lost.hash,         "zz/" + lost.hash, lost.hash.substr(0, 2) + "/b",
+                                "src/" + lost.hash};
+  for (const std::string& name : theirs) write(folder.path() + "/" + name, "x");
+  const std::string half_written = folder.path() + "/0123456789abcdef.tmp";
+  write(half_written, "x");
+  fs::create_directory(folder.path() + "/ff");
+  fs::permissions(folder.path() + "/ff", fs::perms::none);
+  store.sweep({}, seconds(-60));
+  fs::permissions(folder.path() + "/ff", fs::perms::owner_all);
+  EXPECT_FALSE(*store.has(lost, {}));
+  EXPECT_FALSE(fs::exists(half_written));
+  for (const std::string& name : theirs) EXPECT_TRUE(fs::exists(folder.path() + "/" + name)) << name;
+}
+
 TEST(Files, AreFoundByPattern) {
   TemporaryDirectory folder;
   for (const char* name : {"a.cc", "a.h", "src/b.cc", "src/deep/c.cc", "src/.hidden/d.cc", ".baton/e.cc"})

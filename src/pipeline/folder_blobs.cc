@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "base/descriptor.h"
 #include "base/files.h"
@@ -19,6 +20,8 @@ namespace baton::pipeline {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::string_view kAside = ".tmp";
 
 std::unexpected<Error> cannot(const char* what, const std::string& path, int error) {
   const Errc code = error == ENOSPC || error == EDQUOT  ? Errc::no_space
@@ -64,6 +67,21 @@ class FileAside {
   bool has_name_ = false;
 };
 
+// As put() names what it is writing: a random name, and that.
+bool is_aside(std::string_view name) {
+  constexpr std::size_t kDigits = 16;
+  return name.find_first_not_of("0123456789abcdef") == kDigits && name.substr(kDigits) == kAside;
+}
+
+// None, where it cannot be read.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> all;
+  std::error_code trouble;
+  for (fs::directory_iterator entry(folder, trouble), end; !trouble && entry != end; entry.increment(trouble))
+    all.push_back(entry->path());
+  return all;
+}
+
 // Whoever wants it has a use for it: it is not swept for a while.
 void touch(const std::string& path) { ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); }
 
@@ -71,7 +89,7 @@ void touch(const std::string& path) { ::utimensat(AT_FDCWD, path.c_str(), nullpt
 
 Result<BlobRef> FolderBlobs::put(const ByteSource& from, const std::stop_token& stop) {
   if (auto made = make_folder(folder_); !made) return std::unexpected(made.error());
-  const std::string aside = folder_ + "/" + random_name() + ".tmp";
+  const std::string aside = folder_ + "/" + random_name() + std::string(kAside);
   FileAside file(aside);
   if (!file.is_open()) return cannot("write", aside, errno);
   BlobRef blob;
@@ -110,14 +128,21 @@ Result<bool> FolderBlobs::has(const BlobRef& blob, const std::stop_token&) {
 }
 
 void FolderBlobs::sweep(const std::set<std::string>& named, Duration young) const {
-  std::error_code trouble;
   const auto limit = fs::file_time_type::clock::now() - std::chrono::milliseconds(young.ms);
-  std::vector<fs::path> unnamed;
-  for (const auto& entry : fs::recursive_directory_iterator(folder_, trouble)) {
-    if (!entry.is_regular_file(trouble) || named.contains(entry.path().filename())) continue;
-    if (entry.last_write_time(trouble) < limit) unnamed.push_back(entry.path());
+  const auto remove_if_old = [&](const fs::path& path) {
+    std::error_code trouble;
+    const auto last_used = fs::last_write_time(path, trouble);
+    if (!trouble && last_used < limit) fs::remove(path, trouble);
+  };
+  for (const fs::path& entry : entries_of(folder_)) {
+    const std::string name = entry.filename();
+    if (is_aside(name)) remove_if_old(entry);
+    if (name.size() != kPrefix) continue;
+    for (const fs::path& blob : entries_of(entry)) {
+      const std::string hash = blob.filename();
+      if (wire::is_sha256(hash) && hash.starts_with(name) && !named.contains(hash)) remove_if_old(blob);
+    }
   }
-  for (const fs::path& path : unnamed) fs::remove(path, trouble);
 }
 
 TemporaryBlobs::TemporaryBlobs()

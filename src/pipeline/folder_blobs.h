@@ -7,6 +7,7 @@
 // to the machine.
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -24,12 +25,15 @@ class FolderBlobs : public BlobStore {
   Result<bool> has(const BlobRef& blob, const std::stop_token& stop) override;
   std::string place() const override { return folder_; }
 
-  // Removes what is not named, unless it is younger than that: somebody may be about to name it.
+  // Removes blobs that are not named, unless they are younger than that: somebody may be about to name them.
+  // Other files that lie in the folder are not ours.
   void sweep(const std::set<std::string>& named, Duration young) const;
 
  private:
+  static constexpr std::size_t kPrefix = 2;  // digits of the hash that name the folder below
+
   std::string path_of(const BlobRef& blob) const {
-    return folder_ + "/" + blob.hash.substr(0, 2) + "/" + blob.hash;
+    return folder_ + "/" + blob.hash.substr(0, kPrefix) + "/" + blob.hash;
   }
 
   const std::string folder_;
