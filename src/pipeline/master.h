@@ -56,7 +56,6 @@ class Master {
   bool fits_here(const Lane& lane) const;
   bool waits_for_preferred(const Lane& lane);
   void forget_preferences();
-  Status enqueue(std::vector<ModuleAssignment>& assignments);
   void begin_here(NodeIndex node);
   bool looks_up(NodeIndex node);
   void looked_up(NodeIndex node, CacheAnswer answer);

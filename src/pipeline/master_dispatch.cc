@@ -31,11 +31,13 @@ void Master::dispatch() {
   dispatch_here();
   if (options_.is_only_master || here_ >= options_.jobs)
     std::ranges::move(assign(2), std::back_inserter(all));
-  // A module that cannot be handed out may have stopped the run, and so withdrawn those before it.
+  // A module that cannot be begun may have stopped the run, and so withdrawn those before it; or lost the
+  // coordinator, which could not be told.
   std::erase_if(all, [&](const ModuleAssignment& one) { return !there_.contains(*graph_.find(one.module)); });
   if (all.empty()) return;
   std::ranges::stable_sort(all, std::greater(), &ModuleAssignment::priority);
-  if (auto done = enqueue(all); !done) return lose_coordination(done.error());
+  if (auto done = coordinator_->enqueue_modules(all, closing_.get_token()); !done)
+    return lose_coordination(done.error());
   if (has_feed_) return;
   for (const ModuleAssignment& assignment : all) wait_for(assignment.module);
 }
@@ -44,21 +46,6 @@ void Master::note_what_is_ready() {
   for (const NodeIndex node : schedule_.take_ready()) {
     if (Duration& at = report_.modules[node].ready_at; at == Duration{}) at = now();
   }
-}
-
-// An earlier master of this run may have preferred others for a module than we do now.
-Status Master::enqueue(std::vector<ModuleAssignment>& assignments) {
-  const std::stop_token stop = closing_.get_token();
-  auto done = coordinator_->enqueue_modules(assignments, stop);
-  if (done || done.error().code != Errc::conflict) return done;
-  for (ModuleAssignment& one : assignments) {
-    if (done = coordinator_->enqueue_module(one, stop); done || done.error().code != Errc::conflict) continue;
-    const Lane lane = lane_of(graph_[*graph_.find(one.module)]);
-    const bool is_preferred = one.required_capabilities != lane.capabilities;
-    one.required_capabilities = is_preferred ? lane.capabilities : as_preferred(lane).capabilities;
-    if (done = coordinator_->enqueue_module(one, stop); !done) return done;
-  }
-  return done;
 }
 
 // For a moment, while there is somebody who has what is preferred.
@@ -90,12 +77,13 @@ void Master::dispatch_here() {
 
 std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
   std::vector<ModuleAssignment> all;
-  while (const auto node = schedule_.begin_next([&](const Lane& lane) {
-    if (lane.pinned) return false;
+  const auto has_place = [&](const Lane& lane) {
+    if (lane.pinned || lost_) return false;
     if (lane.preferred.empty()) return fleet_.has_room(lane, per_place);
     if (fleet_.has_room(as_preferred(lane), per_place)) return true;
     return !waits_for_preferred(lane) && fleet_.has_room(lane, per_place);
-  })) {
+  };
+  while (const auto node = schedule_.begin_next(has_place)) {
     if (looks_up(*node)) continue;
     auto assignment = results_.assignment_of(*node);
     if (!assignment) {

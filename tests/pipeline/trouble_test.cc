@@ -140,6 +140,77 @@ TEST(ARunWithoutItsCoordinator, EndsAlthoughSomethingAlwaysRuns) {  // P7 P17
   EXPECT_TRUE(tidied) << "what can run here does";
 }
 
+// One that is gone as soon as the run is to be stopped. What modules came to arrives damaged until then.
+class GoneAtTheStop : public MemoryCoordinator {
+ public:
+  using MemoryCoordinator::MemoryCoordinator;
+  Result<std::vector<SerializedModuleResult>> next_results(std::stop_token stop) override {
+    auto results = MemoryCoordinator::next_results(stop);
+    if (results)
+      std::ranges::for_each(*results, [](SerializedModuleResult& one) { one.value = "no number"; });
+    return results;
+  }
+  Status broadcast_cancellation(const std::string&, std::stop_token) override {
+    is_gone_ = true;
+    return failure(Errc::unavailable, "nobody answers");
+  }
+  Status enqueue_modules(const std::vector<ModuleAssignment>& all, std::stop_token stop) override {
+    if (is_gone_) return failure(Errc::unavailable, "nobody answers");
+    return MemoryCoordinator::enqueue_modules(all, stop);
+  }
+
+ private:
+  bool is_gone_ = false;  // by the thread that decides
+};
+TEST(ARunWithoutItsCoordinator, EndsIfThatIsNoticedWhileModulesAreHandedOut) {  // P7 P17
+  Pipeline pipeline("lost");
+  auto there = pipeline.add("there").run([](Context&) { return 1; });
+  pipeline.add("here", there).pin_to_master().run([](Context&, int) {});
+  pipeline.add("first", after(there)).always_run().run([](Context&) {});
+  pipeline.add("second", after(there)).always_run().run([](Context&) {});
+  MemoryExchange exchange;
+  GoneAtTheStop coordinator(exchange);
+  const Graph graph = *Graph::of(pipeline.definition());
+  std::stop_source over;
+  std::jthread worker([&] {
+    MemoryCoordinator own(exchange);
+    run_worker(graph, own, worker_options(1, {}), over.get_token());
+  });
+  const RunReport report =
+      run(graph, {.is_only_master = true, .coordinator = &coordinator, .worker_poll = milliseconds(1)});
+  over.request_stop();
+  EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
+  EXPECT_EQ(module(report, "here").failure.kind, FailureKind::decode);
+  EXPECT_EQ(module(report, "first").status, ModuleStatus::cancelled);
+  EXPECT_EQ(module(report, "second").status, ModuleStatus::cancelled);
+}
+
+// One that says of all modules that they were enqueued before, as something else.
+class Contradictory : public MemoryCoordinator {
+ public:
+  using MemoryCoordinator::MemoryCoordinator;
+  Status enqueue_module(const ModuleAssignment&, std::stop_token) override {
+    return failure(Errc::unavailable, "nobody answers");
+  }
+  Status enqueue_modules(const std::vector<ModuleAssignment>&, std::stop_token) override {
+    return failure(Errc::conflict, "it was enqueued before, as something else");
+  }
+};
+TEST(ARunWhoseModulesAreNotTaken, EndsAndSaysWhy) {  // P1 P17
+  Pipeline pipeline("refused");
+  pipeline.add("there").needs_capability("gpu").run([](Context&) {});
+  MemoryExchange exchange;
+  MemoryCoordinator worker(exchange);
+  Contradictory coordinator(exchange);
+  const Graph graph = *Graph::of(pipeline.definition());
+  ASSERT_TRUE(worker.register_worker(
+      {.index = 1, .session = "s", .name = "w", .capabilities = {"gpu"}, .fingerprint = graph.fingerprint()},
+      {}));
+  const RunReport report = run(graph, {.is_only_master = true, .coordinator = &coordinator});
+  EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
+  EXPECT_THAT(module(report, "there").failure.message, HasSubstr("enqueued before"));
+}
+
 TEST(ASecondMaster, DoesNotTidyUpForTheFirst) {  // P5 P7
   Pipeline pipeline("twice");
   std::atomic<bool> tidied = false;
