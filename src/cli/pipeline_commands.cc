@@ -87,7 +87,7 @@ int draw(const LookOptions& options) {
   return 0;
 }
 
-int rerun(RunCommandOptions options, const PastOptions& past, bool only_failed) {
+int rerun(const RunCommandOptions& options, const PastOptions& past, bool only_failed) {
   const auto run = chosen_run(past);
   if (!run) return complain(run.error());
   const auto kept = pipeline::Records::kept(past.folder, *run);
@@ -97,9 +97,9 @@ int rerun(RunCommandOptions options, const PastOptions& past, bool only_failed) 
   if (!graph) return pipeline::kExitInvalid;
   const auto restored = only_failed ? restorable(pipeline::Records::journal(past.folder, *run))
                                     : std::map<std::string, pipeline::Restored>();
-  fmt::print("run {} again, {} of {} known from then\n", *run, restored.size(),
-             counted(graph->size(), "module"));
-  options.run.reset();
+  if (!options.json)
+    fmt::print("run {} again, {} of {} known from then\n", *run, restored.size(),
+               counted(graph->size(), "module"));
   return run_pipeline(options, *loaded, restored);
 }
 

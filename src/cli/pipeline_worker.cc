@@ -31,7 +31,7 @@ constexpr char kAbout[] =
     "--run or a\n"
     "folder, in that run alone. The pipeline comes from the master. Exit codes: 0 the run is over, 2 "
     "refused,\n"
-    "3 stopped, 4 the coordinator or the master was lost.\n\n";
+    "3 stopped, 4 the coordinator or the master was lost, 77 not allowed.\n\n";
 
 constexpr Duration kLookAgain = milliseconds(500);  // for runs
 
@@ -118,7 +118,11 @@ class PipelineWorker {
     if (!coordinator) return cannot_meet(coordinator.error());
     const auto opening = wait_for_opening(**coordinator, stop);
     if (!opening && stop.stop_requested()) return pipeline::exit_code(pipeline::WorkerEnd::stopped);
-    if (!opening) return complain(opening.error()), 4;
+    if (!opening) {
+      const int code = complain(opening.error());
+      const bool is_forbidden = opening.error().code == Errc::permission_denied;
+      return is_forbidden ? code : pipeline::exit_code(pipeline::WorkerEnd::coordination_lost);
+    }
     const auto definition = pipeline::from_text<pipeline::FileDefinition>(opening->definition);
     if (!definition) {
       fmt::print(stderr, "baton: run {} is of a C++ program, and its workers have to be that program\n", run);

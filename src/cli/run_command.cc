@@ -9,19 +9,18 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <thread>
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
-#include "cli/quantities.h"
+#include "cli/local_workers.h"
 #include "cli/run_view.h"
+#include "cli/watchers.h"
 #include "pipeline/cache.h"
 #include "pipeline/folder_blobs.h"
 #include "pipeline/html_report.h"
 #include "pipeline/report_json.h"
 #include "pipeline/run.h"
 #include "pipeline/stop_on_signal.h"
-#include "process/child_process.h"
 
 namespace baton::cli {
 namespace {
@@ -40,94 +39,10 @@ constexpr char kAbout[] =
 
 constexpr int kExitCannotCreate = 73;  // EX_CANTCREAT
 
-// Several that watch the same run.
-class Watchers : public pipeline::RunObserver {
- public:
-  void add(pipeline::RunObserver& one) { all_.push_back(&one); }
-  void began(const pipeline::Graph& graph, const std::string& run) override {
-    for (auto* one : all_) one->began(graph, run);
-  }
-  void changed(const pipeline::ModuleReport& report, const std::shared_ptr<const void>& value) override {
-    for (auto* one : all_) one->changed(report, value);
-  }
-  void said(const pipeline::LogLine& line) override {
-    for (auto* one : all_) one->said(line);
-  }
-  void progressed(pipeline::NodeIndex node, double part) override {
-    for (auto* one : all_) one->progressed(node, part);
-  }
-  void noticed(const std::string& text) override {
-    for (auto* one : all_) one->noticed(text);
-  }
-  void time_passed() override {
-    for (auto* one : all_) one->time_passed();
-  }
-  bool wants_time() const override {
-    return std::ranges::any_of(all_, [](const auto* one) { return one->wants_time(); });
-  }
-  void ended(const pipeline::RunReport& report) override {
-    for (auto* one : all_) one->ended(report);
-  }
-
- private:
-  std::vector<pipeline::RunObserver*> all_;
-};
-
-// How we reach the coordinator is how our workers do.
-void add_options(std::vector<std::string>& words, const Connection& connection) {
-  words.insert(words.end(), {"--namespace", connection.ns, "--timeout", time_text(connection.timeout)});
-  const auto add = [&](const char* option, const std::string& value) {
-    if (!value.empty()) words.insert(words.end(), {option, value});
-  };
-  for (std::size_t other = 1; other < connection.addresses.size(); ++other)
-    add("--connect", connection.addresses[other]);
-  add("--user", connection.user);
-  add("--token-file", connection.token_file);
-  if (connection.tls) words.emplace_back("--tls");
-  add("--tls-ca", connection.tls_files.ca);
-  add("--tls-certificate", connection.tls_files.certificate);
-  add("--tls-key", connection.tls_files.key);
-}
-
 void make_folder(const std::string& path) {
   std::error_code trouble;  // whoever uses it says what is wrong
   std::filesystem::create_directories(path, trouble);
 }
-
-// Worker processes on this machine. They end with the run, or when this goes.
-class LocalWorkers {
- public:
-  LocalWorkers(const RunCommandOptions& options, const MeetingPoint& meeting, const std::string& run) {
-    for (std::uint64_t i = 0; i < options.workers; ++i) {
-      std::vector<std::string> words = {"/proc/self/exe",
-                                        "worker",
-                                        "--quiet",
-                                        "--connect",
-                                        meeting.where(),
-                                        "--run",
-                                        run,
-                                        "--slots",
-                                        std::to_string(std::max<std::uint64_t>(1, options.jobs)),
-                                        "--lost-after",
-                                        time_text(meeting.lease)};
-      add_options(words, meeting.connection);
-      if (!meeting.blobs.empty()) words.insert(words.end(), {"--blobs", meeting.blobs});
-      for (const std::string& capability : options.capabilities)
-        words.insert(words.end(), {"--cap", capability});
-      threads_.emplace_back([words = std::move(words)](const std::stop_token& stop) {
-        process::ChildCommand command{.words = words, .grace = seconds(15)};
-        command.said = [](process::Output, std::string_view text) {
-          (void)!::write(STDERR_FILENO, text.data(), text.size());
-        };
-        auto ended = process::run_child(command, std::span(&stop, 1));
-        if (!ended) fmt::print(stderr, "baton: a worker could not be started: {}\n", ended.error().message);
-      });
-    }
-  }
-
- private:
-  std::vector<std::jthread> threads_;
-};
 
 // A run that was refused has nothing to show but why.
 int refused(const pipeline::RunReport& report, const RunCommandOptions& options) {
@@ -167,6 +82,45 @@ int check(const RunCommandOptions& options, const std::string& folder) {
   return 0;
 }
 
+pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedPipeline& loaded,
+                                 const pipeline::Graph& graph) {
+  pipeline::RunOptions run{.run = options.run.value_or(pipeline::make_run_id()),
+                           .jobs = options.jobs,
+                           .is_only_master = options.only_master};
+  run.site.capabilities = options.capabilities;
+  for (const std::string& name : pipeline::detected_capabilities()) run.site.capabilities.push_back(name);
+  run.site.directory = folder_of(loaded.definition.path);
+  run.site.parameters = loaded.file.values;
+  run.site.secrets = secrets_of(loaded.file);
+  run.history = pipeline::Records::history(run.site.directory);
+  // The same run again, after its master was killed: what is known of it is not done again.
+  if (const auto kept = pipeline::Records::kept(run.site.directory, run.run);
+      kept && kept->fingerprint == graph.fingerprint())
+    run.restored = restorable(pipeline::Records::journal(run.site.directory, run.run));
+  run.definition = pipeline::to_json(pipeline::Codec<pipeline::FileDefinition>::encode(loaded.definition));
+  run.lost_after = options.meeting.lease;
+  run.workers_expected = options.expect > 0 ? options.expect : options.workers;
+  return run;
+}
+
+// What no run that is remembered names, nor the cache.
+void forget_blobs(const pipeline::Cache& cache, const std::string& directory) {
+  auto named = cache.blobs_named();
+  if (!named) return;  // rather keep too many
+  named->merge(pipeline::Records::blobs_named(directory));
+  cache.blobs.sweep(*named, kBlobsYoung);
+}
+
+bool write_page(const std::string& path, const pipeline::Graph& graph, const pipeline::RunReport& report,
+                const std::string& directory) {
+  const auto log = [&](const std::string& module) {
+    return pipeline::Records::log(directory, report.run, module).value_or("");
+  };
+  std::ofstream page(path, std::ios::binary);
+  page << pipeline::html_of(graph, report, log);
+  return static_cast<bool>(page.flush());
+}
+
 bool is_terminal() {
   const char* term = ::getenv("TERM");
   return ::isatty(STDOUT_FILENO) == 1 && ::getenv("CI") == nullptr && term != nullptr &&
@@ -190,77 +144,51 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                  const std::map<std::string, pipeline::Restored>& restored) {
   const auto graph = graph_of(loaded);
   if (!graph) return pipeline::kExitInvalid;
-  if (const int wrong = check(options, folder_of(loaded.definition.path))) return wrong;
+  const std::string directory = folder_of(loaded.definition.path);
+  if (const int wrong = check(options, directory)) return wrong;
   const pipeline::StopOnSignal stop;
-  pipeline::RunOptions run{.run = options.run.value_or(pipeline::make_run_id()),
-                           .jobs = options.jobs,
-                           .is_only_master = options.only_master};
-  run.site.capabilities = options.capabilities;
-  for (const std::string& name : pipeline::detected_capabilities()) run.site.capabilities.push_back(name);
-  run.site.directory = folder_of(loaded.definition.path);
-  run.site.parameters = loaded.file.values;
-  run.site.secrets = secrets_of(loaded.file);
+  pipeline::RunOptions run = run_options(options, loaded, *graph);
+  for (const auto& [module, result] : restored) run.restored.insert_or_assign(module, result);
   run.stop = stop.token();
-  run.history = pipeline::Records::history(run.site.directory);
-  run.restored = restored;
-  // The same run again, after its master was killed: what is known of it is not done again.
-  if (const auto kept = pipeline::Records::kept(run.site.directory, run.run);
-      kept && kept->fingerprint == graph->fingerprint()) {
-    for (auto& [module, result] : restorable(pipeline::Records::journal(run.site.directory, run.run)))
-      run.restored.emplace(module, std::move(result));
-  }
-  run.definition = pipeline::to_json(pipeline::Codec<pipeline::FileDefinition>::encode(loaded.definition));
-  run.lost_after = options.meeting.lease;
-  run.workers_expected = options.expect > 0 ? options.expect : options.workers;
-
-  pipeline::Records records(run.site.directory, loaded.definition);
-  RunView view({.on_terminal = is_terminal(), .verbose = options.verbose, .history = run.history});
-  Watchers watchers;
-  watchers.add(records);
-  if (!options.json) watchers.add(view);
-  run.observer = &watchers;
 
   MeetingPoint meeting = options.meeting;
   const bool meets_elsewhere = !meeting.connection.addresses.empty();
-  const std::string own_blobs = pipeline::Records::blobs(run.site.directory);
+  const std::string own_blobs = pipeline::Records::blobs(directory);
   if (!meets_elsewhere && meeting.blobs.empty()) meeting.blobs = own_blobs;
   pipeline::FolderBlobs blobs(meeting.blobs);
   if (!meeting.blobs.empty()) run.site.blobs = &blobs;
-  pipeline::Cache cache(pipeline::Records::cache(run.site.directory), own_blobs);
+  pipeline::Cache cache(pipeline::Records::cache(directory), own_blobs);
   if (!options.no_cache) run.cache = &cache;
   if (!meeting.blobs.empty() && meeting.blobs != own_blobs) blobs.sweep({}, kBlobsKept);
   if (!meets_elsewhere) {
-    const std::string folder = pipeline::Records::meeting(run.site.directory, run.run);
+    const std::string folder = pipeline::Records::meeting(directory, run.run);
     if (options.workers > 0) make_folder(folder_of(folder));
     meeting.connection.addresses = {"dir:" + folder};
   }
   std::unique_ptr<pipeline::DistributedCoordinator> coordinator;
-  std::optional<LocalWorkers> workers;
   if (meets_elsewhere || options.workers > 0) {
     auto made = meet(meeting, run.run);
     if (!made) return cannot_meet(made.error());
     coordinator = std::move(*made);
     run.coordinator = coordinator.get();
-    if (options.workers > 0) workers.emplace(options, meeting, run.run);
   }
+
+  pipeline::Records records(directory, loaded.definition);
+  RunView view({.on_terminal = is_terminal(), .verbose = options.verbose, .history = run.history});
+  LocalWorkers workers(options, meeting);
+  Watchers watchers;
+  watchers.add(records);
+  if (!options.json) watchers.add(view);
+  watchers.add(workers);
+  run.observer = &watchers;
   const pipeline::RunReport report = pipeline::run(*graph, std::move(run));
-  workers.reset();
   if (report.refusal) return refused(report, options);
-  std::set<std::string> named = pipeline::Records::blobs_named(folder_of(loaded.definition.path));
-  named.merge(cache.blobs_named());
-  cache.blobs.sweep(named, kBlobsYoung);
+  forget_blobs(cache, directory);
   if (options.json) fmt::print("{}\n", pipeline::to_json(report, records.values()));
   if (!records.trouble().empty()) fmt::print(stderr, "baton: {}\n", records.trouble());
   const int code = pipeline::exit_code(report.outcome);
-  if (!options.report.empty()) {
-    const auto log = [&](const std::string& module) {
-      return pipeline::Records::log(folder_of(loaded.definition.path), report.run, module).value_or("");
-    };
-    std::ofstream page(options.report, std::ios::binary);
-    page << pipeline::html_of(*graph, report, log);
-    if (!page.flush()) return std::max(code, cannot_write_report(options.report));
-  }
-  return code;
+  if (options.report.empty() || write_page(options.report, *graph, report, directory)) return code;
+  return std::max(code, cannot_write_report(options.report));
 }
 
 void add_how_to_run(Command& command, RunCommandOptions& options) {

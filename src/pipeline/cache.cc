@@ -132,9 +132,11 @@ Status Cache::keep(const std::string& module, CachedResult result) const {
   return files.write(path_of(module), to_text(all));
 }
 
-std::set<std::string> Cache::blobs_named() const {
+Result<std::set<std::string>> Cache::blobs_named() const {
+  const auto paths = SharedFiles(folder_).list(".");
+  if (!paths) return std::unexpected(paths.error());
   std::set<std::string> named;
-  for (const std::string& path : SharedFiles(folder_).list(".")) {
+  for (const std::string& path : *paths) {
     for (const CachedResult& one : known(path)) {
       if (one.value.blob) named.insert(one.value.blob->hash);
       for (const ArtifactRef& artifact : one.artifacts) named.insert(artifact.blob.hash);

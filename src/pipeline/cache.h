@@ -40,7 +40,7 @@ class Cache {
 
   CacheAnswer look_up(const std::string& module, const Circumstances& now) const;
   Status keep(const std::string& module, CachedResult result) const;
-  std::set<std::string> blobs_named() const;
+  Result<std::set<std::string>> blobs_named() const;
 
   FolderBlobs blobs;
 

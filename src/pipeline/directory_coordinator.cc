@@ -37,8 +37,7 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
                                        " was begun with another pipeline: give each run a folder of its own");
   if (auto held = folder_->hold(opening.session); !held) return held;
   if (auto written = files.write("run", to_text(opening)); !written) return written;
-  folder_->look_around();
-  return {};
+  return folder_->look_around();
 }
 
 Result<RunOpening> DirectoryCoordinator::run_opening(std::stop_token stop) {
@@ -53,7 +52,9 @@ Result<std::vector<std::string>> DirectoryCoordinator::enqueued_modules(std::sto
   // All of them: a crash may have come between making the one and the other, and files are on their way.
   std::set<std::string> all;
   for (const std::string folder : {"modules/", "queue/", "leased/", "ended/"}) {
-    for (const std::string& name : folder_->files.list(folder)) {
+    const auto names = folder_->files.list(folder);
+    if (!names) return std::unexpected(names.error());
+    for (const std::string& name : *names) {
       const auto text = folder_->files.read(folder + name);
       if (auto one = text ? from_text<ModuleAssignment>(*text) : Result<ModuleAssignment>(); text && one)
         all.insert(std::move(one->module));
@@ -92,7 +93,9 @@ Result<SerializedModuleResult> DirectoryCoordinator::wait_for_result(const std::
   Duration delay = folder_->options.poll;
   do {
     if (auto expired = folder_->expire(); !expired) return std::unexpected(expired.error());
-    if (const std::string name = folder_->ended(module); !name.empty()) return folder_->result(name);
+    const auto name = folder_->ended(module);
+    if (!name) return std::unexpected(name.error());
+    if (!name->empty()) return folder_->result(*name);
   } while (folder_->wait(delay, stop));
   return stopped();
 }
@@ -102,8 +105,10 @@ Result<std::vector<SerializedModuleResult>> DirectoryCoordinator::next_results(s
   Duration delay = folder_->options.poll;
   do {
     if (auto expired = folder_->expire(); !expired) return std::unexpected(expired.error());
+    const auto names = folder_->files.list("ended");
+    if (!names) return std::unexpected(names.error());
     std::vector<SerializedModuleResult> results;
-    for (const std::string& name : folder_->files.list("ended")) {
+    for (const std::string& name : *names) {
       if (!parsed(name) || !folder_->is_news(name)) continue;
       auto result = folder_->result(name);
       if (!result) return std::unexpected(result.error());
@@ -117,8 +122,10 @@ Result<std::vector<SerializedModuleResult>> DirectoryCoordinator::next_results(s
 Result<std::vector<RegisteredWorker>> DirectoryCoordinator::get_registered_workers(std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
   if (auto held = folder_->hold(); !held) return std::unexpected(held.error());
+  const auto names = folder_->files.list("workers");
+  if (!names) return std::unexpected(names.error());
   std::vector<RegisteredWorker> all;
-  for (const std::string& name : folder_->files.list("workers")) {
+  for (const std::string& name : *names) {
     std::int32_t index = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), index).ptr != name.data() + name.size())
       continue;  // not one of ours
@@ -186,7 +193,9 @@ Result<Dequeued> DirectoryCoordinator::dequeue_module(const WorkerRegistration& 
     if (!closed) return std::unexpected(closed.error());
     if (*closed) return **closed;
     if (auto expired = folder_->expire(); !expired) return std::unexpected(expired.error());
-    if (auto assigned = folder_->take(worker)) return std::move(*assigned);
+    auto assigned = folder_->take(worker);
+    if (!assigned) return std::unexpected(assigned.error());
+    if (*assigned) return std::move(**assigned);
   } while (folder_->wait(delay, stop));
   return stopped();
 }
@@ -268,8 +277,10 @@ Status DirectoryCoordinator::say(const std::vector<Said>& said, std::stop_token 
 
 Result<std::vector<Said>> DirectoryCoordinator::take_said(std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
+  const auto names = folder_->files.list("said");
+  if (!names) return std::unexpected(names.error());
   std::vector<Said> all;
-  for (const std::string& name : folder_->files.list("said")) {
+  for (const std::string& name : *names) {
     const auto text = folder_->files.read("said/" + name);
     auto said = text ? from_text<std::vector<Said>>(*text) : Result<std::vector<Said>>();
     if (said) all.insert(all.end(), said->begin(), said->end());

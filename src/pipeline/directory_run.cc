@@ -58,14 +58,19 @@ Status DirectoryRun::hold() {
   return hold(session);
 }
 
-void DirectoryRun::look_around() {
+Status DirectoryRun::look_around() {
   const std::lock_guard lock(mutex);
-  numbers = files.list("modules").size();
+  const auto modules = files.list("modules");
+  if (!modules) return std::unexpected(modules.error());
+  numbers = modules->size();
   for (const char* folder : {"queue", "leased", "ended"}) {
-    for (const std::string& name : files.list(folder)) {
+    const auto names = files.list(folder);
+    if (!names) return std::unexpected(names.error());
+    for (const std::string& name : *names) {
       if (const auto entry = parsed(name)) entered.insert(entry->module);
     }
   }
+  return {};
 }
 
 bool DirectoryRun::enter(const std::string& module) {
@@ -107,7 +112,9 @@ std::string DirectoryRun::next_said() {
 }
 
 Status DirectoryRun::expire() {
-  for (const std::string& lease : files.list("leased")) {
+  const auto leases = files.list("leased");
+  if (!leases) return std::unexpected(leases.error());
+  for (const std::string& lease : *leases) {
     std::optional<EntryName> entry = parsed(lease);
     if (!entry) continue;
     const auto age = files.age("leased/" + lease);
@@ -150,13 +157,15 @@ Result<std::optional<Closed>> DirectoryRun::closed() const {
   return std::unexpected(reason.error());
 }
 
-std::string DirectoryRun::ended(const std::string& module) const {
+Result<std::string> DirectoryRun::ended(const std::string& module) const {
   const std::string wanted = as_file_name(module);
-  for (const std::string& name : files.list("ended")) {
+  const auto names = files.list("ended");
+  if (!names) return std::unexpected(names.error());
+  for (const std::string& name : *names) {
     const auto entry = parsed(name);
     if (name == "own-" + wanted || (entry && entry->module == wanted)) return name;
   }
-  return {};
+  return std::string();
 }
 
 Result<SerializedModuleResult> DirectoryRun::result(const std::string& name) const {
@@ -204,8 +213,10 @@ std::optional<ModuleAssignment> DirectoryRun::assignment(const std::string& entr
   return assignments_.emplace(name->module, std::move(*assignment)).first->second;
 }
 
-std::optional<Assigned> DirectoryRun::take(const WorkerRegistration& worker) {
-  for (const std::string& entry : files.list("queue")) {
+Result<std::optional<Assigned>> DirectoryRun::take(const WorkerRegistration& worker) {
+  const auto entries = files.list("queue");
+  if (!entries) return std::unexpected(entries.error());
+  for (const std::string& entry : *entries) {
     const auto wanted = assignment(entry);
     if (!wanted || !covers(worker.capabilities, wanted->required_capabilities)) continue;
     // Its age is that of the lease from now on, so it has to be young before it is one.
@@ -214,13 +225,15 @@ std::optional<Assigned> DirectoryRun::take(const WorkerRegistration& worker) {
     if (const auto taken = files.rename("queue/" + entry, "leased/" + lease); !taken || !*taken) continue;
     return Assigned{*wanted, parsed(entry)->attempt, lease};
   }
-  return std::nullopt;
+  return std::optional<Assigned>();
 }
 
 Result<Accepted> DirectoryRun::withdraw(const SerializedModuleResult& result) {
   if (auto expired = expire(); !expired) return std::unexpected(expired.error());
   const std::string module = as_file_name(result.module);
-  for (const std::string& entry : files.list("queue")) {
+  const auto entries = files.list("queue");
+  if (!entries) return std::unexpected(entries.error());
+  for (const std::string& entry : *entries) {
     if (const auto one = parsed(entry); !one || one->module != module) continue;
     const std::string name = entry + "-withdrawn";
     if (auto written = files.write("results/" + name, to_text(result)); !written)
@@ -229,8 +242,9 @@ Result<Accepted> DirectoryRun::withdraw(const SerializedModuleResult& result) {
     if (!taken) return std::unexpected(taken.error());
     if (*taken) return Accepted::first;
   }
-  const std::string before = ended(result.module);
-  return !before.empty() && has_result(before, result) ? Accepted::duplicate : Accepted::stale;
+  const auto before = ended(result.module);
+  if (!before) return std::unexpected(before.error());
+  return !before->empty() && has_result(*before, result) ? Accepted::duplicate : Accepted::stale;
 }
 
 }  // namespace baton::pipeline

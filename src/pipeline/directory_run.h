@@ -53,7 +53,7 @@ class DirectoryRun {
   Status hold(const std::string& session);
   Status hold();
   // What an earlier master left.
-  void look_around();
+  Status look_around();
   // False: a module of that name has been entered before.
   bool enter(const std::string& module);
   bool has_entered(const std::string& module);
@@ -63,14 +63,14 @@ class DirectoryRun {
   Status admit(const WorkerRegistration& worker) const;
   Result<std::optional<Closed>> closed() const;
   // Which lease brought the result of a module; empty: there is none.
-  std::string ended(const std::string& module) const;
+  Result<std::string> ended(const std::string& module) const;
   Result<SerializedModuleResult> result(const std::string& name) const;
   bool has_result(const std::string& name, const SerializedModuleResult& expected) const;
   Result<std::optional<Presence>> presence(std::int32_t index) const;
   Status keep(const Presence& presence) const;
   Result<Duration> silence(std::int32_t index) const;
   std::optional<ModuleAssignment> assignment(const std::string& entry);
-  std::optional<Assigned> take(const WorkerRegistration& worker);
+  Result<std::optional<Assigned>> take(const WorkerRegistration& worker);
   // Whoever is the first to rename what waits has it: a worker, or the master that withdraws it.
   Result<Accepted> withdraw(const SerializedModuleResult& result);
 

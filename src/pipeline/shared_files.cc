@@ -121,13 +121,16 @@ Result<std::optional<Duration>> SharedFiles::age(const std::string& name) const 
   return Duration{std::max<std::int64_t>(0, milliseconds_of(now.st_mtim) - milliseconds_of(about.st_mtim))};
 }
 
-std::vector<std::string> SharedFiles::list(const std::string& folder) const {
+Result<std::vector<std::string>> SharedFiles::list(const std::string& folder) const {
   std::vector<std::string> names;
-  std::error_code gone;
-  for (const auto& entry : fs::directory_iterator(path(folder), gone)) {
-    std::string name = entry.path().filename().string();
+  std::error_code trouble;
+  for (fs::directory_iterator entry(path(folder), trouble), end; !trouble && entry != end;
+       entry.increment(trouble)) {
+    std::string name = entry->path().filename().string();
     if (!name.starts_with('.')) names.push_back(std::move(name));
   }
+  if (trouble && trouble != std::errc::no_such_file_or_directory)
+    return cannot("cannot list", path(folder), trouble.value());
   std::ranges::sort(names);
   return names;
 }

@@ -30,8 +30,9 @@ class SharedFiles {
   Status touch(const std::string& name) const;  // NOT_FOUND, if it is not there any more
   // How long ago it was written or touched. Nothing, if it is not there.
   Result<std::optional<Duration>> age(const std::string& name) const;
-  // In order; without those with a dot in front, which are being written, or the file system's own.
-  std::vector<std::string> list(const std::string& folder) const;
+  // In order; without those with a dot in front, which are being written, or the file system's own. None, if
+  // there is no such folder.
+  Result<std::vector<std::string>> list(const std::string& folder) const;
 
  private:
   std::string path(const std::string& name) const { return directory_ + "/" + name; }

@@ -91,6 +91,19 @@ TEST(APastRun, IsInterruptedOnceItsMasterWasKilled) {  // P16 P17
   EXPECT_THAT(asked(yard, {"why", "b"}).lines, ElementsAre(StartsWith("b was waiting when the master")));
 }
 
+TEST(APastRun, IsRepeatedUnderTheNameThatIsGiven) {  // P16
+  const Yard yard("version: 1\nmodules: { a: { run: '[ -e good ]' } }");
+  EXPECT_EQ(crash::run(yard.run({"--run", "first"})).exit.code, 1);
+  std::ofstream(yard.path() + "/good").close();
+  const crash::Ran again = asked(yard, {"rerun", "--failed", "--run", "second", "--json"});
+  EXPECT_EQ(again.exit.code, 0) << again.errors;
+  ASSERT_EQ(again.lines.size(), 1U) << "with --json there is the report and nothing else";
+  const auto report = from_json(again.lines.front());
+  ASSERT_TRUE(report) << again.lines.front();
+  EXPECT_EQ(*report->field("run")->text(), "second");
+  EXPECT_THAT(asked(yard, {"list"}).lines.back(), StartsWith("second "));
+}
+
 TEST(APastRun, HasTheOutputsOfModulesInItsReport) {  // P16
   const Yard yard(R"(
 version: 1

@@ -104,6 +104,24 @@ TEST(ProcessesThatAreRefused, SayWhatAPasswordIsNeededFor) {  // P16
   const crash::Ran ran = crash::run(yard.run({"--connect", "redis://" + redis.path(), "--run", "r"}));
   EXPECT_EQ(ran.exit.code, 77);
   EXPECT_THAT(only_line(ran), HasSubstr("redis://:PASSWORD@"));
+  const crash::Ran worker = crash::run(yard.worker("redis://" + redis.path(), {"--run", "r"}));
+  EXPECT_EQ(worker.exit.code, 77);
+  EXPECT_THAT(only_line(worker), HasSubstr("redis://:PASSWORD@"));
+}
+
+// Its workers know the run by its name alone, and that is the first one's.
+TEST(ProcessesThatAreRefused, LetNoWorkersOfTheirsTakePart) {  // P5 P11
+  const Yard yard(kOne);
+  Served server(BATON_PROGRAM);
+  std::vector<std::string> how = {"--connect", server.address(), "--run", "shared", "--lost-after",
+                                  "1s",        "--only-master"};
+  crash::Child first(yard.run(how));
+  ASSERT_TRUE(eventually([&] { return !yard.contents(".baton/runs/shared/progress").empty(); }));
+  how.insert(how.end(), {"--workers", "1"});
+  EXPECT_EQ(crash::run(yard.run(how)).exit.code, 2);
+  EXPECT_EQ(yard.contents("ran"), "");
+  first.signal(SIGINT);
+  EXPECT_EQ(first.wait(crash::after_ms(30'000)).code, 3);
 }
 
 TEST(ProcessesThatAreRefused, NameWhatDiffersWhereTwoRunOnePipeline) {  // P1 P5
