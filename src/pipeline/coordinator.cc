@@ -22,6 +22,16 @@ Status admit(const RunOpening& master, const WorkerRegistration& worker) {
                                      ": run the same program, with the same options, on all machines");
 }
 
+SerializedModuleResult unreadable(const std::string& module, std::uint32_t attempt, std::int32_t worker_index,
+                                  const Error& why) {
+  SerializedModuleResult result{
+      .module = module, .attempt = attempt, .worker_index = worker_index, .status = ModuleStatus::failed};
+  result.failure = ModuleFailure{
+      .kind = FailureKind::decode,
+      .message = "worker " + std::to_string(worker_index) + " cannot read its assignment: " + why.message};
+  return result;
+}
+
 Status DistributedCoordinator::enqueue_modules(const std::vector<ModuleAssignment>& assignments,
                                                std::stop_token stop) {
   for (const ModuleAssignment& assignment : assignments) {

@@ -108,6 +108,10 @@ struct SerializedModuleResult {
 BATON_FIELDS(SerializedModuleResult, module, attempt, lease, worker_index, status, value, blob, failure,
              skipped_because, tries, took, transfer, artifacts, log, log_blob, log_from)
 
+// What became of an assignment that whoever took it cannot read: another worker could not either.
+SerializedModuleResult unreadable(const std::string& module, std::uint32_t attempt, std::int32_t worker_index,
+                                  const Error& why);
+
 // Some of what a module says, while it runs.
 struct Said {
   std::string module;

@@ -230,9 +230,14 @@ Result<Dequeued> RedisCoordinator::dequeue_module(const WorkerRegistration& work
     if (answer->front() == "closed") return Closed{(*answer)[1]};
     if (answer->front() == "assigned") {
       auto assignment = from_text<ModuleAssignment>((*answer)[1]);
-      if (!assignment) return std::unexpected(assignment.error());
-      const std::string lease = lease_name(assignment->module, nonce);
-      return Assigned{std::move(*assignment), static_cast<std::uint32_t>(number((*answer)[2])), lease};
+      const auto attempt = static_cast<std::uint32_t>(number((*answer)[2]));
+      const std::string& module = (*answer)[3];
+      const std::string lease = lease_name(module, nonce);
+      if (assignment) return Assigned{std::move(*assignment), attempt, lease};
+      SerializedModuleResult told = unreadable(module, attempt, worker.index, assignment.error());
+      told.lease = lease;
+      if (auto published = publish_result(told, stop); !published) return std::unexpected(published.error());
+      continue;
     }
     if (auto waited = server_->wait_at(Server::kWake, stop); !waited) return std::unexpected(waited.error());
   }

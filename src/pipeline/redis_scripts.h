@@ -17,7 +17,11 @@ local function load(module)
   return text and cjson.decode(text)
 end
 local function save(module, entry) redis.call('HSET', modules, module, cjson.encode(entry)) end
+local function end_lease(entry)
+  if entry.lease then redis.call('HDEL', run, 'lease ' .. entry.lease) end
+end
 local function put(module, entry)
+  end_lease(entry)
   entry.state = 'waiting'
   entry.lease = ''
   redis.call('ZADD', waiting, (9 - entry.priority) * 1e12 + entry.number, module)
@@ -26,6 +30,7 @@ local function put(module, entry)
   redis.call('LTRIM', wake, -1000, -1)
 end
 local function settle(module, entry, result, is_told)
+  end_lease(entry)
   entry.state = 'done'
   save(module, entry)
   redis.call('HSET', results, module, result)
@@ -90,7 +95,12 @@ return {'ok'}
 
 // fingerprint, a name for the lease, capabilities…
 inline constexpr char kDequeue[] = R"lua(
+local function assigned(module, entry)
+  return {'assigned', redis.call('HGET', assignments, module), tostring(entry.attempt), module}
+end
 if is_another_pipeline(ARGV[2]) then return {'conflict'} end
+local before = redis.call('HGET', run, 'lease ' .. ARGV[3])
+if before then return assigned(before, load(before)) end -- it was asked before, and the answer was lost
 local closed = redis.call('HGET', run, 'closed')
 if closed then return {'closed', closed} end
 local has = {}
@@ -106,7 +116,8 @@ for _, module in ipairs(redis.call('ZRANGE', waiting, 0, -1)) do
     entry.lease = ARGV[3]
     save(module, entry)
     redis.call('ZADD', leases, now + lease_ms, module)
-    return {'assigned', redis.call('HGET', assignments, module), tostring(entry.attempt)}
+    redis.call('HSET', run, 'lease ' .. entry.lease, module)
+    return assigned(module, entry)
   end
 end
 return {'empty'}

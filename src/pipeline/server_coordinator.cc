@@ -69,6 +69,7 @@ Result<std::vector<std::string>> ServerCoordinator::enqueued_modules(std::stop_t
   for (const client::TaskView& view : *tasks) {
     auto module = run_->module_of(view, stop);
     if (!module) return std::unexpected(module.error());
+    if (module->empty()) continue;
     run_->follow(*module);
     all.push_back(std::move(*module));
   }

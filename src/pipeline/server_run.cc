@@ -27,6 +27,18 @@ std::string as_note(SerializedModuleResult result) {
   return to_text(result);
 }
 
+// Nothing that a worker says may harm more than its own module.
+SerializedModuleResult read_result(const client::Task& task, const std::string& module) {
+  SerializedModuleResult result{.attempt = task.view.attempt, .status = ModuleStatus::failed};
+  if (auto read = from_text<SerializedModuleResult>(task.result))
+    result = std::move(*read);
+  else
+    result.failure = ModuleFailure{.kind = FailureKind::decode,
+                                   .message = "its result cannot be read: " + read.error().message};
+  result.module = module;
+  return result;
+}
+
 bool is_alive(WorkerStatus status) {
   return status != WorkerStatus::disconnected && status != WorkerStatus::timed_out;
 }
@@ -118,7 +130,7 @@ Result<Accepted> ServerRun::withdraw(const SerializedModuleResult& result, const
 }
 
 Result<SerializedModuleResult> ServerRun::result_of(const client::Task& task, const std::string& module) {
-  if (task.view.state == "completed") return from_text<SerializedModuleResult>(task.result);
+  if (task.view.state == "completed") return read_result(task, module);
   if (task.view.dead_reason == "cancelled") {
     if (auto withdrawn = from_text<SerializedModuleResult>(task.reason)) return withdrawn;
     SerializedModuleResult cancelled{.module = module, .status = ModuleStatus::failed};
@@ -149,12 +161,18 @@ Result<std::vector<client::TaskView>> ServerRun::list(const std::string& queue, 
 }
 
 Result<std::string> ServerRun::module_of(const client::TaskView& view, const std::stop_token& stop) {
-  if (!view.key.starts_with(run + "/#")) return view.key.substr(std::min(view.key.size(), run.size() + 1));
+  if (!view.key.starts_with(run + "/")) return std::string();
+  if (!view.key.starts_with(run + "/#")) return view.key.substr(run.size() + 1);
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto known = long_names_.find(view.task); known != long_names_.end()) return known->second;
+  }
   auto task = get(view.key, stop);  // its name was too long for a key
   if (!task) return std::unexpected(task.error());
   auto assignment = from_text<ModuleAssignment>(task->payload);
   if (!assignment) return std::unexpected(assignment.error());
-  return std::move(assignment->module);
+  const std::lock_guard lock(mutex);
+  return long_names_.emplace(view.task, std::move(assignment->module)).first->second;
 }
 
 Result<WorkerRegistration> ServerRun::registration_of(const client::TaskView& view,
@@ -188,7 +206,11 @@ Result<std::vector<RegisteredWorker>> ServerRun::registered(const std::stop_toke
   auto modules = list(assignments(), "leased", stop);
   if (!modules) return std::unexpected(modules.error());
   std::map<std::string, std::string> current;  // module, by the name under which a worker leases
-  for (const client::TaskView& view : *modules) current[view.worker] = view.key.substr(run.size() + 1);
+  for (const client::TaskView& view : *modules) {
+    auto module = module_of(view, stop);
+    if (!module) return std::unexpected(module.error());
+    if (!module->empty()) current[view.worker] = std::move(*module);
+  }
   Instant latest;  // of what the coordinator tells: its time is not ours
   for (const client::TaskView& view : *presences) latest = std::max(latest, view.since);
   std::map<std::int32_t, RegisteredWorker> newest;

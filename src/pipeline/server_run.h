@@ -63,7 +63,7 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   static Result<SerializedModuleResult> result_of(const client::Task& task, const std::string& module);
   Result<std::vector<client::TaskView>> list(const std::string& queue, const std::string& state,
                                              const std::stop_token& stop);
-  // Whose assignment a task is.
+  // Whose assignment a task is. Empty: of no module, for somebody else put it there.
   Result<std::string> module_of(const client::TaskView& view, const std::stop_token& stop);
   // Those that there are, with whoever has fallen silent or left and was not replaced.
   Result<std::vector<RegisteredWorker>> registered(const std::stop_token& stop);
@@ -97,6 +97,7 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   Result<WorkerRegistration> registration_of(const client::TaskView& view, const std::stop_token& stop);
 
   std::map<std::string, WorkerRegistration> registrations_;  // by task; they never change
+  std::map<std::string, std::string> long_names_;            // of modules, likewise
   std::optional<RunOpening> master_;
   std::int64_t master_missed_at_ = 0;
 };

@@ -18,6 +18,11 @@ client::Held held_of(const std::string& name) {
   return {name.substr(0, space), name.substr(space + 1)};
 }
 
+// What the server says of a lease that nobody has any more.
+bool is_gone(Errc code) {
+  return code == Errc::lease_lost || code == Errc::lease_unknown || code == Errc::not_found;
+}
+
 }  // namespace
 
 Status ServerCoordinator::register_worker(const WorkerRegistration& registration, std::stop_token stop) {
@@ -65,8 +70,14 @@ Result<Dequeued> ServerCoordinator::dequeue_module(const WorkerRegistration& wor
   if (!tasks->empty()) {
     const client::Leased& task = tasks->front();
     auto assignment = from_text<ModuleAssignment>(task.payload);
-    if (!assignment)
-      return failure(Errc::corrupt, "an assignment that cannot be read: " + assignment.error().message);
+    if (!assignment) {
+      // Whoever follows its task knows which module that is.
+      const std::string told = to_text(unreadable({}, task.attempt, worker.index, assignment.error()));
+      auto ended = server.ask<client::Verdict>(
+          stop, [&](auto answer) { server.client->complete(task.held(), told, std::move(answer)); });
+      if (!ended && !is_gone(ended.error().code)) return std::unexpected(ended.error());
+      return Empty{};
+    }
     return Assigned{std::move(*assignment), task.attempt, name_of(task.held())};
   }
   if (auto run = server.run_task(stop); !run && run.error().code != Errc::not_found)
@@ -106,10 +117,7 @@ Result<Accepted> ServerCoordinator::publish_result(const SerializedModuleResult&
     server.client->complete(held_of(result.lease), to_text(result), std::move(answer));
   });
   if (!done) {
-    const Errc code = done.error().code;
-    if (code == Errc::lease_lost || code == Errc::lease_unknown || code == Errc::conflict ||
-        code == Errc::not_found)
-      return Accepted::stale;
+    if (is_gone(done.error().code) || done.error().code == Errc::conflict) return Accepted::stale;
     return std::unexpected(done.error());
   }
   if (done->cancelled) return Accepted::stale;
@@ -128,10 +136,13 @@ Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& 
   if (*replaced) {
     return failure(Errc::conflict, "another process is worker " + std::to_string(heartbeat.index) + " now");
   }
-  if (!std::exchange(server.is_active, true)) {  // from now on it is seen to be
-    (void)server.ask<client::Verdict>(
+  if (!server.is_active && !server.presence.lease.empty()) {  // from now on it is seen to be
+    // Until that is known its task may still be held under the other name, and nobody gets it.
+    const auto released = server.ask<client::Verdict>(
         stop, [&](auto answer) { server.client->release(server.presence, std::move(answer)); });
+    if (!released && !is_gone(released.error().code)) return std::unexpected(released.error());
     server.presence = {};
+    server.is_active = true;
   }
   const client::Lease mine = server.presence_of(heartbeat.session, kActive);
   if (auto held = server.hold(server.presence, mine, stop); !held) {

@@ -12,8 +12,10 @@ RedisServer::~RedisServer() = default;
 
 void RedisServer::start() {
   std::vector<std::string> command = {"/usr/bin/redis-server",
+                                      "--bind",
+                                      "127.0.0.1",
                                       "--port",
-                                      "0",
+                                      std::to_string(port_),
                                       "--unixsocket",
                                       path(),
                                       "--dir",

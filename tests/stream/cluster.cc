@@ -1,10 +1,8 @@
 #include "tests/stream/cluster.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <pwd.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +16,7 @@
 
 #include "base/check.h"
 #include "postgres/connection.h"
+#include "tests/free_port.h"
 
 namespace baton {
 namespace {
@@ -54,17 +53,6 @@ pid_t spawn(const std::vector<std::string>& command, const std::string& director
   words.push_back(nullptr);
   if (::chdir(directory.c_str()) == 0) ::execv(words[0], words.data());
   ::_exit(127);
-}
-
-// PostgreSQL does not choose one itself.
-std::uint16_t free_port() {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{.sin_family = AF_INET, .sin_addr = {.s_addr = htonl(INADDR_LOOPBACK)}};
-  socklen_t length = sizeof address;
-  BATON_CHECK(::bind(listener, reinterpret_cast<sockaddr*>(&address), length) == 0);
-  BATON_CHECK(::getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) == 0);
-  ::close(listener);
-  return ntohs(address.sin_port);
 }
 
 }  // namespace

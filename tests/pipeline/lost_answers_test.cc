@@ -1,0 +1,113 @@
+// Coordinators between whom and their workers something gets lost or was damaged: a question is as good as
+// never asked, or answered as it was the first time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "pipeline/redis_coordinator.h"
+#include "pipeline/server_coordinator.h"
+#include "tests/pipeline/redis_server.h"
+#include "tests/proxy.h"
+#include "tests/served.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+const WorkerRegistration kWorker{.index = 1, .session = "session", .name = "worker", .fingerprint = 7};
+
+RunOpening opening() { return {.session = "master", .name = "lost answers", .fingerprint = 7}; }
+ServerCoordinatorOptions at(const std::string& address) {
+  ServerCoordinatorOptions options{.run = "run"};
+  options.client.addresses = {address};
+  return options;
+}
+
+TEST(AQuestionForWork, IsAnsweredTheSameIfTheAnswerWasLost) {  // P3 P4
+  RedisServer server;
+  Proxy proxy(server.port());
+  RedisCoordinator master({.host = server.path(), .run = "run"});
+  RedisCoordinator worker({.port = proxy.port(), .run = "run"});
+  ASSERT_TRUE(master.open_run(opening(), {}));
+  ASSERT_TRUE(worker.register_worker(kWorker, {}));
+  for (const char* module : {"first", "second"}) ASSERT_TRUE(master.enqueue_module({.module = module}, {}));
+  proxy.set({.cut_replies_after = 0});
+  for (const char* module : {"first", "second"}) {
+    const auto dequeued = worker.dequeue_module(kWorker, {});
+    ASSERT_TRUE(dequeued) << dequeued.error().message;
+    ASSERT_TRUE(std::holds_alternative<Assigned>(*dequeued));
+    EXPECT_EQ(std::get<Assigned>(*dequeued).assignment.module, module);
+  }
+  EXPECT_EQ(proxy.cuts(), 1U);
+}
+
+// After each of the requests that the first one is made of.
+TEST(AWorkerThatIsCutOff, IsStillItselfWhenItIsBack) {  // P6
+  Served server(BATON_PROGRAM);
+  ServerCoordinator master(at(server.address()));
+  ASSERT_TRUE(master.open_run(opening(), {}));
+  for (std::int32_t requests = 1; requests <= 4; ++requests) {
+    Proxy proxy(server.port());
+    ServerCoordinatorOptions options = at(proxy.address());
+    options.client.deadline = milliseconds(500);
+    ServerCoordinator worker(options);
+    WorkerRegistration self = kWorker;
+    self.index = requests;
+    self.session += std::to_string(requests);
+    self.name = self.session;
+    ASSERT_TRUE(worker.register_worker(self, {}));
+    const auto beat = [&] {
+      return worker.send_heartbeat({.index = self.index, .session = self.session}, {});
+    };
+    proxy.set({.delay_ms = 100});
+    std::jthread network([&] {
+      std::uint64_t passed = proxy.request_bytes();
+      for (std::int32_t i = 0; i < requests; ++i) {
+        while (proxy.request_bytes() == passed) std::this_thread::yield();
+        passed = proxy.request_bytes();
+      }
+      proxy.set({.holds_requests = true});
+    });
+    const auto lost = beat();
+    EXPECT_FALSE(lost) << "after " << requests;
+    network.join();
+    proxy.set({});
+    proxy.reset();
+    const auto back = beat();
+    EXPECT_TRUE(back) << "after " << requests << ": " << back.error().message;
+  }
+}
+
+TEST(AnAssignmentThatCannotBeRead, FailsAndHarmsNobodyElse) {  // P4 P7
+  Served server(BATON_PROGRAM);
+  client::Client somebody({.addresses = {server.address()}});
+  ServerCoordinator master(at(server.address())), worker(at(server.address()));
+  ASSERT_TRUE(master.open_run(opening(), {}));
+  ASSERT_TRUE(worker.register_worker(kWorker, {}));
+  // A module's, and one that is nobody's.
+  ASSERT_TRUE(somebody.submit({.queue = "pipeline:run", .payload = "garbage", .key = "run/broken"}));
+  ASSERT_TRUE(somebody.submit({.queue = "pipeline:run", .payload = "garbage", .key = {}}));
+  ASSERT_TRUE(somebody.lease({.worker = "somebody", .queues = {"pipeline:run"}, .count = 2}));
+  const auto workers = master.get_registered_workers({});
+  ASSERT_TRUE(workers) << workers.error().message;
+  ASSERT_TRUE(somebody.submit({.queue = "pipeline:run", .payload = "garbage", .key = {}}));
+  ASSERT_TRUE(somebody.submit({.queue = "pipeline:run", .payload = "garbage", .key = "run/bad"}));
+  for (int i = 0; i < 2; ++i) {
+    const auto nothing = worker.dequeue_module(kWorker, {});
+    ASSERT_TRUE(nothing) << nothing.error().message;
+    EXPECT_TRUE(std::holds_alternative<Empty>(*nothing));
+  }
+  const auto result = master.wait_for_result("bad", {});
+  ASSERT_TRUE(result) << result.error().message;
+  EXPECT_EQ(result->module, "bad");
+  EXPECT_EQ(result->failure->kind, FailureKind::decode);
+  EXPECT_THAT(result->failure->message, HasSubstr("worker 1 cannot read its assignment"));
+  ASSERT_TRUE(master.enqueue_module({.module = "good"}, {}));
+  const auto next = worker.dequeue_module(kWorker, {});
+  ASSERT_TRUE(next && std::holds_alternative<Assigned>(*next));
+}
+
+}  // namespace
+}  // namespace baton::pipeline
