@@ -24,7 +24,19 @@ void ReferenceCheck::run() {
 void ReferenceCheck::check(const std::string& text) {
   auto references = references_in(text);
   if (!references) return map_.complain(node_, references.error().message);
-  for (const Reference& reference : *references) check(reference);
+  for (const Reference& reference : *references) {
+    check(reference);
+    if (reference.root == "env") check_is_no_secret(reference);
+  }
+}
+
+// It would be part of a command, for all on the machine to see, and reach modules that do not list it.
+// Whether there is one may be asked.
+void ReferenceCheck::check_is_no_secret(const Reference& reference) {
+  if (std::ranges::find(file_.secrets, reference.rest) == file_.secrets.end()) return;
+  map_.complain(node_, text_of(reference) +
+                           " is a secret: list it under `secrets` of the module, and let its " +
+                           "command read the variable");
 }
 
 void ReferenceCheck::check_condition(const std::string& condition) {
@@ -39,7 +51,7 @@ void ReferenceCheck::check_condition(const std::string& condition) {
 void ReferenceCheck::check(const Reference& reference) {
   std::vector<std::string> known;
   if (reference.root == "params") {
-    for (const FileParameter& parameter : parameters_) known.push_back(parameter.name);
+    for (const FileParameter& parameter : file_.parameters) known.push_back(parameter.name);
     check_among(reference, known);
   } else if (reference.root == "vars") {
     for (const auto& [one, value] : module_.variables) known.push_back(one);

@@ -22,15 +22,9 @@ struct Needable {
 // Complains to the map, at the node. All outlive it.
 class ReferenceCheck {
  public:
-  ReferenceCheck(const std::vector<FileParameter>& parameters,
-                 const std::map<std::string, Needable>& needables, YamlMap& map, const Yaml& node,
-                 const ModuleSpec& spec, const FileModule& module)
-      : parameters_(parameters),
-        needables_(needables),
-        map_(map),
-        node_(node),
-        spec_(spec),
-        module_(module) {}
+  ReferenceCheck(const PipelineFile& file, const std::map<std::string, Needable>& needables, YamlMap& map,
+                 const Yaml& node, const ModuleSpec& spec, const FileModule& module)
+      : file_(file), needables_(needables), map_(map), node_(node), spec_(spec), module_(module) {}
 
   void run();
 
@@ -38,11 +32,12 @@ class ReferenceCheck {
   void check(const std::string& text);
   void check_condition(const std::string& condition);
   void check(const Reference& reference);
+  void check_is_no_secret(const Reference& reference);
   void check_among(const Reference& reference, const std::vector<std::string>& known);
   void check_need(const Reference& reference);
   bool check_need(const std::string& id, const std::string& name);
 
-  const std::vector<FileParameter>& parameters_;
+  const PipelineFile& file_;
   const std::map<std::string, Needable>& needables_;
   YamlMap& map_;
   const Yaml& node_;

@@ -128,7 +128,7 @@ class FileReader {
     module->outputs = map.texts("outputs");
     map.finish();
     if (!std::exchange(checked_defaults_, true)) map.finish_fallback();
-    ReferenceCheck(file_.parameters, needables_, map, node, spec, *module).run();
+    ReferenceCheck(file_, needables_, map, node, spec, *module).run();
     add_command_to_key(spec.cache, *module, file_.values);
     spec.result = result_type<CommandOutputs>();
     spec.body = body_of(std::move(module));

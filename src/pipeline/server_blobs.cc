@@ -89,7 +89,7 @@ std::string ServerBlobs::target_of(const BlobRef& blob) const {
 Result<BlobRef> ServerBlobs::put(const ByteSource& from, const std::stop_token& stop) {
   auto blob = measure(from);
   if (!blob) return blob;
-  if (auto known = has(*blob, stop); known && *known) return blob;
+  // Also one that is there: it may have been damaged since.
   auto reply = call({.method = "PUT",
                      .target = target_of(*blob),
                      .body_bytes = blob->bytes,
