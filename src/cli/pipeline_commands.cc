@@ -7,6 +7,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/known_results.h"
 #include "cli/past_runs.h"
 #include "cli/pipeline_source.h"
 #include "cli/quantities.h"

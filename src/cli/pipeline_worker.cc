@@ -149,7 +149,8 @@ class PipelineWorker {
         fmt::print("{}: {}\n", line.module, line.text);
         std::fflush(stdout);  // whoever follows a worker's log wants to see it now
       };
-    worker.heartbeat = Duration{std::min(pipeline::kHeartbeat.ms, options_.meeting.lease.ms / 3)};
+    worker.lease = opening->lease.value_or(options_.meeting.lease);
+    worker.heartbeat = Duration{std::min(pipeline::kHeartbeat.ms, worker.lease.ms / 3)};
     worker.cancellation_poll = std::min(worker.cancellation_poll, worker.heartbeat);
     worker.master_lost_after = options_.master_lost_after;
     worker.notice = [this](const std::string& text) { say(text); };

@@ -12,6 +12,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/known_results.h"
 #include "cli/local_workers.h"
 #include "cli/run_view.h"
 #include "cli/watchers.h"
@@ -39,7 +40,8 @@ constexpr char kAbout[] =
 
 constexpr int kExitCannotCreate = 73;  // EX_CANTCREAT
 
-void make_folder(const std::string& path) {
+void make_folder(const std::string& directory, const std::string& path) {
+  pipeline::Records::make_home(directory);
   std::error_code trouble;  // whoever uses it says what is wrong
   std::filesystem::create_directories(path, trouble);
 }
@@ -93,10 +95,9 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   run.site.parameters = loaded.file.values;
   run.site.secrets = secrets_of(loaded.file);
   run.history = pipeline::Records::history(run.site.directory);
-  // The same run again, after its master was killed: what is known of it is not done again.
-  if (const auto kept = pipeline::Records::kept(run.site.directory, run.run);
-      kept && kept->fingerprint == graph.fingerprint())
-    run.restored = restorable(pipeline::Records::journal(run.site.directory, run.run));
+  run.ended_before = [directory = run.site.directory, id = run.run, &graph] {
+    return ended_before(directory, id, graph);
+  };
   run.definition = pipeline::to_json(pipeline::Codec<pipeline::FileDefinition>::encode(loaded.definition));
   run.lost_after = options.meeting.lease;
   run.workers_expected = options.expect > 0 ? options.expect : options.workers;
@@ -129,17 +130,6 @@ bool is_terminal() {
 
 }  // namespace
 
-std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline::JournalLine>& journal) {
-  std::map<std::string, pipeline::Restored> all;
-  for (const pipeline::JournalLine& line : journal) {
-    const bool has_result =
-        line.status == "succeeded" || line.status == "cached" || line.status == "restored";
-    if (has_result && (line.blob || !line.value.empty()))
-      all[line.module] = {.value = {line.value, line.blob}, .artifacts = line.artifacts};
-  }
-  return all;
-}
-
 int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                  const std::map<std::string, pipeline::Restored>& restored) {
   const auto graph = graph_of(loaded);
@@ -148,7 +138,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (const int wrong = check(options, directory)) return wrong;
   const pipeline::StopOnSignal stop;
   pipeline::RunOptions run = run_options(options, loaded, *graph);
-  for (const auto& [module, result] : restored) run.restored.insert_or_assign(module, result);
+  run.restored = restored;
   run.stop = stop.token();
 
   MeetingPoint meeting = options.meeting;
@@ -162,7 +152,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!meeting.blobs.empty() && meeting.blobs != own_blobs) blobs.sweep({}, kBlobsKept);
   if (!meets_elsewhere) {
     const std::string folder = pipeline::Records::meeting(directory, run.run);
-    if (options.workers > 0) make_folder(folder_of(folder));
+    if (options.workers > 0) make_folder(directory, folder_of(folder));
     meeting.connection.addresses = {"dir:" + folder};
   }
   std::unique_ptr<pipeline::DistributedCoordinator> coordinator;
@@ -173,7 +163,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
     run.coordinator = coordinator.get();
   }
 
-  pipeline::Records records(directory, loaded.definition);
+  pipeline::Records records(directory, loaded.definition, run.site.secrets);
   RunView view({.on_terminal = is_terminal(), .verbose = options.verbose, .history = run.history});
   LocalWorkers workers(options, meeting);
   Watchers watchers;
@@ -184,7 +174,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   const pipeline::RunReport report = pipeline::run(*graph, std::move(run));
   if (report.refusal) return refused(report, options);
   forget_blobs(cache, directory);
-  if (options.json) fmt::print("{}\n", pipeline::to_json(report, records.values()));
+  if (options.json) fmt::print("{}\n", records.json_of(report));
   if (!records.trouble().empty()) fmt::print(stderr, "baton: {}\n", records.trouble());
   const int code = pipeline::exit_code(report.outcome);
   if (options.report.empty() || write_page(options.report, *graph, report, directory)) return code;

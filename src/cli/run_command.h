@@ -30,9 +30,6 @@ struct RunCommandOptions {
 int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                  const std::map<std::string, pipeline::Restored>& restored = {});
 
-// What modules came to that need not run again.
-std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline::JournalLine>& journal);
-
 class Command;
 class CommandLine;
 void add_how_to_run(Command& command, RunCommandOptions& options);

@@ -53,10 +53,11 @@ ByteSource bytes_of_file(std::string path) {
   };
 }
 
-Result<BlobRef> measure(const ByteSource& source) {
+Result<BlobRef> measure(const ByteSource& source, const std::stop_token& stop) {
   BlobRef blob;
   wire::Sha256 hash;
   auto read = source([&](std::string_view bytes) -> Status {
+    if (stop.stop_requested()) return failure(Errc::closed, "stopped");
     hash.add(bytes);
     blob.bytes += bytes.size();
     return {};

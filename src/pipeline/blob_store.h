@@ -37,9 +37,10 @@ class BlobStore {
   virtual std::string place() const = 0;  // for people
 };
 
-ByteSource bytes_of_text(std::string_view text);    // which outlives it
-ByteSource bytes_of_file(std::string path);         // read as often as it is asked
-Result<BlobRef> measure(const ByteSource& source);  // what they are, without keeping them
+ByteSource bytes_of_text(std::string_view text);  // which outlives it
+ByteSource bytes_of_file(std::string path);       // read as often as it is asked
+// What they are, without keeping them.
+Result<BlobRef> measure(const ByteSource& source, const std::stop_token& stop = {});
 
 // CORRUPT: they are not what they were. What went into the sink until then is worth nothing.
 Status fetch(BlobStore& store, const BlobRef& blob, const ByteSink& into, const std::stop_token& stop);

@@ -32,11 +32,11 @@ std::string hash_of(const std::vector<std::string>& texts) {
 }
 
 // A link is where it leads to: what is behind it is an input of its own, if it is one.
-Result<std::string> hash_of_file(const std::string& path) {
+Result<std::string> hash_of_file(const std::string& path, const std::stop_token& stop) {
   std::error_code trouble;
   if (std::filesystem::is_symlink(path, trouble))
     return hash_of(std::filesystem::read_symlink(path, trouble).string());
-  auto measured = measure(bytes_of_file(path));
+  auto measured = measure(bytes_of_file(path), stop);
   if (!measured) return std::unexpected(measured.error());
   return measured->hash;
 }
@@ -44,7 +44,7 @@ Result<std::string> hash_of_file(const std::string& path) {
 }  // namespace
 
 Result<Circumstances> circumstances(const GraphNode& node, const ModuleAssignment& assignment,
-                                    const std::string& directory) {
+                                    const std::string& directory, const std::stop_token& stop) {
   const ModuleSpec& spec = *node.spec;
   Circumstances all;
   all["its command"] = hash_of(spec.cache.parts);
@@ -75,7 +75,7 @@ Result<Circumstances> circumstances(const GraphNode& node, const ModuleAssignmen
     all["artifact '" + artifact.name + "' of " + artifact.module] = artifact.blob.hash;
   for (const std::string& pattern : spec.cache.files) {
     for (const std::string& file : files_matching(directory, pattern)) {
-      auto hash = hash_of_file(std::filesystem::path(directory) / file);
+      auto hash = hash_of_file(std::filesystem::path(directory) / file, stop);
       if (!hash) return std::unexpected(hash.error());
       all["input " + file] = std::move(*hash);
     }

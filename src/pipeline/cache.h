@@ -17,7 +17,7 @@ using Circumstances = std::map<std::string, std::string>;
 
 // As they are now; `assignment` has what the module needs. Input files are looked for below `directory`.
 Result<Circumstances> circumstances(const GraphNode& node, const ModuleAssignment& assignment,
-                                    const std::string& directory);
+                                    const std::string& directory, const std::stop_token& stop = {});
 
 struct CachedResult {
   std::string run;  // that it is from

@@ -9,10 +9,10 @@
 namespace baton::pipeline {
 namespace {
 
-Status copy(BlobStore& from, BlobStore& to, const BlobRef& blob) {
+Status copy(BlobStore& from, BlobStore& to, const BlobRef& blob, const std::stop_token& stop) {
   if (from.place() == to.place()) return {};
-  if (auto known = to.has(blob, {}); known && *known) return {};
-  auto put = to.put([&](const ByteSink& into) { return fetch(from, blob, into, {}); }, {});
+  if (auto known = to.has(blob, stop); known && *known) return {};
+  auto put = to.put([&](const ByteSink& into) { return fetch(from, blob, into, stop); }, stop);
   if (!put) return std::unexpected(put.error());
   return {};
 }
@@ -66,7 +66,8 @@ bool CacheClerk::takes(NodeIndex node, const std::function<Result<ModuleAssignme
 }
 
 CacheAnswer CacheClerk::look_up(NodeIndex node, const ModuleAssignment& assignment) {
-  auto now = circumstances(graph_[node], assignment, site_.directory);
+  if (hurry_.stop_requested()) return {{}, "the run was stopped before it was looked up"};
+  auto now = circumstances(graph_[node], assignment, site_.directory, hurry_.get_token());
   if (!now) return {{}, now.error().message};
   CacheAnswer answer = cache_.look_up(graph_[node].id, *now);
   if (answer.found) {
@@ -80,14 +81,15 @@ CacheAnswer CacheClerk::look_up(NodeIndex node, const ModuleAssignment& assignme
 // To where this run has its blobs, and its files to where they were.
 Status CacheClerk::bring(const CachedResult& result) {
   if (result.value.blob) {
-    if (auto done = copy(cache_.blobs, *site_.blobs, *result.value.blob); !done) return done;
+    if (auto done = copy(cache_.blobs, *site_.blobs, *result.value.blob, hurry_.get_token()); !done)
+      return done;
   }
   for (const ArtifactRef& artifact : result.artifacts) {
-    if (auto done = copy(cache_.blobs, *site_.blobs, artifact.blob); !done) return done;
+    if (auto done = copy(cache_.blobs, *site_.blobs, artifact.blob, hurry_.get_token()); !done) return done;
     if (!puts_files_back_) continue;
     const std::string archive =
         (std::filesystem::path(site_.directory) / (".baton-" + random_name() + ".tar")).string();
-    auto done = fetch_file(cache_.blobs, artifact.blob, archive, {});
+    auto done = fetch_file(cache_.blobs, artifact.blob, archive, hurry_.get_token());
     if (done) done = unpack_archive(archive, site_.directory);
     std::error_code absent;
     std::filesystem::remove(archive, absent);
@@ -98,10 +100,11 @@ Status CacheClerk::bring(const CachedResult& result) {
 
 Status CacheClerk::store(const CachedResult& result) {
   if (result.value.blob) {
-    if (auto done = copy(*site_.blobs, cache_.blobs, *result.value.blob); !done) return done;
+    if (auto done = copy(*site_.blobs, cache_.blobs, *result.value.blob, hurry_.get_token()); !done)
+      return done;
   }
   for (const ArtifactRef& artifact : result.artifacts) {
-    if (auto done = copy(*site_.blobs, cache_.blobs, artifact.blob); !done) return done;
+    if (auto done = copy(*site_.blobs, cache_.blobs, artifact.blob, hurry_.get_token()); !done) return done;
   }
   return {};
 }
@@ -109,11 +112,11 @@ Status CacheClerk::store(const CachedResult& result) {
 void CacheClerk::keep(NodeIndex node, const Carried& value, const std::vector<ArtifactRef>& artifacts) {
   ask([this, node, value, artifacts] {
     const auto known = looked_up_.find(node);
-    if (known == looked_up_.end()) return;
+    if (known == looked_up_.end() || hurry_.stop_requested()) return;
     const LookedUp before = std::move(known->second);
     looked_up_.erase(known);
     // What changed while it ran may or may not have been what it saw.
-    const auto now = circumstances(graph_[node], before.assignment, site_.directory);
+    const auto now = circumstances(graph_[node], before.assignment, site_.directory, hurry_.get_token());
     if (!now || *now != before.circumstances) return;
     CachedResult result{site_.run, *now, value, artifacts};
     if (auto stored = store(result); !stored) return;  // it is run again the next time

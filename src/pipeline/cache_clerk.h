@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 
 #include "pipeline/cache.h"
@@ -21,12 +22,14 @@ class CacheClerk {
 
   // All outlive it. `puts_files_back`: what a module produced is put where it was, for those who look there.
   CacheClerk(const Graph& graph, const Site& site, Cache& cache, bool puts_files_back, Answered answered);
-  ~CacheClerk();  // what was to be kept is kept
+  ~CacheClerk();  // what was to be kept is kept, unless it was told to hurry
   CacheClerk(const CacheClerk&) = delete;
   CacheClerk& operator=(const CacheClerk&) = delete;
 
   // True: it is looked up, and an answer comes. Each module is once; only those that declare their inputs.
   bool takes(NodeIndex node, const std::function<Result<ModuleAssignment>()>& assignment);
+  // Somebody wants to be gone: what is looked up is not found, and what is not kept yet is not.
+  void hurry() { hurry_.request_stop(); }
   // It was run: what came of it is for the next time.
   void keep(NodeIndex node, const Carried& value, const std::vector<ArtifactRef>& artifacts);
 
@@ -49,6 +52,7 @@ class CacheClerk {
   std::map<NodeIndex, LookedUp> looked_up_;  // the thread's own
   std::set<NodeIndex> taken_;                // the caller's own
 
+  std::stop_source hurry_;
   std::mutex mutex_;
   std::condition_variable arrived_;
   std::deque<std::function<void()>> work_;

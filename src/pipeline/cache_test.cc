@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <sstream>
 
 #include "pipeline/run.h"
@@ -52,7 +54,8 @@ class ACachedRun : public ::testing::Test {
  protected:
   ACachedRun() { write(folder_.path() + "/src/a.cc", "one"); }
 
-  RunReport run(const std::string& flags = "-O2") {
+  RunReport run(const std::string& flags = "-O2") { return run(flags, cache_.blobs, {}); }
+  RunReport run(const std::string& flags, BlobStore& blobs, const std::stop_token& stop) {
     Pipeline pipeline("cached");
     auto compile = pipeline.add("compile")
                        .cache_inputs({"src/*.cc"})
@@ -71,7 +74,8 @@ class ACachedRun : public ::testing::Test {
     });
     RunOptions options{.run = "run-" + std::to_string(++runs_), .jobs = 2, .cache = &cache_};
     options.site.directory = folder_.path();
-    options.site.blobs = &cache_.blobs;
+    options.site.blobs = &blobs;
+    options.stop = stop;
     const Graph graph = *Graph::of(pipeline.definition());
     return pipeline::run(graph, std::move(options));
   }
@@ -115,6 +119,29 @@ TEST_F(ACachedRun, SaysWhatHasChanged) {
   write(folder_.path() + "/src/a.cc", "one");
   fs::remove(folder_.path() + "/src/b.cc");
   EXPECT_EQ(run().modules[0].status, ModuleStatus::cached) << "what was known before is known again";
+}
+
+// Where nothing is ever answered, until whoever asked wants to be gone.
+class SlowBlobs : public FolderBlobs {
+ public:
+  SlowBlobs(std::string folder, std::stop_source& asked) : FolderBlobs(std::move(folder)), asked_(asked) {}
+  Result<bool> has(const BlobRef&, const std::stop_token& stop) override {
+    asked_.request_stop();
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait(lock, stop, [] { return false; });
+    return failure(Errc::closed, "stopped");
+  }
+
+ private:
+  std::stop_source& asked_;
+};
+TEST_F(ACachedRun, EndsWhenItIsStoppedWhateverTheCacheIsWaitingFor) {  // P7
+  run();
+  std::stop_source asked;
+  SlowBlobs blobs(kept_.path() + "/others", asked);
+  EXPECT_EQ(run("-O2", blobs, asked.get_token()).outcome, RunOutcome::cancelled);
+  EXPECT_EQ(compiled_, 1);
 }
 
 TEST_F(ACachedRun, RunsAgainWhatIsNoLongerStored) {

@@ -31,13 +31,20 @@ Status lists_workers(Subject& subject) {
   seen = status();
   HOLDS(seen && seen->status == WorkerStatus::active, "after a heartbeat it should be active");
   DONE(master->enqueue_module(assignment("build"), {}));
+  DONE(master->enqueue_module(assignment("test"), {}));
   const auto build = take_assignment(*first, self, subject.patience());
-  HOLDS(build, "no assignment");
-  DONE(first->send_heartbeat(
-      {.index = 3, .session = self.session, .leases = {build->lease}, .current_module = "build"}, {}));
+  const auto test = take_assignment(*first, self, subject.patience());
+  HOLDS(build && test, "no assignment");
+  DONE(first->send_heartbeat({.index = 3,
+                              .session = self.session,
+                              .leases = {build->lease, test->lease},
+                              .current_modules = {"build", "test"}},
+                             {}));
   seen = status();
-  HOLDS(seen && seen->status == WorkerStatus::executing && seen->current_module == "build",
-        "its current module should be told");
+  if (seen) std::ranges::sort(seen->current_modules);
+  HOLDS(seen && seen->status == WorkerStatus::executing &&
+            seen->current_modules == (std::vector<std::string>{"build", "test"}),
+        "all modules that it works on should be told");
   subject.let_pass(subject.lease() + milliseconds(1));
   seen = status();
   HOLDS(seen && seen->status == WorkerStatus::timed_out, "one that has fallen silent should be timed out");
@@ -141,6 +148,8 @@ Status hands_over_to_the_next_master(Subject& subject) {
   DONE(all.first->publish_result(result_of(*told, 1), {}));
   const auto heard = all.master->next_results(deadline.token());
   DONE(all.first->publish_result(result_of(*done, 1), {}));
+  const SerializedModuleResult own{.module = "own", .value = "\"mine\""};
+  DONE(all.master->publish_result(own, {}));
   subject.let_pass(subject.lease() + milliseconds(1));
 
   const Party again = subject.connect();
@@ -155,6 +164,7 @@ Status hands_over_to_the_next_master(Subject& subject) {
   std::ranges::sort(*enqueued);
   HOLDS(*enqueued == (std::vector<std::string>{"done", "open", "told"}),
         "the next master should hear of all that was enqueued");
+  HOLDS(is(again->own_results({}), {own}), "the next master should hear what the first one ran itself");
   if (!heard && heard.error().code == Errc::not_found) return {};  // there is no feed
   for (std::vector<std::string> known; known.size() < 2;) {
     const auto results = again->next_results(deadline.token());

@@ -153,7 +153,7 @@ Status keeps_leases_alive(Subject& subject) {
   for (int i = 0; i < 4; ++i) {
     subject.let_pass(Duration{subject.lease().ms / 2});
     const auto reply = all.first->send_heartbeat(
-        {.index = 1, .session = all.one.session, .leases = {assigned->lease}, .current_module = "m"}, {});
+        {.index = 1, .session = all.one.session, .leases = {assigned->lease}, .current_modules = {"m"}}, {});
     HOLDS(reply && reply->lost.empty(), "a lease was lost in spite of heartbeats");
   }
   HOLDS(gets_nothing(subject, *all.second, all.two), "it was handed to another in spite of heartbeats");

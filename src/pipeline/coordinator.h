@@ -1,9 +1,9 @@
 // What the instances of a pipeline need of each other, as an interface: whoever has another way to carry it
 // than those that come with baton implements this. pipeline/contract.h checks an implementation.
 //
-//   master:  open_run, enqueued_modules, enqueue_module, wait_for_result, get_registered_workers,
-//   broadcast_cancellation, close_run worker:  register_worker, dequeue_module, publish_result,
-//   send_heartbeat, is_cancellation_requested
+//   master:  open_run, enqueued_modules, own_results, enqueue_module, wait_for_result,
+//   get_registered_workers, broadcast_cancellation, close_run worker:  register_worker, dequeue_module,
+//   publish_result, send_heartbeat, is_cancellation_requested
 //
 //        enqueue            dequeue              publish
 //   (none) ----> waiting ------------> leased ------------> done, with the first result that was accepted
@@ -146,7 +146,7 @@ BATON_FIELDS(WorkerRegistration, index, session, name, capabilities, slots, proc
 enum class WorkerStatus : std::uint8_t {
   connected,     // registered, and has not been heard of since
   active,        // has nothing to do
-  executing,     // works on current_module
+  executing,     // works on current_modules
   disconnected,  // left
   timed_out,     // fell silent
 };
@@ -156,13 +156,13 @@ struct WorkerHeartbeat {
   std::int32_t index = 0;
   std::string session;
   std::vector<std::string> leases;  // to be kept
-  std::string current_module;
+  std::vector<std::string> current_modules;
   bool leaving = false;  // the last one
 };
 struct RegisteredWorker {
   WorkerRegistration registration;
   WorkerStatus status = WorkerStatus::connected;
-  std::string current_module;
+  std::vector<std::string> current_modules;
   Duration silent_for;
 };
 struct CancellationSignal {
@@ -177,9 +177,11 @@ struct RunOpening {
   std::string definition;  // of a pipeline from a file: workers need nothing else
   GraphParts parts;
   std::uint32_t protocol = kProtocol;
+  std::optional<Duration>
+      lease;  // how long one lasts, where that is the same for all; the coordinator's to say
   friend bool operator==(const RunOpening&, const RunOpening&) = default;
 };
-BATON_FIELDS(RunOpening, session, name, fingerprint, definition, parts, protocol)
+BATON_FIELDS(RunOpening, session, name, fingerprint, definition, parts, protocol, lease)
 
 // CONFLICT: what the worker has is not what the master has, and in what they differ.
 Status admit(const RunOpening& master, const WorkerRegistration& worker);
@@ -202,6 +204,8 @@ class DistributedCoordinator {
   // What was enqueued in this run, by an earlier master too: its results come from here on as if this one had
   // enqueued it, those that were published before included.
   virtual Result<std::vector<std::string>> enqueued_modules(std::stop_token stop) = 0;
+  // What masters of this run have published of what they ran themselves.
+  virtual Result<std::vector<SerializedModuleResult>> own_results(std::stop_token stop) = 0;
   // An assignment is made once for a module of a run; the same again changes nothing.
   virtual Status enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) = 0;
   // Until there is a result, or it was stopped. One that was published before is there at once.

@@ -22,21 +22,25 @@ DirectoryCoordinator::~DirectoryCoordinator() = default;
 Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return ready;
   const SharedFiles& files = folder_->files;
+  const auto before = run_opening(stop);
   if (const auto master = files.read("master"); master && *master != opening.session) {
     const auto age = files.age("master");
     if (!age) return std::unexpected(age.error());
-    if (*age && **age <= folder_->options.lease)
+    if (*age && **age <= folder_->lease_time())
       return failure(Errc::locked,
                      "this run has a master that is still there: give each run a folder of its own");
   }
   if (files.exists("closed"))
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " is over: give each run a folder of its own");
-  if (const auto before = run_opening(stop); before && before->fingerprint != opening.fingerprint)
+  if (before && before->fingerprint != opening.fingerprint)
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " was begun with another pipeline: give each run a folder of its own");
   if (auto held = folder_->hold(opening.session); !held) return held;
-  if (auto written = files.write("run", to_text(opening)); !written) return written;
+  RunOpening mine = opening;
+  mine.lease = folder_->options.lease;
+  folder_->heed(mine);
+  if (auto written = files.write("run", to_text(mine)); !written) return written;
   return folder_->look_around();
 }
 
@@ -44,7 +48,9 @@ Result<RunOpening> DirectoryCoordinator::run_opening(std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
   const auto text = folder_->files.read("run");
   if (!text) return std::unexpected(text.error());
-  return from_text<RunOpening>(*text);
+  auto opening = from_text<RunOpening>(*text);
+  if (opening) folder_->heed(*opening);
+  return opening;
 }
 
 Result<std::vector<std::string>> DirectoryCoordinator::enqueued_modules(std::stop_token stop) {
@@ -63,6 +69,20 @@ Result<std::vector<std::string>> DirectoryCoordinator::enqueued_modules(std::sto
   const std::lock_guard lock(folder_->mutex);
   folder_->told.clear();
   return std::vector<std::string>(all.begin(), all.end());
+}
+
+Result<std::vector<SerializedModuleResult>> DirectoryCoordinator::own_results(std::stop_token stop) {
+  if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
+  const auto names = folder_->files.list("ended");
+  if (!names) return std::unexpected(names.error());
+  std::vector<SerializedModuleResult> all;
+  for (const std::string& name : *names) {
+    if (!name.starts_with(kOwn)) continue;
+    auto result = folder_->result(name);
+    if (!result) return std::unexpected(result.error());
+    all.push_back(std::move(*result));
+  }
+  return all;
 }
 
 Status DirectoryCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
@@ -138,13 +158,13 @@ Result<std::vector<RegisteredWorker>> DirectoryCoordinator::get_registered_worke
     WorkerStatus status = WorkerStatus::connected;
     if (one.has_left)
       status = WorkerStatus::disconnected;
-    else if (*silence > folder_->options.lease)
+    else if (*silence > folder_->lease_time())
       status = WorkerStatus::timed_out;
-    else if (!one.current_module.empty())
+    else if (!one.current_modules.empty())
       status = WorkerStatus::executing;
     else if (one.was_active)
       status = WorkerStatus::active;
-    all.push_back({one.registration, status, one.current_module, *silence});
+    all.push_back({one.registration, status, one.current_modules, *silence});
   }
   return all;
 }
@@ -174,7 +194,7 @@ Status DirectoryCoordinator::register_worker(const WorkerRegistration& registrat
   auto silence = folder_->silence(registration.index);
   if (!silence) return std::unexpected(silence.error());
   if (*known && (*known)->registration.session != registration.session && !(*known)->has_left &&
-      *silence <= folder_->options.lease) {
+      *silence <= folder_->lease_time()) {
     return failure(
         Errc::locked,
         "worker " + std::to_string(registration.index) +
@@ -207,7 +227,7 @@ Result<Accepted> DirectoryCoordinator::publish_result(const SerializedModuleResu
   const std::string text = to_text(result);
   if (result.lease.empty()) {
     if (folder_->has_entered(as_file_name(result.module))) return folder_->withdraw(result);
-    const std::string name = "own-" + as_file_name(result.module);
+    const std::string name = std::string(kOwn) + as_file_name(result.module);
     auto written = files.write_new("results/" + name, text);
     if (!written) return std::unexpected(written.error());
     if (!*written) return folder_->has_result(name, result) ? Accepted::duplicate : Accepted::stale;
@@ -220,7 +240,7 @@ Result<Accepted> DirectoryCoordinator::publish_result(const SerializedModuleResu
     return folder_->has_result(result.lease, result) ? Accepted::duplicate : Accepted::stale;
   const auto age = files.age("leased/" + result.lease);
   if (!age) return std::unexpected(age.error());
-  if (!*age || **age > folder_->options.lease) return Accepted::stale;
+  if (!*age || **age > folder_->lease_time()) return Accepted::stale;
   if (auto written = files.write("results/" + result.lease, text); !written)
     return std::unexpected(written.error());
   auto ended = files.rename("leased/" + result.lease, "ended/" + result.lease);
@@ -242,7 +262,7 @@ Result<HeartbeatReply> DirectoryCoordinator::send_heartbeat(const WorkerHeartbea
   Presence presence = **known;
   presence.was_active = true;
   presence.has_left = heartbeat.leaving;
-  presence.current_module = heartbeat.current_module;
+  presence.current_modules = heartbeat.current_modules;
   if (auto kept = folder_->keep(presence); !kept) return std::unexpected(kept.error());
 
   HeartbeatReply reply;

@@ -50,7 +50,7 @@ Status DirectoryRun::hold() {
   std::string session;
   {
     const std::lock_guard lock(mutex);
-    if (session_.empty() || steady_ms() - held_at_ms_ < options.lease.ms / 3) return {};
+    if (session_.empty() || steady_ms() - held_at_ms_ < lease_time().ms / 3) return {};
     session = session_;
   }
   if (const auto now = files.read("master"); now && *now != session)
@@ -119,7 +119,7 @@ Status DirectoryRun::expire() {
     if (!entry) continue;
     const auto age = files.age("leased/" + lease);
     if (!age) return std::unexpected(age.error());
-    if (!*age || **age <= options.lease) continue;
+    if (!*age || **age <= lease_time()) continue;
     const auto text = files.read("leased/" + lease);
     if (!text) continue;  // somebody else was faster
     const auto assignment = from_text<ModuleAssignment>(*text);
@@ -147,7 +147,9 @@ Status DirectoryRun::admit(const WorkerRegistration& worker) const {
   const auto text = files.read("run");
   if (!text) return text.error().code == Errc::not_found ? Status{} : Status(std::unexpected(text.error()));
   const auto opening = from_text<RunOpening>(*text);
-  return opening ? pipeline::admit(*opening, worker) : Status{};
+  if (!opening) return {};
+  heed(*opening);
+  return pipeline::admit(*opening, worker);
 }
 
 Result<std::optional<Closed>> DirectoryRun::closed() const {
@@ -163,7 +165,7 @@ Result<std::string> DirectoryRun::ended(const std::string& module) const {
   if (!names) return std::unexpected(names.error());
   for (const std::string& name : *names) {
     const auto entry = parsed(name);
-    if (name == "own-" + wanted || (entry && entry->module == wanted)) return name;
+    if (name == std::string(kOwn) + wanted || (entry && entry->module == wanted)) return name;
   }
   return std::string();
 }

@@ -2,6 +2,7 @@
 // have in common there.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -28,14 +29,17 @@ EntryName entry_name(const ModuleAssignment& assignment, std::uint64_t number);
 // that network file systems leave behind.
 std::optional<EntryName> parsed(const std::string& name);
 
+// Before the name of a module whose result is the master's own.
+inline constexpr std::string_view kOwn = "own-";
+
 // What is kept of a worker.
 struct Presence {
   WorkerRegistration registration;
   bool was_active = false;
   bool has_left = false;
-  std::string current_module;
+  std::vector<std::string> current_modules;
 };
-BATON_FIELDS(Presence, registration, was_active, has_left, current_module)
+BATON_FIELDS(Presence, registration, was_active, has_left, current_modules)
 
 class DirectoryRun {
  public:
@@ -74,6 +78,12 @@ class DirectoryRun {
   // Whoever is the first to rename what waits has it: a worker, or the master that withdraws it.
   Result<Accepted> withdraw(const SerializedModuleResult& result);
 
+  // The master's, whatever ours would be: leases end for all at the same time.
+  Duration lease_time() const { return {lease_ms_.load()}; }
+  void heed(const RunOpening& opening) const {
+    if (opening.lease) lease_ms_ = opening.lease->ms;
+  }
+
   const DirectoryCoordinatorOptions options;
   const SharedFiles files;
   std::mutex mutex;  // guards what follows
@@ -82,6 +92,7 @@ class DirectoryRun {
   std::set<std::string> told;     // by next_results
 
  private:
+  mutable std::atomic<std::int64_t> lease_ms_{options.lease.ms};
   bool is_ready_ = false;
   std::string session_;  // of the master, if this is one
   std::int64_t held_at_ms_ = 0;

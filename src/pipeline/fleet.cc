@@ -23,7 +23,7 @@ std::string departure(const RegisteredWorker& worker) {
   if (worker.status == WorkerStatus::disconnected) return name_of(worker) + " has left";
   return name_of(worker) + " was lost: it has not been heard of for " +
          std::to_string(worker.silent_for.ms / 1000) + " s" +
-         (worker.current_module.empty() ? "" : ", and had " + worker.current_module);
+         (worker.current_modules.empty() ? "" : ", and had " + joined(worker.current_modules));
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ RunReport Master::run() {
         });
   restore();
   take_over();
+  restore_failures();
   if (coordinator_)
     begin_listening();
   else
@@ -159,6 +160,7 @@ void Master::tell(NodeIndex node) {
 
 void Master::stop(const std::string& reason, bool by_user) {
   by_user_ |= by_user && !schedule_.is_over();
+  if (by_user && clerk_) clerk_->hurry();
   schedule_.stop(reason);
   if (!std::exchange(told_workers_to_stop_, true)) {
     crew_->watch().stop();

@@ -42,11 +42,13 @@ class Master {
   void watch();
 
   Status open();
+  Status open_at_coordinator();
   Status open_when_free(const RunOpening& opening);
   Status check_places() const;
   void begin_listening();
   std::vector<WorkerTimes> times() const;
   void restore();
+  void restore_failures();
   void take_over();
   void skip_what_cannot_run_here();
   void dispatch();
@@ -87,6 +89,7 @@ class Master {
   void watch_queues();
   void lose_coordination(const Error& error);
   void saw_workers(std::vector<RegisteredWorker> workers);
+  void saw_at_work(const std::string& worker, const std::string& module);
   void begun_there(NodeIndex node);
   void receive(const std::stop_token& end);
   void wait_for(const std::string& module);
@@ -115,7 +118,8 @@ class Master {
   std::size_t here_ = 0;      // modules that run here
   std::size_t here_cpu_ = 0;  // of them, those that keep a processor busy
   std::map<NodeIndex, Lane> there_;
-  std::vector<std::string> enqueued_before_;  // by an earlier master of this run
+  std::vector<std::string> enqueued_before_;        // by an earlier master of this run
+  std::vector<SerializedModuleResult> own_before_;  // likewise, of what it ran itself
   struct Heard {
     std::uint32_t attempt = 0;
     std::uint64_t lines = 0;

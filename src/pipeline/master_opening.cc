@@ -16,7 +16,20 @@ constexpr Duration kAgain = milliseconds(500);  // between two questions whether
 }  // namespace
 
 Status Master::open() {
-  if (!coordinator_) return {};
+  if (coordinator_) {
+    if (auto opened = open_at_coordinator(); !opened) return opened;
+  }
+  if (options_.ended_before) options_.restored.merge(options_.ended_before());
+  for (const SerializedModuleResult& own : own_before_) {
+    const bool is_known =
+        own.failure ? own.status != ModuleStatus::cancelled : own.blob || !own.value.empty();
+    if (is_known)
+      options_.restored.try_emplace(own.module, Carried{own.value, own.blob}, own.artifacts, own.failure);
+  }
+  return {};
+}
+
+Status Master::open_at_coordinator() {
   if (auto checked = check_places(); !checked) return checked;
   const RunOpening opening{.session = random_name(),
                            .name = report_.pipeline,
@@ -27,6 +40,9 @@ Status Master::open() {
   auto before = coordinator_->enqueued_modules(options_.stop);
   if (!before) return std::unexpected(before.error());
   enqueued_before_ = std::move(*before);
+  auto own = coordinator_->own_results(options_.stop);
+  if (!own) return std::unexpected(own.error());
+  own_before_ = std::move(*own);
   return {};
 }
 
@@ -85,7 +101,7 @@ RunReport Master::refuse(const Error& error) {
 void Master::restore() {
   for (const auto& [module, restored] : options_.restored) {
     const NodeIndex* node = graph_.find(module);
-    if (!node || is_final(schedule_.status(*node))) continue;
+    if (!node || restored.failure || is_final(schedule_.status(*node))) continue;
     // What is no longer stored is made again.
     const auto is_gone = [this](const BlobRef& blob) {
       return options_.site.blobs == nullptr || !options_.site.blobs->has(blob, {}).value_or(false);
@@ -96,6 +112,15 @@ void Master::restore() {
     report_.modules[*node].artifacts = restored.artifacts;
     results_.put(*node, nullptr, restored.value, restored.artifacts);
     schedule_.finish(*node, ModuleStatus::restored, "it has succeeded before");
+  }
+}
+
+// What workers had is theirs to tell. One failure may stop the run, and so what they still have.
+void Master::restore_failures() {
+  for (const auto& [module, restored] : options_.restored) {
+    const NodeIndex* node = graph_.find(module);
+    if (!node || !restored.failure || is_final(schedule_.status(*node)) || there_.contains(*node)) continue;
+    finish(*node, status_of_failure(graph_[*node], *restored.failure), {}, *restored.failure);
   }
 }
 

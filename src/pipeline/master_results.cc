@@ -67,6 +67,9 @@ void Master::ended_there(const SerializedModuleResult& result) {
     return finish(*node, status_of_failure(graph_[*node], failed), {}, failed);
   }
   const bool was_lost = failed.kind == FailureKind::worker_lost;
+  // Not every coordinator knows who had it.
+  if (was_lost && result.worker_index == 0 && !report.worker.empty())
+    failed.message = report.worker + ": " + failed.message;
   finish(*node, was_lost ? status_of_failure(graph_[*node], failed) : result.status, result.skipped_because,
          failed);
   keep_for_next_time(*node);

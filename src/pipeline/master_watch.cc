@@ -129,12 +129,21 @@ void Master::saw_workers(std::vector<RegisteredWorker> workers) {
     fleet_has_changed_ = true;
   }
   for (const RegisteredWorker& worker : fleet_.workers()) {
-    const NodeIndex* node = worker.current_module.empty() ? nullptr : graph_.find(worker.current_module);
-    if (!node || schedule_.status(*node) != ModuleStatus::queued || !there_.contains(*node)) continue;
-    report_.modules[*node].worker = name_of(worker);
-    begun_there(*node);
+    if (worker.status != WorkerStatus::executing) continue;
+    for (const std::string& module : worker.current_modules) saw_at_work(name_of(worker), module);
   }
   watch_capabilities();
+}
+
+// Another than before, if the first one was lost.
+void Master::saw_at_work(const std::string& worker, const std::string& module) {
+  const NodeIndex* node = graph_.find(module);
+  if (!node || !there_.contains(*node)) return;
+  const bool has_begun = schedule_.status(*node) == ModuleStatus::running;
+  const std::string before = std::exchange(report_.modules[*node].worker, worker);
+  if (has_begun && before == worker) return;
+  if (has_begun && before.empty()) return tell(*node);  // it was heard before it was seen
+  begun_there(*node);
 }
 
 void Master::begun_there(NodeIndex node) {

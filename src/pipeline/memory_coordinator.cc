@@ -60,6 +60,16 @@ Result<std::vector<std::string>> MemoryCoordinator::enqueued_modules(std::stop_t
   return all;
 }
 
+Result<std::vector<SerializedModuleResult>> MemoryCoordinator::own_results(std::stop_token stop) {
+  if (stop.stop_requested()) return stopped();
+  const std::lock_guard lock(state_.mutex);
+  std::vector<SerializedModuleResult> all;
+  for (const auto& [module, entry] : state_.entries) {
+    if (entry.number == 0 && entry.phase == Phase::done) all.push_back(entry.result);
+  }
+  return all;
+}
+
 Status MemoryCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   return enqueue_modules({assignment}, std::move(stop));
 }
@@ -115,11 +125,11 @@ Result<std::vector<RegisteredWorker>> MemoryCoordinator::get_registered_workers(
       status = WorkerStatus::disconnected;
     else if (!state_.is_alive(worker))
       status = WorkerStatus::timed_out;
-    else if (!worker.current_module.empty())
+    else if (!worker.current_modules.empty())
       status = WorkerStatus::executing;
     else if (worker.was_active)
       status = WorkerStatus::active;
-    all.push_back({worker.registration, status, worker.current_module, state_.now() - worker.heard_of});
+    all.push_back({worker.registration, status, worker.current_modules, state_.now() - worker.heard_of});
   }
   return all;
 }
@@ -208,7 +218,7 @@ Result<HeartbeatReply> MemoryCoordinator::send_heartbeat(const WorkerHeartbeat& 
   worker->second.heard_of = state_.now();
   worker->second.was_active = true;
   worker->second.has_left = heartbeat.leaving;
-  worker->second.current_module = heartbeat.current_module;
+  worker->second.current_modules = heartbeat.current_modules;
 
   HeartbeatReply reply{state_.cancelled, state_.closed, {}, {}};
   if (state_.master) reply.master_silent_for = state_.now() - state_.master_heard_of;

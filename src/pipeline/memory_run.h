@@ -45,7 +45,7 @@ struct Registered {
   Instant heard_of;
   bool was_active = false;
   bool has_left = false;
-  std::string current_module;
+  std::vector<std::string> current_modules;
 };
 
 // Somebody who waits for work; woken alone, so that one assignment does not wake them all.

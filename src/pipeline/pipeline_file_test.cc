@@ -122,6 +122,17 @@ modules:
           "ci.yaml:1:1: secret 'TOKEN' is used by no module: list it under `secrets` of those that need it"));
 }
 
+TEST(APipelineFile, KeepsSecretsOutOfCommands) {  // P14
+  EXPECT_THAT(
+      problems(R"(version: 1
+secrets: [TOKEN]
+env: { COPY: "${env.TOKEN}" }
+modules:
+  upload: { secrets: [TOKEN], if: "${env.TOKEN} != ''", cmd: [upload, "${env.TOKEN}"] }
+)"),
+      ElementsAre(HasSubstr("upload: ${env.TOKEN} is a secret"), HasSubstr("${env.TOKEN} is a secret")));
+}
+
 TEST(APipelineFile, RefusesWhatSurprises) {  // P14
   EXPECT_THAT(problems("version: 1\nmodules:\n  a: &x { run: ls }\n  b: *x\n"),
               Contains(HasSubstr("an anchor")));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/pause.h"
 #include "pipeline/steady_time.h"
@@ -22,17 +23,20 @@ void Pulse::start(const WorkerRegistration& self) {
   index_ = self.index;
   session_ = self.session;
   thread_ = std::jthread([this](const std::stop_token& end) { beat(end); });
+  guard_ = std::jthread([this](const std::stop_token& end) { guard(end); });
 }
 
 void Pulse::stop() {
   thread_.request_stop();
+  guard_.request_stop();
   thread_.join();
+  guard_.join();
   (void)coordinator_.send_heartbeat({.index = index_, .session = session_, .leaving = true}, {});
 }
 
 void Pulse::keep(const std::string& lease, Begun begun) {
   const std::lock_guard lock(mutex_);
-  held_[lease] = std::move(begun);
+  held_[lease] = {std::move(begun), steady_ms() + options_.lease.ms};
 }
 
 void Pulse::let_go(const std::string& lease) {
@@ -57,15 +61,15 @@ void Pulse::beat(const std::stop_token& end) {
 // False: there is no use in another.
 bool Pulse::send(const std::stop_token& end) {
   WorkerHeartbeat heartbeat{.index = index_, .session = session_};
-  std::map<std::string, Begun> held;
   {
     const std::lock_guard lock(mutex_);
-    held = held_;
+    for (const auto& [lease, one] : held_) {
+      if (one.is_lost) continue;
+      heartbeat.leases.push_back(lease);
+      heartbeat.current_modules.push_back(one.begun.module);
+    }
   }
-  for (const auto& [lease, one] : held) {
-    heartbeat.leases.push_back(lease);
-    heartbeat.current_module = one.module;
-  }
+  const std::int64_t sent_at_ms = steady_ms();
   const auto reply = coordinator_.send_heartbeat(heartbeat, end);
   if (!reply) {
     if (end.stop_requested()) return false;
@@ -81,11 +85,45 @@ bool Pulse::send(const std::stop_token& end) {
   }
   heard_at_ms_ = steady_ms();
   if (reply->cancelled) listener_.cancelled(reply->cancelled->reason);
-  for (const std::string& lease : reply->lost) listener_.lost(held[lease]);
+  for (const std::string& lease : reply->lost) lose(lease);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& lease : heartbeat.leases) {
+      if (const auto one = held_.find(lease); one != held_.end())
+        one->second.until_ms = sent_at_ms + options_.lease.ms;
+    }
+  }
   if (reply->master_silent_for > options_.master_lost_after)
     listener_.ended(WorkerEnd::master_lost,
                     "the master has not been heard of for " + in_seconds(reply->master_silent_for));
+  if (reply->closed) listener_.ended(WorkerEnd::closed, reply->closed->reason);
   return true;
+}
+
+// A little before their time rather than after it.
+void Pulse::guard(const std::stop_token& end) {
+  const Duration often{std::max<std::int64_t>(1, options_.lease.ms / 20)};
+  while (!pause(often, end)) {
+    std::vector<std::string> overdue;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [lease, one] : held_) {
+        if (steady_ms() + often.ms >= one.until_ms) overdue.push_back(lease);
+      }
+    }
+    for (const std::string& lease : overdue) lose(lease);
+  }
+}
+
+void Pulse::lose(const std::string& lease) {
+  Begun begun;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto one = held_.find(lease);
+    if (one == held_.end() || std::exchange(one->second.is_lost, true)) return;
+    begun = one->second.begun;
+  }
+  listener_.lost(begun);
 }
 
 }  // namespace baton::pipeline

@@ -23,7 +23,7 @@ class Pulse {
     std::string module;
     std::uint32_t attempt = 1;
   };
-  // Called on the thread that beats.
+  // Called on threads of ours.
   struct Listener {
     std::function<void(const std::string& reason)> cancelled;
     std::function<void(const Begun&)> lost;
@@ -43,8 +43,16 @@ class Pulse {
   void let_go(const std::string& lease);
 
  private:
+  struct Kept {
+    Begun begun;
+    std::int64_t until_ms = 0;  // by our clock; another may have it then
+    bool is_lost = false;
+  };
+
   void beat(const std::stop_token& end);
   bool send(const std::stop_token& end);
+  void guard(const std::stop_token& end);
+  void lose(const std::string& lease);
 
   DistributedCoordinator& coordinator_;
   const WorkerOptions& options_;
@@ -54,8 +62,9 @@ class Pulse {
   std::int64_t heard_at_ms_ = 0;  // of the coordinator, by the thread that beats
   std::mutex mutex_;
   // By lease: one that was silent for too long may be given the same module again while it still has it.
-  std::map<std::string, Begun> held_;
+  std::map<std::string, Kept> held_;
   std::jthread thread_;
+  std::jthread guard_;  // for the other may wait for an answer
 };
 
 }  // namespace baton::pipeline

@@ -94,14 +94,24 @@ bool is_held(const std::string& directory) {
 
 }  // namespace
 
-Records::Records(std::string folder, FileDefinition file)
-    : folder_(std::move(folder)), file_(std::move(file)), history_(history(folder_)) {}
+Records::Records(std::string folder, FileDefinition file, Secrets secrets)
+    : folder_(std::move(folder)),
+      file_(std::move(file)),
+      secrets_(std::move(secrets)),
+      history_(history(folder_)) {}
 Records::~Records() = default;
+
+void Records::make_home(const std::string& folder) {
+  (void)::mkdir(base(folder).c_str(), 0700);  // whoever uses it says what is wrong
+}
+
+std::string Records::json_of(const RunReport& report) const { return to_json(report, values_, secrets_); }
 
 void Records::began(const Graph& graph, const std::string& run) {
   graph_ = &graph;
   directory_ = run_folder(folder_, run);
   std::error_code trouble;
+  make_home(folder_);
   fs::create_directories(directory_ + "/logs", trouble);
   const KeptRun kept{run, file_, graph.fingerprint()};
   if (trouble || !write(directory_ + "/pipeline.json", to_text(kept))) {
@@ -110,6 +120,7 @@ void Records::began(const Graph& graph, const std::string& run) {
     return;
   }
   hold();
+  fs::remove(directory_ + "/report.json", trouble);  // of the same run, that is gone on with: it is not over
   // Nobody wants this in a repository.
   if (!fs::exists(base(folder_) + "/.gitignore", trouble)) write(base(folder_) + "/.gitignore", "*\n");
   const auto folders = run_folders(folder_);
@@ -149,6 +160,7 @@ void Records::changed(const ModuleReport& report, const std::shared_ptr<const vo
                    .cache = report.cache,
                    .attempt = report.attempt,
                    .tries = report.tries};
+  if (report.failure.kind != FailureKind::none) line.failure = report.failure;
   if (is_final(report.status) && value && type.travels() && !report.blob) {
     if (auto carried = carry(type, value.get(), nullptr, {}))
       line.value = values_[report.id] = std::move(carried->text);
@@ -171,7 +183,7 @@ void Records::said(const LogLine& line) {
 
 void Records::ended(const RunReport& report) {
   if (directory_.empty()) return;
-  keep(directory_ + "/report.json", to_json(report, values_));
+  keep(directory_ + "/report.json", json_of(report));
   Value::Fields fields;
   for (const auto& [module, took] : history_) fields.emplace_back(module, Value{took.ms});
   keep(base(folder_) + "/history.json", pipeline::to_json(Value{std::move(fields)}));

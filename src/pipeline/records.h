@@ -22,6 +22,7 @@
 #include "base/descriptor.h"
 #include "pipeline/report.h"
 #include "pipeline/run.h"
+#include "pipeline/secrets.h"
 
 namespace baton::pipeline {
 
@@ -53,8 +54,10 @@ struct JournalLine {
   std::string cache;  // why its result was taken from an earlier run, or was not
   std::optional<std::uint32_t> attempt;
   std::optional<std::uint32_t> tries;
+  std::optional<ModuleFailure> failure;
 };
-BATON_FIELDS(JournalLine, module, status, value, reason, worker, took, blob, artifacts, cache, attempt, tries)
+BATON_FIELDS(JournalLine, module, status, value, reason, worker, took, blob, artifacts, cache, attempt, tries,
+             failure)
 
 // A run in a few words.
 struct PastRun {
@@ -74,7 +77,7 @@ struct PastRun {
 class Records : public RunObserver {
  public:
   // Kept under `folder`/.baton, unless it cannot be written: then nothing is kept, and trouble() says why.
-  Records(std::string folder, FileDefinition file);
+  Records(std::string folder, FileDefinition file, Secrets secrets = {});
   ~Records() override;
   Records(const Records&) = delete;
   Records& operator=(const Records&) = delete;
@@ -85,8 +88,11 @@ class Records : public RunObserver {
   void ended(const RunReport& report) override;
 
   const std::string& trouble() const { return trouble_; }
-  // What modules came to, encoded, as far as that is not large.
-  const std::map<std::string, std::string>& values() const { return values_; }
+  // With what modules came to, as far as that is not large, and without secrets.
+  std::string json_of(const RunReport& report) const;
+
+  // The folder in which all of it is: for nobody else, since what modules came to is kept as it is.
+  static void make_home(const std::string& folder);
 
   static History history(const std::string& folder);
   static std::vector<std::string> runs(const std::string& folder);  // newest last
@@ -117,6 +123,7 @@ class Records : public RunObserver {
 
   const std::string folder_;
   const FileDefinition file_;
+  const Secrets secrets_;
   const Graph* graph_ = nullptr;
   std::string directory_;  // of the run
   std::string trouble_;

@@ -30,6 +30,17 @@ std::int64_t number(const std::string& text) {
   return value;
 }
 
+// Behind the word that says what an answer is.
+Result<std::vector<SerializedModuleResult>> results_in(const Words& answer) {
+  std::vector<SerializedModuleResult> results;
+  for (std::size_t i = 1; i < answer.size(); ++i) {
+    auto result = from_text<SerializedModuleResult>(answer[i]);
+    if (!result) return std::unexpected(result.error());
+    results.push_back(std::move(*result));
+  }
+  return results;
+}
+
 // What the scripts compare.
 template <class Party>
 std::string identity_of(const Party& party) {
@@ -90,8 +101,10 @@ RedisCoordinator::RedisCoordinator(const RedisCoordinatorOptions& options)
 RedisCoordinator::~RedisCoordinator() = default;
 
 Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
+  RunOpening mine = opening;
+  mine.lease = server_->options_.lease;
   const auto answer =
-      server_->call(redis_scripts::kOpen, {opening.session, identity_of(opening), to_text(opening)}, stop);
+      server_->call(redis_scripts::kOpen, {mine.session, identity_of(mine), to_text(mine)}, stop);
   if (!answer) return std::unexpected(answer.error());
   if (answer->front() == "over")
     return failure(Errc::conflict, "run " + server_->options_.run + " is over: give each run its own id");
@@ -117,6 +130,12 @@ Result<std::vector<std::string>> RedisCoordinator::enqueued_modules(std::stop_to
   server_->told = 0;
   answer->erase(answer->begin());
   return answer;
+}
+
+Result<std::vector<SerializedModuleResult>> RedisCoordinator::own_results(std::stop_token stop) {
+  const auto answer = server_->call(redis_scripts::kOwnResults, {}, stop);
+  if (!answer) return std::unexpected(answer.error());
+  return results_in(*answer);
 }
 
 Status RedisCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
@@ -151,14 +170,10 @@ Result<std::vector<SerializedModuleResult>> RedisCoordinator::next_results(std::
   for (;;) {
     const auto answer = server_->call(redis_scripts::kFeed, {std::to_string(server_->told.load())}, stop);
     if (!answer) return std::unexpected(answer.error());
-    std::vector<SerializedModuleResult> results;
-    for (std::size_t i = 1; i < answer->size(); ++i) {
-      auto result = from_text<SerializedModuleResult>((*answer)[i]);
-      if (!result) return std::unexpected(result.error());
-      results.push_back(std::move(*result));
-    }
-    server_->told += results.size();
-    if (!results.empty()) return results;
+    auto results = results_in(*answer);
+    if (!results) return results;
+    server_->told += results->size();
+    if (!results->empty()) return results;
     if (auto waited = server_->wait_at(Server::kBell, stop); !waited) return std::unexpected(waited.error());
   }
 }
@@ -172,9 +187,11 @@ Result<std::vector<RegisteredWorker>> RedisCoordinator::get_registered_workers(s
     if (!registration) return std::unexpected(registration.error());
     const std::string& about = (*answer)[i + 1];
     const std::size_t colon = about.find(':');
+    auto modules = from_text<std::vector<std::string>>((*answer)[i + 2]);
+    if (!modules) return std::unexpected(modules.error());
     RegisteredWorker worker{std::move(*registration),
                             WorkerStatus::connected,
-                            (*answer)[i + 2],
+                            std::move(*modules),
                             {number(about.substr(colon + 1))}};
     for (const WorkerStatus status : {WorkerStatus::active, WorkerStatus::executing,
                                       WorkerStatus::disconnected, WorkerStatus::timed_out}) {
@@ -255,7 +272,7 @@ Result<Accepted> RedisCoordinator::publish_result(const SerializedModuleResult& 
 
 Result<HeartbeatReply> RedisCoordinator::send_heartbeat(const WorkerHeartbeat& heartbeat,
                                                         std::stop_token stop) {
-  Words arguments = {std::to_string(heartbeat.index), heartbeat.session, heartbeat.current_module,
+  Words arguments = {std::to_string(heartbeat.index), heartbeat.session, to_text(heartbeat.current_modules),
                      heartbeat.leaving ? "1" : "0"};
   for (const std::string& lease : heartbeat.leases) {
     arguments.push_back(module_of(lease));

@@ -4,10 +4,11 @@
 
 namespace baton::pipeline::redis_scripts {
 
-// Before each of the others. ARGV[1]: how long a lease lasts, in ms.
+// Before each of the others. ARGV[1]: how long a lease lasts, in ms, as long as no master has said so for
+// all.
 inline constexpr char kCommon[] = R"lua(
 local run, modules, waiting, leases, feed, wake, bell, workers, assignments, results = unpack(KEYS)
-local lease_ms = tonumber(ARGV[1])
+local lease_ms = tonumber(redis.call('HGET', run, 'lease_ms') or ARGV[1])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, 86400000) end
@@ -59,7 +60,8 @@ local heard_of = tonumber(redis.call('HGET', run, 'heard_of') or 0)
 if redis.call('HEXISTS', run, 'closed') == 1 then return {'over'} end
 if session and session ~= ARGV[2] and now - heard_of <= lease_ms then return {'conflict'} end
 if is_another_pipeline(ARGV[3]) then return {'another pipeline'} end
-redis.call('HSET', run, 'session', ARGV[2], 'fingerprint', ARGV[3], 'opening', ARGV[4], 'heard_of', now)
+redis.call('HSET', run, 'session', ARGV[2], 'fingerprint', ARGV[3], 'opening', ARGV[4], 'heard_of', now,
+           'lease_ms', ARGV[1])
 return {'ok'}
 )lua";
 
@@ -77,6 +79,15 @@ for _, module in ipairs(all) do
   if redis.call('HEXISTS', results, module) == 1 then redis.call('RPUSH', feed, module) end
 end
 table.insert(all, 1, 'ok')
+return all
+)lua";
+
+// Nothing; answers the results of what was never enqueued: the master's own.
+inline constexpr char kOwnResults[] = R"lua(
+local all = {'ok'}
+for _, module in ipairs(redis.call('HKEYS', results)) do
+  if redis.call('HEXISTS', assignments, module) == 0 then table.insert(all, redis.call('HGET', results, module)) end
+end
 return all
 )lua";
 
@@ -158,7 +169,7 @@ end
 return all
 )lua";
 
-// Nothing; answers triples: registration, status and how long it has been silent, current module.
+// Nothing; answers triples: registration, status and how long it has been silent, current modules as a list.
 inline constexpr char kWorkers[] = R"lua(
 redis.call('HSET', run, 'heard_of', now)
 local all = {'ok'}
@@ -167,7 +178,7 @@ for _, text in ipairs(redis.call('HVALS', workers)) do
   local status = 'connected'
   if worker.left then status = 'disconnected'
   elseif not is_there(worker) then status = 'timed out'
-  elseif worker.current ~= '' then status = 'executing'
+  elseif worker.current ~= '[]' then status = 'executing'
   elseif worker.active then status = 'active' end
   table.insert(all, worker.registration)
   table.insert(all, status .. ':' .. tostring(now - worker.heard_of))
@@ -184,11 +195,11 @@ if known then
   local worker = cjson.decode(known)
   if worker.session ~= ARGV[3] and is_there(worker) then return {'conflict'} end
 end
-redis.call('HSET', workers, ARGV[2], cjson.encode({session = ARGV[3], registration = ARGV[4], heard_of = now, active = false, left = false, current = ''}))
+redis.call('HSET', workers, ARGV[2], cjson.encode({session = ARGV[3], registration = ARGV[4], heard_of = now, active = false, left = false, current = '[]'}))
 return {'ok'}
 )lua";
 
-// index, session, current module, '1' if it leaves, pairs of module and lease…
+// index, session, current modules as a list, '1' if it leaves, pairs of module and lease…
 // Answers: cancelled or '', closed or '', how long the master has been silent, and the leases that are lost.
 inline constexpr char kHeartbeat[] = R"lua(
 local known = redis.call('HGET', workers, ARGV[2])

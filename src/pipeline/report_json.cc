@@ -11,9 +11,20 @@ namespace {
 
 Value text(std::string_view from) { return {std::string(from)}; }
 
+void mask(Value& value, const Secrets& secrets) {
+  if (auto* text = std::get_if<std::string>(&value.is)) *text = secrets.mask(*text);
+  if (auto* list = std::get_if<Value::List>(&value.is)) {
+    for (Value& one : *list) mask(one, secrets);
+  }
+  if (auto* fields = std::get_if<Value::Fields>(&value.is)) {
+    for (auto& [name, one] : *fields) mask(one, secrets);
+  }
+}
+
 }  // namespace
 
-std::string to_json(const RunReport& report, const std::map<std::string, std::string>& values) {
+std::string to_json(const RunReport& report, const std::map<std::string, std::string>& values,
+                    const Secrets& secrets) {
   Value::List modules;
   for (const ModuleReport& one : report.modules) {
     Value::Fields fields = {{"id", text(one.id)},
@@ -28,7 +39,10 @@ std::string to_json(const RunReport& report, const std::map<std::string, std::st
                             {"transfer_ms", Value{one.transfer.ms}},
                             {"took_ms", Value{one.took.ms}}};
     if (const auto value = values.find(one.id); value != values.end()) {
-      if (auto result = from_json(value->second)) fields.emplace_back("result", std::move(*result));
+      if (auto result = from_json(value->second)) {
+        mask(*result, secrets);
+        fields.emplace_back("result", std::move(*result));
+      }
     }
     if (one.failure.kind != FailureKind::none) {
       fields.emplace_back("failure",

@@ -5,10 +5,12 @@
 #include <string>
 
 #include "pipeline/report.h"
+#include "pipeline/secrets.h"
 
 namespace baton::pipeline {
 
-// With what modules came to, as far as it is known: encoded, by module.
-std::string to_json(const RunReport& report, const std::map<std::string, std::string>& values);
+// With what modules came to, as far as it is known: encoded, by module. Secrets in it are not shown.
+std::string to_json(const RunReport& report, const std::map<std::string, std::string>& values,
+                    const Secrets& secrets);
 
 }  // namespace baton::pipeline

@@ -24,6 +24,10 @@ Result<std::vector<std::string>> RoleGuard::enqueued_modules(std::stop_token sto
   if (role_ != Role::master) return not_for(role_, "enqueued_modules");
   return behind_.enqueued_modules(std::move(stop));
 }
+Result<std::vector<SerializedModuleResult>> RoleGuard::own_results(std::stop_token stop) {
+  if (role_ != Role::master) return not_for(role_, "own_results");
+  return behind_.own_results(std::move(stop));
+}
 Status RoleGuard::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   if (role_ != Role::master) return not_for(role_, "enqueue_module");
   return behind_.enqueue_module(assignment, std::move(stop));

@@ -15,6 +15,7 @@ class RoleGuard : public DistributedCoordinator {
   Status open_run(const RunOpening& opening, std::stop_token stop) override;
   Result<RunOpening> run_opening(std::stop_token stop) override;
   Result<std::vector<std::string>> enqueued_modules(std::stop_token stop) override;
+  Result<std::vector<SerializedModuleResult>> own_results(std::stop_token stop) override;
   Status enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) override;
   Status enqueue_modules(const std::vector<ModuleAssignment>& assignments, std::stop_token stop) override;
   Result<SerializedModuleResult> wait_for_result(const std::string& module, std::stop_token stop) override;

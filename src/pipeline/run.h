@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -23,6 +25,7 @@ namespace baton::pipeline {
 struct Restored {
   Carried value;
   std::vector<ArtifactRef> artifacts;
+  std::optional<ModuleFailure> failure;  // instead
 };
 
 class Cache;
@@ -36,7 +39,9 @@ struct RunOptions {
   std::string stop_reason = "stopped by the user";
   History history;
   std::map<std::string, Restored> restored;  // by module
-  Cache* cache = nullptr;                    // of results; null: everything is run
+  // More of them, of the same run before its master was started again. Asked once the run is this one's.
+  std::function<std::map<std::string, Restored>()> ended_before;
+  Cache* cache = nullptr;  // of results; null: everything is run
   RunObserver* observer = nullptr;
 
   // Distributed.

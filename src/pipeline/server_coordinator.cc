@@ -76,6 +76,21 @@ Result<std::vector<std::string>> ServerCoordinator::enqueued_modules(std::stop_t
   return all;
 }
 
+Result<std::vector<SerializedModuleResult>> ServerCoordinator::own_results(std::stop_token stop) {
+  auto tasks = run_->list(run_->own_results(), "", stop);
+  if (!tasks) return std::unexpected(tasks.error());
+  std::vector<SerializedModuleResult> all;
+  for (const client::TaskView& view : *tasks) {
+    auto task =
+        run_->ask<client::Task>(stop, [&](auto answer) { run_->client->get(view.task, std::move(answer)); });
+    if (!task) return std::unexpected(task.error());
+    auto result = from_text<SerializedModuleResult>(task->payload);
+    if (!result) return std::unexpected(result.error());
+    all.push_back(std::move(*result));
+  }
+  return all;
+}
+
 Status ServerCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   return enqueue_modules({assignment}, std::move(stop));
 }

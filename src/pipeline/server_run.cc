@@ -205,11 +205,12 @@ Result<std::vector<RegisteredWorker>> ServerRun::registered(const std::stop_toke
   if (!presences) return std::unexpected(presences.error());
   auto modules = list(assignments(), "leased", stop);
   if (!modules) return std::unexpected(modules.error());
-  std::map<std::string, std::string> current;  // module, by the name under which a worker leases
+  std::map<std::string, std::vector<std::string>>
+      current;  // modules, by the name under which a worker leases
   for (const client::TaskView& view : *modules) {
     auto module = module_of(view, stop);
     if (!module) return std::unexpected(module.error());
-    if (!module->empty()) current[view.worker] = std::move(*module);
+    if (!module->empty()) current[view.worker].push_back(std::move(*module));
   }
   Instant latest;  // of what the coordinator tells: its time is not ours
   for (const client::TaskView& view : *presences) latest = std::max(latest, view.since);
@@ -220,7 +221,7 @@ Result<std::vector<RegisteredWorker>> ServerRun::registered(const std::stop_toke
     const auto works = current.find(registration->name);
     RegisteredWorker worker{
         *registration, status_of(view, works != current.end(), latest - view.since <= lease), {}, {}};
-    if (works != current.end()) worker.current_module = works->second;
+    if (works != current.end()) worker.current_modules = works->second;
     if (worker.status == WorkerStatus::timed_out) worker.silent_for = lease;
     // Of two that registered at once the first stays; the other goes away again.
     const auto [known, is_new] = newest.try_emplace(registration->index, worker);

@@ -81,7 +81,7 @@ class WorkerShift {
       report_.reason = why;
     }
     ending_.request_stop();
-    if (how != WorkerEnd::closed) watch_.stop(true);
+    watch_.stop(true);  // also if the run is over: nobody waits for what has not ended by then
   }
 
   WorkerReport report() {
@@ -260,7 +260,9 @@ class WorkerShift {
   // It was stopped because of us, and not of the run: when its lease has ended, somebody else takes it.
   void let_go(const SerializedModuleResult& result) {
     pulse_.let_go(result.lease);
-    notice(result.module + " was stopped here; another worker takes it when its lease has ended");
+    const bool is_over = report().end == WorkerEnd::closed && ending_.stop_requested();
+    notice(result.module + " was stopped here" +
+           (is_over ? ": the run is over" : "; another worker takes it when its lease has ended"));
   }
 
   void stop_lost(const Pulse::Begun& one) {

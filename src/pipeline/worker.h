@@ -24,6 +24,7 @@ struct WorkerOptions {
   Site site;
   bool is_reserved = false;  // for what names a capability of its own: see reservation.h
   Duration heartbeat = kHeartbeat;
+  Duration lease = kLostAfter;  // what it has is no longer its own when no heartbeat got through for so long
   Duration cancellation_poll = seconds(2);
   Duration master_lost_after = seconds(60);
   Duration unreachable_max = seconds(60);          // then it gives up

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <latch>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "pipeline/context.h"
@@ -137,6 +138,39 @@ TEST_P(ADistributedRun, HearsWhatModulesSayWhileTheyRun) {  // P16
   if (gap != heard.end()) {
     EXPECT_EQ(*gap, "[… " + std::to_string(expected.size() - known - rest) + " lines left out …]");
   }
+}
+
+// Who is at work, as those see it who watch.
+class AtWork : public RunObserver {
+ public:
+  void changed(const ModuleReport& report, const std::shared_ptr<const void>&) override {
+    if (report.status != ModuleStatus::running) return;
+    const std::lock_guard lock(mutex_);
+    all_.insert(report.id);
+    changed_.notify_all();
+  }
+  bool are(std::size_t many) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return all_.size() == many; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<std::string> all_;
+};
+TEST_P(ADistributedRun, ShowsAllThatAWorkerIsAt) {  // P16 P18
+  AtWork at_work;
+  Pipeline pipeline("several");
+  for (const char* name : {"a", "b", "c"}) {
+    pipeline.add(name).run([&](Context&) {
+      if (!at_work.are(3)) throw std::runtime_error("not all are seen to run");
+    });
+  }
+  Company company(*subject_, pipeline);
+  company.hire(worker_options(1, {}, 3));
+  const RunReport report = company.run({.is_only_master = true, .observer = &at_work});
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << module(report, "a").failure.message;
 }
 
 TEST_P(ADistributedRun, PrefersWhoeverHasWhatItLikes) {  // P8

@@ -104,6 +104,27 @@ TEST(APastRun, IsRepeatedUnderTheNameThatIsGiven) {  // P16
   EXPECT_THAT(asked(yard, {"list"}).lines.back(), StartsWith("second "));
 }
 
+TEST(APastRun, ShowsNoSecretsAndOnlyToWhoeverRanIt) {  // P16
+  const Yard yard(R"(
+version: 1
+secrets: [BATON_TEST_TOKEN]
+modules:
+  a: { secrets: [BATON_TEST_TOKEN], run: 'echo where=at-$BATON_TEST_TOKEN >> "$BATON_OUTPUT"', outputs: [where] }
+  b: { needs: [a], env: { WHERE: "${needs.a.outputs.where}" }, run: 'printenv WHERE | tr a-z A-Z > upper' }
+)");
+  crash::ChildOptions options = yard.run({"--json", "--run", "secret"});
+  options.environment = {{"BATON_TEST_TOKEN", "hunter\"22"}};
+  crash::Child master(options);
+  crash::Exit exit;
+  const std::string report = to_json(report_of(master, exit));
+  EXPECT_EQ(exit.code, 0);
+  EXPECT_THAT(report, AllOf(HasSubstr("at-***"), ::testing::Not(HasSubstr("hunter"))));
+  EXPECT_THAT(yard.contents(".baton/runs/secret/report.json"), HasSubstr("at-***"));
+  EXPECT_EQ(yard.contents("upper"), "AT-HUNTER\"22\n") << "whoever needs it gets it as it is";
+  EXPECT_EQ(std::filesystem::status(yard.path() + "/.baton").permissions(),
+            std::filesystem::perms::owner_all);
+}
+
 TEST(APastRun, HasTheOutputsOfModulesInItsReport) {  // P16
   const Yard yard(R"(
 version: 1

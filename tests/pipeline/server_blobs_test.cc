@@ -71,6 +71,19 @@ TEST(ABlobAtAServer, IsWhatItsNameSays) {  // P15
   EXPECT_EQ(put(server, "/v1/blobs/../secrets?task=key:run", "x")->status, 400U);
 }
 
+TEST(ABlobAtAServer, IsRepairedByWhoeverPutsItAgain) {  // P15
+  Served server(BATON_PROGRAM);
+  submit(server, "run");
+  ServerBlobs store(at(server), "run");
+  const BlobRef blob = *store.put(bytes_of_text("one"), {});
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(server.directory() + "/blobs")) {
+    if (entry.is_regular_file()) std::ofstream(entry.path()) << "two";
+  }
+  ASSERT_EQ(fetch_text(store, blob, {}).error().code, Errc::corrupt);
+  ASSERT_TRUE(store.put(bytes_of_text("one"), {}));
+  EXPECT_EQ(fetch_text(store, blob, {}).value(), "one");
+}
+
 TEST(ABlobAtAServer, BelongsToATaskAndGoesWithIt) {
   Served server(BATON_PROGRAM);
   EXPECT_EQ(put(server, "/v1/blobs/" + name_of("one") + "?task=key:none", "one")->status, 404U);

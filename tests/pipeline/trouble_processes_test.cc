@@ -1,6 +1,7 @@
 // Pipelines of processes that are killed, restarted, left alone, or given only a part of the work.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -13,6 +14,8 @@ namespace baton::pipeline {
 namespace {
 
 using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 // The master runs modules too, so what its predecessor gave to workers must be known to it.
 TEST(ProcessesInTrouble, RunNothingTwiceWhenTheirMasterIsStartedAgain) {  // P17
@@ -52,6 +55,51 @@ modules:
   EXPECT_EQ(exit.code, 0) << again.errors() << to_json(report);
   EXPECT_THAT(yard.contents("ran"), AnyOf("held\ngone\nnext\nother\n", "held\ngone\nother\nnext\n"))
       << "run twice, or in spite of a lock";
+}
+
+// Kills the master of run "killed" once that file is there.
+void kill_once(const Yard& yard, const std::string& file) {
+  crash::Child master(yard.run({"--run", "killed", "-j", "2"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/" + file); }));
+  master.signal(SIGKILL);
+  master.wait(crash::after_ms(10'000));
+}
+
+TEST(ProcessesInTrouble, BeginNothingTwiceThatMayNotBe) {  // P17
+  const Yard yard(R"(
+version: 1
+modules:
+  publish: { pin: master, idempotent: false, run: 'echo publish >> ran; touch began; sleep 1000' }
+)");
+  kill_once(yard, "began");
+  const crash::Ran again = crash::run(yard.run({"--run", "killed"}));
+  EXPECT_EQ(again.exit.code, 1) << again.errors;
+  EXPECT_THAT(again.lines, Contains(HasSubstr("the master was killed while it ran")));
+  EXPECT_EQ(yard.contents("ran"), "publish\n");
+}
+
+TEST(ProcessesInTrouble, RepeatNoFailureWhenTheirMasterIsStartedAgain) {  // P17
+  const Yard yard(R"(
+version: 1
+on_failure: continue
+modules:
+  bad: { run: 'echo bad >> ran; false' }
+  may: { allow_failure: true, run: 'echo may >> ran; false' }
+  slow:
+    needs: [{ id: bad, when: settled }, { id: may, when: settled }]
+    run: 'echo slow >> ran; [ -e go ] || { touch began; sleep 1000; }'
+)");
+  kill_once(yard, "began");
+  std::ofstream(yard.path() + "/go").close();
+  crash::Child again(yard.run({"--run", "killed", "--json"}));
+  crash::Exit exit;
+  const Value report = report_of(again, exit);
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_EQ(statuses(report)["bad"], "failed");
+  EXPECT_EQ(statuses(report)["may"], "ignored failure");
+  EXPECT_EQ(statuses(report)["slow"], "succeeded");
+  const std::string ran = yard.contents("ran");
+  EXPECT_EQ(std::ranges::count(ran, '\n'), 4) << ran;
 }
 
 TEST(ProcessesInTrouble, RunOnlyWhatWasChosen) {  // P11 P14

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <thread>
 
 #include "pipeline/context.h"
 #include "pipeline/memory_coordinator.h"
@@ -13,6 +14,7 @@
 namespace baton::pipeline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -91,6 +93,84 @@ TEST_P(ARunInTrouble, DoesNotQueueForEverForWorkersThatAreGone) {  // P8 P13
   EXPECT_EQ(module(report, "image").status, ModuleStatus::timed_out);
   EXPECT_THAT(module(report, "image").failure.message,
               "it has waited for longer than 50 ms: nobody is left who has gpu");
+}
+
+// A worker that takes one module, is seen to be at it, and falls silent.
+class SilentWorker : public RunObserver {
+ public:
+  SilentWorker(contract::Subject& subject, const Pipeline& pipeline)
+      : subject_(subject), fingerprint_(Graph::of(pipeline.definition())->fingerprint()) {}
+  void changed(const ModuleReport& report, const std::shared_ptr<const void>&) override {
+    if (report.status != ModuleStatus::running) return;
+    was_seen_.test_and_set();
+    was_seen_.notify_all();
+  }
+
+ private:
+  void work() {
+    const auto coordinator = subject_.connect();
+    const WorkerRegistration self{.index = 3,
+                                  .session = "silent",
+                                  .name = "silent",
+                                  .capabilities = {"gpu"},
+                                  .fingerprint = fingerprint_};
+    ASSERT_TRUE(coordinator->register_worker(self, {}));
+    for (bool has_it = false; !has_it;) {
+      const auto dequeued = coordinator->dequeue_module(self, {});
+      ASSERT_TRUE(dequeued) << dequeued.error().message;
+      const auto* assigned = std::get_if<Assigned>(&*dequeued);
+      if (!assigned) continue;
+      has_it = true;
+      ASSERT_TRUE(coordinator->send_heartbeat({.index = 3,
+                                               .session = self.session,
+                                               .leases = {assigned->lease},
+                                               .current_modules = {assigned->assignment.module}},
+                                              {}));
+    }
+    was_seen_.wait(false);
+    subject_.let_pass(subject_.lease() + milliseconds(10));
+  }
+
+  contract::Subject& subject_;
+  const std::uint64_t fingerprint_;
+  std::atomic_flag was_seen_;
+  std::jthread thread_{[this] { work(); }};
+};
+TEST_P(ARunInTrouble, NamesTheWorkerThatAModuleWasLostWith) {  // P4 P6
+  Pipeline pipeline("silent");
+  pipeline.add("image").needs_capability("gpu").not_idempotent().run([](Context&) {});
+  SilentWorker worker(*subject_, pipeline);
+  Company company(*subject_, pipeline);
+  const RunReport report = company.run({.is_only_master = true, .observer = &worker});
+  EXPECT_EQ(module(report, "image").failure.kind, FailureKind::worker_lost);
+  EXPECT_THAT(module(report, "image").failure.message, AllOf(HasSubstr("worker 3"), HasSubstr("attempt 1")));
+}
+
+TEST_P(ARunInTrouble, RunsNothingAgainThatItsMasterHadFinished) {  // P17
+  Pipeline pipeline("again");
+  pipeline.on_failure(OnFailure::finish);
+  std::atomic<int> begun = 0;
+  auto good = pipeline.add("good").run([&](Context&) { return ++begun; });
+  pipeline.add("bad").run([&](Context&) { ++begun; });
+  std::atomic<int> seen = 0;
+  pipeline.add("next", good).run([&](Context&, int value) { seen = value; });
+  const auto killed = subject_->connect();
+  const Graph graph = *Graph::of(pipeline.definition());
+  ASSERT_TRUE(killed->open_run(
+      {.session = "killed", .name = "again", .fingerprint = graph.fingerprint(), .parts = graph.parts()},
+      {}));
+  ASSERT_TRUE(killed->publish_result({.module = "good", .value = "7"}, {}));
+  SerializedModuleResult bad{.module = "bad", .status = ModuleStatus::failed};
+  bad.failure = ModuleFailure{.kind = FailureKind::exit_code, .message = "it went wrong"};
+  ASSERT_TRUE(killed->publish_result(bad, {}));
+  subject_->let_pass(subject_->lease() + milliseconds(10));
+  Company company(*subject_, pipeline);
+  const RunReport report = company.run({.jobs = 1});
+  EXPECT_EQ(module(report, "good").status, ModuleStatus::restored);
+  EXPECT_EQ(module(report, "bad").status, ModuleStatus::failed);
+  EXPECT_EQ(module(report, "bad").failure, *bad.failure);
+  EXPECT_EQ(begun, 0);
+  EXPECT_EQ(seen, 7);
 }
 
 TEST(ARunThatStops, TellsOfTriesThatWereNotMadeAnyMore) {  // P13

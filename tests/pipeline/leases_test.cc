@@ -1,0 +1,137 @@
+// What a worker has, and until when: it lets go of it by itself when nobody can tell it to.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <latch>
+#include <mutex>
+#include <thread>
+
+#include "pipeline/context.h"
+#include "pipeline/directory_coordinator.h"
+#include "pipeline/memory_coordinator.h"
+#include "pipeline/redis_coordinator.h"
+#include "tests/pipeline/company.h"
+#include "tests/pipeline/redis_server.h"
+#include "tests/temporary_directory.h"
+
+namespace baton::pipeline {
+namespace {
+
+// One that stops answering heartbeats, without a word, when the test says so.
+class Mute : public MemoryCoordinator {
+ public:
+  Mute(MemoryExchange& exchange, std::atomic<bool>& is_mute)
+      : MemoryCoordinator(exchange), is_mute_(is_mute) {}
+  Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) override {
+    if (!is_mute_) return MemoryCoordinator::send_heartbeat(heartbeat, stop);
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait(lock, stop, [] { return false; });
+    return failure(Errc::closed, "stopped");
+  }
+
+ private:
+  std::atomic<bool>& is_mute_;
+};
+
+// Until whoever runs it wants no more of it.
+void wait_for_stop(Context& context) {
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any().wait(lock, context.stop(), [] { return false; });
+}
+
+TEST(AWorkerThatIsCutOff, StopsWhatAnotherMayHaveBegun) {  // P4 P6
+  std::atomic<bool> is_mute = false;
+  std::latch was_stopped(1);
+  Pipeline pipeline("cut off");
+  pipeline.add("holds").exclusive("db").run([&](Context& context) {
+    is_mute = true;
+    wait_for_stop(context);
+    was_stopped.count_down();
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  MemoryExchange exchange;
+  MemoryCoordinator master(exchange);
+  ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = graph.fingerprint()}, {}));
+  ASSERT_TRUE(master.enqueue_module({.module = "holds"}, {}));
+  WorkerOptions options = worker_options(1, {});
+  options.lease = milliseconds(300);
+  options.unreachable_max = options.publish_max = hours(1);
+  std::stop_source over;
+  std::jthread worker([&] {
+    Mute coordinator(exchange, is_mute);
+    run_worker(graph, coordinator, options, over.get_token());
+  });
+  was_stopped.wait();
+  is_mute = false;
+  over.request_stop();
+}
+
+TEST(AWorker, StopsWhatNobodyWaitsForAnyMore) {  // P7
+  std::latch has_begun(1);
+  Pipeline pipeline("given up");
+  pipeline.add("long").run([&](Context& context) {
+    has_begun.count_down();
+    wait_for_stop(context);
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  MemoryExchange exchange;
+  MemoryCoordinator master(exchange);
+  ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = graph.fingerprint()}, {}));
+  ASSERT_TRUE(master.enqueue_module({.module = "long"}, {}));
+  std::jthread closes([&] {
+    has_begun.wait();
+    EXPECT_TRUE(master.close_run("given up", {}));
+  });
+  MemoryCoordinator coordinator(exchange);
+  const WorkerReport report = run_worker(graph, coordinator, worker_options(1, {}));
+  EXPECT_EQ(report.end, WorkerEnd::closed);
+  EXPECT_EQ(report.reason, "given up");
+}
+
+// Whatever those have been told who take part in it: to the hasty one all leases have ended when they begin.
+void is_the_masters(DistributedCoordinator& master, DistributedCoordinator& worker,
+                    DistributedCoordinator& hasty) {
+  const WorkerRegistration one{.index = 1, .session = "one", .name = "one", .fingerprint = 7};
+  const WorkerRegistration other{.index = 2, .session = "other", .name = "other", .fingerprint = 7};
+  const WorkerRegistration again{.index = 1, .session = "again", .name = "again", .fingerprint = 7};
+  ASSERT_TRUE(master.open_run({.session = "m", .name = "leases", .fingerprint = 7}, {}));
+  ASSERT_TRUE(worker.register_worker(one, {}));
+  ASSERT_TRUE(hasty.register_worker(other, {}));
+  ASSERT_TRUE(master.enqueue_module({.module = "held"}, {}));
+  const auto held = worker.dequeue_module(one, {});
+  ASSERT_TRUE(held && std::holds_alternative<Assigned>(*held));
+  const std::string lease = std::get<Assigned>(*held).lease;
+  ASSERT_TRUE(hasty.send_heartbeat({.index = 2, .session = "other"}, {}));
+  const auto kept = worker.send_heartbeat({.index = 1, .session = "one", .leases = {lease}}, {});
+  ASSERT_TRUE(kept) << kept.error().message;
+  EXPECT_THAT(kept->lost, ::testing::IsEmpty()) << "it was taken from the one who has it";
+  const auto refused = hasty.register_worker(again, {});
+  EXPECT_TRUE(!refused && refused.error().code == Errc::locked) << "the one who is there counts as lost";
+  const auto told = hasty.run_opening({});
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_EQ(told->lease, kLostAfter);
+}
+TEST(TheLengthOfLeases, IsTheMastersInAFolder) {  // P4 P6
+  TemporaryDirectory folder;
+  const auto lasting = [&](Duration lease) {
+    return DirectoryCoordinatorOptions{.directory = folder.path(), .lease = lease, .poll = milliseconds(2)};
+  };
+  DirectoryCoordinator master(lasting(kLostAfter)), worker(lasting(kLostAfter)),
+      hasty(lasting(milliseconds(-1)));
+  is_the_masters(master, worker, hasty);
+}
+TEST(TheLengthOfLeases, IsTheMastersAtRedis) {  // P4 P6
+  RedisServer server;
+  const auto lasting = [&](Duration lease) {
+    return RedisCoordinatorOptions{.host = server.path(), .run = "run", .lease = lease};
+  };
+  RedisCoordinator master(lasting(kLostAfter)), worker(lasting(kLostAfter)), hasty(lasting(milliseconds(-1)));
+  is_the_masters(master, worker, hasty);
+}
+
+}  // namespace
+}  // namespace baton::pipeline
