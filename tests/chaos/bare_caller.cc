@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <optional>
 #include <vector>
 
 #include "tests/chaos/caller.h"
@@ -22,17 +21,29 @@ class BareCaller final : public Caller {
   BareCaller(const BareCaller&) = delete;
   BareCaller& operator=(const BareCaller&) = delete;
 
-  Operation submit(const std::string& key) override {
-    RespValue reply;
-    Operation o = call({"SUBMIT", kQueue, "payload of " + key, "KEY", key, "MAX_FAILURES", "1000",
-                        "MAX_ATTEMPTS", "100000", "BACKOFF_MS", "5", "BACKOFF_MAX_MS", "20"},
-                       reply);
-    o.kind = Kind::submit, o.key = key;
-    if (o.outcome != Outcome::done) return o;
-    o.task = lsn_of(text(reply, "task"));
-    const RespValue* existed = reply.find("existed");
-    o.existed = existed != nullptr && (existed->truth || existed->number != 0);
-    return o;
+  Operation submit(const std::string& key) override { return submit_all({key}).front(); }
+
+  std::vector<Operation> submit_all(const std::vector<std::string>& keys) override {
+    std::string all;
+    for (const std::string& key : keys)
+      all += command({"SUBMIT", kQueue, "payload of " + key, "KEY", key, "MAX_FAILURES", "1000",
+                      "MAX_ATTEMPTS", "100000", "BACKOFF_MS", "5", "BACKOFF_MAX_MS", "20"});
+    const bool is_there = socket_ >= 0 || connect();
+    bool is_heard = is_there && say(all);
+    std::vector<Operation> said;
+    for (const std::string& key : keys) {
+      RespValue reply;
+      is_heard = is_heard && hear(reply);
+      Operation o = !is_there ? Operation{.outcome = Outcome::absent} : outcome_of(is_heard, reply);
+      o.kind = Kind::submit, o.key = key, o.returned_us = now_us();
+      if (o.outcome == Outcome::done) {
+        o.task = lsn_of(text(reply, "task"));
+        const RespValue* existed = reply.find("existed");
+        o.existed = existed != nullptr && (existed->truth || existed->number != 0);
+      }
+      said.push_back(std::move(o));
+    }
+    return said;
   }
 
   Operation lease(const std::string& worker, Duration ttl, client::Held& held) override {
@@ -94,22 +105,18 @@ class BareCaller final : public Caller {
 
   // Says it, and hears the answer. Whatever is not answered in time was heard by a server or not.
   Operation call(const std::vector<std::string>& words, RespValue& reply) {
+    if (socket_ < 0 && !connect()) return {.outcome = Outcome::absent};
+    const bool is_heard = say(command(words)) && hear(reply);
+    return outcome_of(is_heard, reply);
+  }
+
+  Operation outcome_of(bool is_heard, const RespValue& reply) {
     Operation o;
-    if (socket_ < 0 && !connect()) {
-      o.outcome = Outcome::absent;
-      return o;
-    }
-    std::string out = fmt::format("*{}\r\n", words.size());
-    for (const std::string& word : words) out += fmt::format("${}\r\n{}\r\n", word.size(), word);
-    std::optional<RespValue> heard;
-    if (::send(socket_, out.data(), out.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(out.size()))
-      heard = receive();
-    if (!heard) {
+    if (!is_heard) {
       hang_up();
       o.outcome = Outcome::unknown;
       return o;
     }
-    reply = std::move(*heard);
     if (reply.type == RespValue::Type::error) {
       o.word = reply.text.substr(0, reply.text.find(' '));
       // All but these say that nothing was changed, whoever holds the task.
@@ -122,18 +129,28 @@ class BareCaller final : public Caller {
     return o;
   }
 
-  std::optional<RespValue> receive() {
+  static std::string command(const std::vector<std::string>& words) {
+    std::string out = fmt::format("*{}\r\n", words.size());
+    for (const std::string& word : words) out += fmt::format("${}\r\n{}\r\n", word.size(), word);
+    return out;
+  }
+  bool say(const std::string& text) {
+    return ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+  }
+  bool hear(RespValue& reply) {
     wire::RespValueParser parser;
-    std::string input;
     for (char bytes[4096];;) {
-      const ssize_t count = ::recv(socket_, bytes, sizeof bytes, 0);
-      if (count <= 0) return {};
-      input.append(bytes, static_cast<std::size_t>(count));
-      std::string_view rest = input;
+      std::string_view rest = input_;
       const auto found = parser.parse(rest);
-      if (found == wire::RespValueParser::Found::broken) return {};
-      if (found == wire::RespValueParser::Found::value) return parser.take();
-      input.erase(0, input.size() - rest.size());
+      input_.erase(0, input_.size() - rest.size());
+      if (found == wire::RespValueParser::Found::value) {
+        reply = parser.take();
+        return true;
+      }
+      const ssize_t count =
+          found == wire::RespValueParser::Found::broken ? 0 : ::recv(socket_, bytes, sizeof bytes, 0);
+      if (count <= 0) return false;
+      input_.append(bytes, static_cast<std::size_t>(count));
     }
   }
 
@@ -152,10 +169,12 @@ class BareCaller final : public Caller {
   void hang_up() {
     if (socket_ >= 0) ::close(socket_);
     socket_ = -1;
+    input_.clear();
   }
 
   const std::uint16_t port_;
   int socket_ = -1;
+  std::string input_;  // heard, and not yet understood
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/time.h"
 #include "client/types.h"
@@ -20,6 +21,8 @@ class Caller {
   virtual ~Caller() = default;
   // Times and who are filled in by others.
   virtual Operation submit(const std::string& key) = 0;
+  // All of them before the first answer; each tells when its own came.
+  virtual std::vector<Operation> submit_all(const std::vector<std::string>& keys) = 0;
   virtual Operation lease(const std::string& worker, Duration ttl, client::Held& held) = 0;
   virtual Operation extend(const client::Held& held, Duration ttl) = 0;
   virtual Operation complete(const client::Held& held) = 0;

@@ -1,3 +1,5 @@
+#include <latch>
+
 #include "client/client.h"
 #include "tests/chaos/caller.h"
 
@@ -13,18 +15,20 @@ class LibraryCaller final : public Caller {
                  .backoff_min = milliseconds(5),
                  .backoff_max = milliseconds(50)}) {}
 
-  Operation submit(const std::string& key) override {
-    const auto done = client_.submit({.queue = kQueue,
-                                      .payload = "payload of " + key,
-                                      .key = key,
-                                      .options = {.max_failures = 1000,
-                                                  .backoff = milliseconds(5),
-                                                  .backoff_max = milliseconds(20),
-                                                  .max_attempts = 100'000}});
-    Operation o = outcome_of(Kind::submit, done);
-    o.key = key;
-    if (done) o.task = lsn_of(done->task), o.existed = done->existed, o.lsn = done->lsn;
-    return o;
+  Operation submit(const std::string& key) override { return submitted(key, client_.submit(task_of(key))); }
+
+  std::vector<Operation> submit_all(const std::vector<std::string>& keys) override {
+    std::vector<Operation> said(keys.size());
+    std::latch unanswered(static_cast<std::ptrdiff_t>(keys.size()));
+    for (std::size_t at = 0; at < keys.size(); ++at) {
+      client_.submit(task_of(keys[at]), [&, at](const Result<client::Submitted>& done) {
+        said[at] = submitted(keys[at], done);
+        said[at].returned_us = now_us();
+        unanswered.count_down();
+      });
+    }
+    unanswered.wait();
+    return said;
   }
 
   Operation lease(const std::string& worker, Duration ttl, client::Held& held) override {
@@ -63,6 +67,21 @@ class LibraryCaller final : public Caller {
   }
 
  private:
+  static client::Submit task_of(const std::string& key) {
+    return {.queue = kQueue,
+            .payload = "payload of " + key,
+            .key = key,
+            .options = {.max_failures = 1000,
+                        .backoff = milliseconds(5),
+                        .backoff_max = milliseconds(20),
+                        .max_attempts = 100'000}};
+  }
+  static Operation submitted(const std::string& key, const Result<client::Submitted>& done) {
+    Operation o = outcome_of(Kind::submit, done);
+    o.key = key;
+    if (done) o.task = lsn_of(done->task), o.existed = done->existed, o.lsn = done->lsn;
+    return o;
+  }
   static Operation& name(Operation& o, const client::Held& held) {
     o.task = lsn_of(held.task), o.lease = lsn_of(held.lease);
     return o;
