@@ -21,29 +21,9 @@ class BareCaller final : public Caller {
   BareCaller(const BareCaller&) = delete;
   BareCaller& operator=(const BareCaller&) = delete;
 
-  Operation submit(const std::string& key) override { return submit_all({key}).front(); }
-
+  Operation submit(const std::string& key) override { return submit_all({key}, 0).front(); }
   std::vector<Operation> submit_all(const std::vector<std::string>& keys) override {
-    std::string all;
-    for (const std::string& key : keys)
-      all += command({"SUBMIT", kQueue, "payload of " + key, "KEY", key, "MAX_FAILURES", "1000",
-                      "MAX_ATTEMPTS", "100000", "BACKOFF_MS", "5", "BACKOFF_MAX_MS", "20"});
-    const bool is_there = socket_ >= 0 || connect();
-    bool is_heard = is_there && say(all);
-    std::vector<Operation> said;
-    for (const std::string& key : keys) {
-      RespValue reply;
-      is_heard = is_heard && hear(reply);
-      Operation o = !is_there ? Operation{.outcome = Outcome::absent} : outcome_of(is_heard, reply);
-      o.kind = Kind::submit, o.key = key, o.returned_us = now_us();
-      if (o.outcome == Outcome::done) {
-        o.task = lsn_of(text(reply, "task"));
-        const RespValue* existed = reply.find("existed");
-        o.existed = existed != nullptr && (existed->truth || existed->number != 0);
-      }
-      said.push_back(std::move(o));
-    }
-    return said;
+    return submit_all(keys, kFillers);
   }
 
   Operation lease(const std::string& worker, Duration ttl, client::Held& held) override {
@@ -86,6 +66,32 @@ class BareCaller final : public Caller {
   }
 
  private:
+  std::vector<Operation> submit_all(const std::vector<std::string>& keys, std::size_t fillers) {
+    const std::string filler = command({"EXTEND", kNobodys.task, kNobodys.lease});
+    std::string all;
+    for (const std::string& key : keys) {
+      for (std::size_t count = 0; count < fillers; ++count) all += filler;
+      all += command({"SUBMIT", kQueue, "payload of " + key, "KEY", key, "MAX_FAILURES", "1000",
+                      "MAX_ATTEMPTS", "100000", "BACKOFF_MS", "5", "BACKOFF_MAX_MS", "20"});
+    }
+    const bool is_there = socket_ >= 0 || connect();
+    bool is_heard = is_there && say(all);
+    std::vector<Operation> said;
+    for (const std::string& key : keys) {
+      RespValue reply;
+      for (std::size_t count = 0; count <= fillers; ++count) is_heard = is_heard && hear(reply);
+      Operation o = !is_there ? Operation{.outcome = Outcome::absent} : outcome_of(is_heard, reply);
+      o.kind = Kind::submit, o.key = key, o.returned_us = now_us();
+      if (o.outcome == Outcome::done) {
+        o.task = lsn_of(text(reply, "task"));
+        const RespValue* existed = reply.find("existed");
+        o.existed = existed != nullptr && (existed->truth || existed->number != 0);
+      }
+      said.push_back(std::move(o));
+    }
+    return said;
+  }
+
   static std::string text(const RespValue& value, const char* name) {
     const RespValue* member = value.find(name);
     return member != nullptr ? member->text : "";

@@ -16,12 +16,16 @@ namespace baton::chaos {
 inline constexpr const char* kQueue = "chaos";
 inline constexpr Duration kPatience = milliseconds(700);  // for one answer
 
+inline constexpr std::size_t kFillers = 30;
+inline const client::Held kNobodys{.task = "1-1", .lease = "1-1-1"};
+
 class Caller {
  public:
   virtual ~Caller() = default;
   // Times and who are filled in by others.
   virtual Operation submit(const std::string& key) = 0;
-  // All of them before the first answer; each tells when its own came.
+  // All of them before the first answer, and before each kFillers that are refused: so many that the server
+  // reads on while another thread is at the disk. Each tells when its own answer came.
   virtual std::vector<Operation> submit_all(const std::vector<std::string>& keys) = 0;
   virtual Operation lease(const std::string& worker, Duration ttl, client::Held& held) = 0;
   virtual Operation extend(const client::Held& held, Duration ttl) = 0;

@@ -2,6 +2,7 @@
 
 #include "client/client.h"
 #include "tests/chaos/caller.h"
+#include "wire/resp_value.h"
 
 namespace baton::chaos {
 namespace {
@@ -19,8 +20,11 @@ class LibraryCaller final : public Caller {
 
   std::vector<Operation> submit_all(const std::vector<std::string>& keys) override {
     std::vector<Operation> said(keys.size());
-    std::latch unanswered(static_cast<std::ptrdiff_t>(keys.size()));
+    std::latch unanswered(static_cast<std::ptrdiff_t>(keys.size() * (1 + kFillers)));
     for (std::size_t at = 0; at < keys.size(); ++at) {
+      for (std::size_t count = 0; count < kFillers; ++count)
+        client_.ask({"EXTEND", kNobodys.task, kNobodys.lease},
+                    [&](const Result<wire::RespValue>&) { unanswered.count_down(); });
       client_.submit(task_of(keys[at]), [&, at](const Result<client::Submitted>& done) {
         said[at] = submitted(keys[at], done);
         said[at].returned_us = now_us();

@@ -23,13 +23,11 @@ Operation record(History& history, const std::string& who, Call call) {
   return o;
 }
 
-// So many at once that the server reads on while another thread is at the disk. Most are old ones once more,
-// or there would never be an end to the work.
 template <class KeyOf>
-void submit_many(const Person& person, History& history, KeyOf key_of) {
-  constexpr std::size_t kAtOnce = 600;
+void submit_many(const Person& person, History& history, KeyOf next_key) {
+  constexpr std::size_t kAtOnce = 20;
   std::vector<std::string> keys;
-  while (keys.size() < kAtOnce) keys.push_back(key_of(keys.size()));
+  while (keys.size() < kAtOnce) keys.push_back(next_key());
   const std::int64_t invoked_us = now_us();
   for (Operation& o : person.caller->submit_all(keys)) {
     o.who = person.name, o.invoked_us = invoked_us;
@@ -85,11 +83,7 @@ void submit_tasks(Person person, History& history, const std::atomic<bool>& stop
   std::minstd_rand dice(static_cast<unsigned>(person.seed));
   const auto key_of = [&](std::uint64_t number) { return person.name + "." + std::to_string(number); };
   for (std::uint64_t number = first_key; !stops; ++number) {
-    if (dice() % 50 == 0) {
-      submit_many(person, history, [&](std::size_t at) {
-        return at % 30 == 0 ? key_of(number++) : key_of(dice() % (number + 1));
-      });
-    }
+    if (dice() % 50 == 0) submit_many(person, history, [&] { return key_of(number++); });
     const std::string key = key_of(number);
     for (int tries = 0; tries < 2; ++tries) {
       const Operation said = record(history, person.name, [&] { return person.caller->submit(key); });
