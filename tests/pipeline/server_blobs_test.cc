@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "tests/served.h"
+#include "tests/small_disk.h"
 #include "tests/temporary_directory.h"
 #include "wire/sha256.h"
 
@@ -135,6 +136,21 @@ TEST(ABlobAtAServer, IsNotLongerThanAllowed) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::too_large);
   EXPECT_THAT(refused.error().message, HasSubstr("1000 bytes at most"));
+}
+
+TEST(ABlobAtAServer, IsNotTakenWhileTheDiskIsNearlyFull) {
+  const SmallDisk disk("512m");  // of which some is left for the log
+  SKIP_WITHOUT(disk);
+  Served server(BATON_PROGRAM, {"--segment-bytes", "4MiB"}, {.directory = disk.path() + "/data"});
+  submit(server, "run");
+  const auto status = [&] {
+    return put(server, "/v1/blobs/" + name_of("one") + "?task=key:run", "one")->status;
+  };
+  EXPECT_EQ(status(), 201U);
+  disk.fill();
+  EXPECT_TRUE(eventually([&] { return status() == 507U; }));
+  disk.make_room();
+  EXPECT_TRUE(eventually([&] { return status() == 201U; }));
 }
 
 }  // namespace
