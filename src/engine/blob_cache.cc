@@ -23,7 +23,7 @@ void BlobCache::pass(std::uint64_t number) {
 }
 
 void BlobCache::keep(std::uint64_t number, Bytes bytes) {
-  BATON_CHECK(number >= next());
+  BATON_CHECK(number > 0 && number >= next());
   pass(number - 1);
   auto blob = std::make_shared<const Bytes>(std::move(bytes));
   add(cost(blob) <= bytes_max_ ? std::move(blob) : nullptr);  // nor is all the rest forgotten for it
