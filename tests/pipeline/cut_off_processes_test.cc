@@ -35,6 +35,16 @@ class ProcessesThatAreCutOff : public ::testing::Test {
     return eventually([this] { return !yard_.contents("ran").empty(); });
   }
   void go() const { std::ofstream(yard_.path() + "/go").close(); }
+  // Who had begun the module is not heard of any more.
+  void expect_another_to_finish(crash::Child& master) const {
+    go();
+    crash::Child heir(worker(server_.address(), "2s", {"--quiet"}));
+    crash::Exit exit;
+    const Value report = report_of(master, exit);
+    EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+    EXPECT_EQ(number_of(report, "a", "attempt"), 2);
+    EXPECT_EQ(yard_.contents("ran"), "begun\nbegun\n");
+  }
 
   const Yard yard_{kKept};
   Served server_{BATON_PROGRAM};
@@ -65,13 +75,7 @@ TEST_F(ProcessesThatAreCutOff, LoseTheirModuleAndHearOfItLater) {  // P4 P6
   ASSERT_TRUE(has_begun());
   proxy.set({.refuses = true});
   proxy.reset();
-  go();
-  crash::Child heir(worker(server_.address(), "2s", {"--quiet"}));
-  crash::Exit exit;
-  const Value report = report_of(master, exit);
-  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
-  EXPECT_EQ(number_of(report, "a", "attempt"), 2);
-  EXPECT_EQ(yard_.contents("ran"), "begun\nbegun\n");
+  expect_another_to_finish(master);
   proxy.set({});
   EXPECT_EQ(cut_off.wait(crash::after_ms(60'000)).code, 0) << cut_off.errors();
 }
@@ -81,13 +85,7 @@ TEST_F(ProcessesThatAreCutOff, LoseTheirModuleWhileTheyAreStopped) {  // P4 P6 E
   crash::Child stopped(worker(server_.address(), "2s"));
   ASSERT_TRUE(has_begun());
   stopped.stop();
-  go();
-  crash::Child heir(worker(server_.address(), "2s", {"--quiet"}));
-  crash::Exit exit;
-  const Value report = report_of(master, exit);
-  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
-  EXPECT_EQ(number_of(report, "a", "attempt"), 2);
-  EXPECT_EQ(yard_.contents("ran"), "begun\nbegun\n");
+  expect_another_to_finish(master);
   stopped.signal(SIGCONT);
   EXPECT_EQ(stopped.wait(crash::after_ms(60'000)).code, 0) << stopped.errors();
 }
