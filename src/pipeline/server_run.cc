@@ -232,11 +232,22 @@ Result<std::vector<RegisteredWorker>> ServerRun::registered(const std::stop_toke
   return all;
 }
 
-client::Lease ServerRun::presence_of(const std::string& session, std::string_view as) const {
-  return {.worker = std::string(as) + session,
-          .queues = {workers()},
-          .ttl = lease,
-          .capabilities = {"session:" + session}};
+// Under which name a worker holds its own task says whether it was heard of since it registered. If the answer
+// to its request was lost, nobody knows the lease: it is had until that expires, and then taken again.
+Status ServerRun::be_there(const std::string& session, std::string_view as, const std::stop_token& stop) {
+  const auto held = hold(presence,
+                         {.worker = std::string(as) + session,
+                          .queues = {workers()},
+                          .ttl = lease,
+                          .capabilities = {"session:" + session}},
+                         stop);
+  if (held || held.error().code != Errc::conflict) return held;
+  const auto leased = list(workers(), "leased", stop);
+  if (!leased) return std::unexpected(leased.error());
+  const bool is_mine = std::ranges::any_of(*leased, [&](const client::TaskView& view) {
+    return view.worker == std::string(kRegistered) + session || view.worker == std::string(kActive) + session;
+  });
+  return is_mine ? Status{} : held;
 }
 
 Status ServerRun::hold(client::Held& held, const client::Lease& request, const std::stop_token& stop) {

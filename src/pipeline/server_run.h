@@ -69,9 +69,8 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   Result<std::vector<RegisteredWorker>> registered(const std::stop_token& stop);
   // Whether somebody else has this index.
   Result<bool> is_taken(std::int32_t index, const std::string& session, const std::stop_token& stop);
-  // Under which name a worker holds its own task says whether it was heard of since it registered.
-  client::Lease presence_of(const std::string& session, std::string_view as) const;
   // Being there is holding the lease of one's own task.
+  Status be_there(const std::string& session, std::string_view as, const std::stop_token& stop);
   Status hold(client::Held& held, const client::Lease& request, const std::stop_token& stop);
   // How long the master has been missed, by what was last seen of the run.
   Duration master_silence(bool is_missed);

@@ -45,7 +45,7 @@ Status ServerCoordinator::register_worker(const WorkerRegistration& registration
        .options = {.capabilities = {"session:" + registration.session}, .max_attempts = kManyAttempts}},
       stop);
   if (!submitted) return std::unexpected(submitted.error());
-  auto held = server.hold(server.presence, server.presence_of(registration.session, kRegistered), stop);
+  auto held = server.be_there(registration.session, kRegistered, stop);
   if (!held) return held;
   // Another may have come at the same moment; only one of the two finds the other before itself.
   taken = server.is_taken(registration.index, registration.session, stop);
@@ -144,8 +144,7 @@ Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& 
     server.presence = {};
     server.is_active = true;
   }
-  const client::Lease mine = server.presence_of(heartbeat.session, kActive);
-  if (auto held = server.hold(server.presence, mine, stop); !held) {
+  if (auto held = server.be_there(heartbeat.session, kActive, stop); !held) {
     if (held.error().code != Errc::conflict) return std::unexpected(held.error());
     return failure(Errc::not_found,
                    "worker " + std::to_string(heartbeat.index) + " is not registered, or has left");

@@ -43,40 +43,49 @@ TEST(AQuestionForWork, IsAnsweredTheSameIfTheAnswerWasLost) {  // P3 P4
   EXPECT_EQ(proxy.cuts(), 1U);
 }
 
-// After each of the requests that the first one is made of.
-TEST(AWorkerThatIsCutOff, IsStillItselfWhenItIsBack) {  // P6
+class AWorkerThatIsCutOff : public ::testing::TestWithParam<ProxyFaults> {};
+INSTANTIATE_TEST_SUITE_P(Behind, AWorkerThatIsCutOff,
+                         ::testing::Values(ProxyFaults{.holds_requests = true},
+                                           ProxyFaults{.holds_replies = true}),
+                         [](const auto& given) { return given.param.holds_requests ? "ARequest" : "AReply"; });
+
+// After each of the requests that the first heartbeat is made of, or of their replies.
+TEST_P(AWorkerThatIsCutOff, IsStillItselfWhenItIsBack) {  // P6
   Served server(BATON_PROGRAM);
   ServerCoordinator master(at(server.address()));
   ASSERT_TRUE(master.open_run(opening(), {}));
-  for (std::int32_t requests = 1; requests <= 4; ++requests) {
+  for (std::int32_t pieces = 1; pieces <= 4; ++pieces) {
     Proxy proxy(server.port());
     ServerCoordinatorOptions options = at(proxy.address());
     options.client.deadline = milliseconds(500);
     ServerCoordinator worker(options);
     WorkerRegistration self = kWorker;
-    self.index = requests;
-    self.session += std::to_string(requests);
+    self.index = pieces;
+    self.session += std::to_string(pieces);
     self.name = self.session;
     ASSERT_TRUE(worker.register_worker(self, {}));
     const auto beat = [&] {
       return worker.send_heartbeat({.index = self.index, .session = self.session}, {});
     };
+    const auto passed = [&] {
+      return GetParam().holds_requests ? proxy.request_bytes() : proxy.reply_bytes();
+    };
     proxy.set({.delay_ms = 100});
     std::jthread network([&] {
-      std::uint64_t passed = proxy.request_bytes();
-      for (std::int32_t i = 0; i < requests; ++i) {
-        while (proxy.request_bytes() == passed) std::this_thread::yield();
-        passed = proxy.request_bytes();
+      std::uint64_t before = passed();
+      for (std::int32_t i = 0; i < pieces; ++i) {
+        while (passed() == before) std::this_thread::yield();
+        before = passed();
       }
-      proxy.set({.holds_requests = true});
+      proxy.set(GetParam());
     });
     const auto lost = beat();
-    EXPECT_FALSE(lost) << "after " << requests;
+    EXPECT_FALSE(lost) << "after " << pieces;
     network.join();
-    proxy.set({});
     proxy.reset();
+    proxy.set({});
     const auto back = beat();
-    EXPECT_TRUE(back) << "after " << requests << ": " << back.error().message;
+    EXPECT_TRUE(back) << "after " << pieces << ": " << back.error().message;
   }
 }
 
