@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -45,6 +46,8 @@ class Authority {
   bool run(std::function<bool(Engine&)> now, std::function<void()> then);
   Status make_snapshot();
   Result<Bytes> read(const core::BlobRef& blob);
+  // Likewise, if it takes no waiting and nothing is wrong with it.
+  std::optional<Bytes> read_at_once(const core::BlobRef& blob);
   // Takes in nothing more. The turns go on until everything asked is answered and the clean end is recorded.
   void stop();
 

@@ -23,6 +23,8 @@ class File {
   virtual Status write(std::uint64_t offset, ByteView bytes) = 0;
   // Reads up to `into.size()` bytes; fewer only at the end of the file.
   virtual Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> into) = 0;
+  // Fills all of `into` if that takes no waiting for the medium; false: it would, or nobody can tell.
+  virtual bool read_at_once(std::uint64_t, std::span<std::byte>) { return false; }
   virtual Result<std::uint64_t> size() = 0;
   // Data and size reach the medium. After a failure the content is unknown and must not be used.
   virtual Status sync() = 0;

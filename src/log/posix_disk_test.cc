@@ -51,6 +51,16 @@ TEST(PosixDisk, ReadsUncachedFromAnyOffset) {
   EXPECT_EQ(uncached->read(content.size() + 10, past).value(), 0u);
 }
 
+TEST(PosixDisk, ReadsAtOnceWhatIsInMemory) {
+  const TemporaryDirectory directory;
+  auto file = disk_in(directory)->create("data", 0).value();
+  ASSERT_TRUE(file->write(0, bytes_of("0123456789")));
+  Bytes some(4), too_much(8);
+  if (!file->read_at_once(3, some)) GTEST_SKIP() << "this file system cannot tell";
+  EXPECT_EQ(text_of(some), "3456");
+  EXPECT_FALSE(file->read_at_once(3, too_much)) << "all or nothing";
+}
+
 TEST(PosixDisk, ListsNamesInOrder) {
   const TemporaryDirectory directory;
   auto disk = disk_in(directory);

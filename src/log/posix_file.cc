@@ -49,6 +49,12 @@ class PosixFile : public File {
     return done;
   }
 
+  bool read_at_once(std::uint64_t offset, std::span<std::byte> into) override {
+    const iovec all{.iov_base = into.data(), .iov_len = into.size()};
+    const ssize_t got = ::preadv2(descriptor_, &all, 1, static_cast<off_t>(offset), RWF_NOWAIT);
+    return got == static_cast<ssize_t>(into.size());
+  }
+
   Result<std::uint64_t> size() override {
     struct stat status{};
     if (::fstat(descriptor_, &status) != 0) return std::unexpected(system_error(errno, "look at", path_));

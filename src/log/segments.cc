@@ -105,4 +105,21 @@ Result<Bytes> Segments::read(Lsn lsn, std::uint64_t offset, std::size_t length) 
   return bytes;
 }
 
+std::optional<Bytes> Segments::read_at_once(Lsn lsn, std::uint64_t offset, std::size_t length) {
+  std::shared_ptr<File> file;
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) return {};
+    const auto after = segments_.upper_bound(lsn);
+    if (after == segments_.begin() || std::prev(after)->second.last < lsn) return {};
+    const auto open = open_.find(std::prev(after)->first);
+    if (open == open_.end()) return {};
+    open->second.last_used = ++uses_;
+    file = open->second.file;
+  }
+  Bytes bytes(length);
+  if (!file->read_at_once(offset, bytes)) return {};
+  return bytes;
+}
+
 }  // namespace baton::log

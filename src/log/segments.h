@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,9 @@ class Segments {
   // durable. What was read is not checked: whoever asked knows a hash of it. Errc::not_found if the segment
   // was removed here, corrupt if it should be there and is not.
   Result<Bytes> read(Lsn lsn, std::uint64_t offset, std::size_t length);
+  // Likewise, if it takes no waiting for anything: whoever reads a segment from its beginning to its end
+  // finds most of it in memory.
+  std::optional<Bytes> read_at_once(Lsn lsn, std::uint64_t offset, std::size_t length);
 
  private:
   struct OpenFile {

@@ -169,6 +169,24 @@ TEST(Segments, KeepTheNewestAndForgetARemovedOne) {
   EXPECT_EQ(writer->segments().read(first.lsn, first.offset, 7).error().code, Errc::not_found);
 }
 
+TEST(Segments, ReadAtOnceOnlyFromFilesThatAreOpen) {
+  SimDisk disk;
+  auto writer = writer_on(disk);
+  Place first;
+  while (writer->segments().list().size() < 2) {
+    const Place place = writer->append(1, Instant{0}, bytes_of("payload"));
+    if (first.lsn == 0) first = place;
+    ASSERT_TRUE(flush(*writer));
+  }
+  Segments& segments = writer->segments();
+  EXPECT_FALSE(segments.read_at_once(first.lsn, first.offset, 7)) << "opening it may take long";
+  ASSERT_TRUE(segments.read(first.lsn, first.offset, 7));
+  EXPECT_EQ(text_of(segments.read_at_once(first.lsn, first.offset, 7).value()), "payload");
+  EXPECT_FALSE(segments.read_at_once(writer->last() + 1, first.offset, 7)) << "nor what is not durable yet";
+  ASSERT_TRUE(segments.remove(segments.list().front().first));
+  EXPECT_FALSE(segments.read_at_once(first.lsn, first.offset, 7));
+}
+
 // Rotations and readers need the list, and removing a large file takes tens of milliseconds.
 TEST(Segments, HoldNobodyUpWhileAFileIsRemoved) {
   SimDisk disk;

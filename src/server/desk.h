@@ -72,7 +72,7 @@ class Desk {
   // The finisher goes. An operation under way goes when it is finished.
   void abandon(Operation& operation);
 
-  // For operations. Each is followed by one call back.
+  // For operations. Each is followed by one call back, perhaps at once.
   void ask(Operation& operation, std::size_t index, core::Request& request);  // which is used up
   void look(Operation& operation);
   void fetch(Operation& operation, std::size_t index, const core::BlobRef& blob);

@@ -47,6 +47,9 @@ class SimFile final : public log::File {
     if (disk_.unreadable_.contains(path_)) return failure(Errc::io_failed, "cannot read " + path_);
     return disk_.read(*inode_, uncached_, offset, into);
   }
+  bool read_at_once(std::uint64_t offset, std::span<std::byte> into) override {
+    return read(offset, into).value_or(0) == into.size();
+  }
   Result<std::uint64_t> size() override { return inode_->size; }
   Status sync() override {
     if (auto begun = disk_.begin_operation("sync " + path_); !begun) return begun;
