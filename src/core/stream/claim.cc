@@ -10,7 +10,7 @@
 namespace baton::core::streams {
 namespace {
 
-constexpr std::size_t kClaimBytes = 192;           // one stream in the entry, and a letter, at most
+constexpr std::size_t kStreamBytes = 192;          // a claim and a letter in the entry, at most
 constexpr std::int32_t kCandidatesPerStream = 10;  // are looked at where an instance may not hold them all
 constexpr std::string_view kLost = "it was handed out too often to somebody who was not heard of again";
 
@@ -27,7 +27,7 @@ Claim::Claim(Draft& draft, const Claimant& claimant, const stream::ClaimRequest&
     : draft_(draft),
       claimant_(claimant),
       request_(request),
-      claims_max_(room / kClaimBytes),
+      streams_left_(room / kStreamBytes),
       entry_(entry),
       work_(work) {
   if (!request.partitions_max || claimant.instance == 0) return;
@@ -142,11 +142,12 @@ std::vector<Claim::Picked> Claim::pick(Lane lane) {
 
 // A message that kills its handler is lost with it, again and again. Only what is first: those behind it were
 // lost with it, and may be harmless.
-void Claim::bury_poison(DraftStream& of) {
+bool Claim::bury_poison(DraftStream& of) {
   const Streams& all = draft_.all();
   const std::uint32_t losses_max = claimant_.at.rules.streams.losses_max;
   draft_.head_due(of);  // moves the head past what is gone
-  if (of.head == 0 || losses_max == 0 || losses(of.now, draft_.message_now(of.head)) < losses_max) return;
+  if (of.head == 0 || losses_max == 0 || losses(of.now, draft_.message_now(of.head)) < losses_max)
+    return false;
   for (Slot slot = of.head; slot != 0; slot = all.messages[slot].next) {
     if (draft_.is_gone(slot) || !is_out(of.now, draft_.message_now(slot))) continue;
     ++draft_.message(slot).now.deliveries;
@@ -162,12 +163,14 @@ void Claim::bury_poison(DraftStream& of) {
                             .error = {bytes_of(kLost), content_hash(bytes_of(kLost))}});
   lose(of.now, parks);
   make_ready(of.now, ready_from(of.now, draft_.head_due(of), claimant_.at.now), claimant_.at.lsn);
+  return true;
 }
 
 // The first messages of a stream, up to one that is to be tried again later. False: nothing more fits.
 bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
-  if (entry_.claims.size() >= claims_max_) return false;
-  bury_poison(of);
+  if (streams_left_ == 0) return false;
+  const bool buried = bury_poison(of);
+  if (buried) --streams_left_;
   if (of.now.parking > 0 && !mutant(Mutant::m34_parked_stream_handed_out)) return true;
   const Streams& all = draft_.all();
   StreamClaimed claimed{.stream = of.now.number};
@@ -208,6 +211,7 @@ bool Claim::take(DraftStream& of, std::int32_t count_max, Taken& taken) {
   }
   if (claimed.count > 0) {
     entry_.claims.push_back(claimed);
+    if (!buried) --streams_left_;
     if (!of.now.is_loose()) partitions_.insert(of.now.partition);
   }
   return fits;

@@ -55,7 +55,7 @@ class Claim {
   bool may_hold_partition(std::int32_t partition, std::set<std::int32_t>& held) const;
   // Calls `visit(stream, slot)` for what may be handed out, in order, until it returns false.
   void visit_ready(stream::Lane lane, bool loose, auto&& visit);
-  void bury_poison(DraftStream& of);
+  bool bury_poison(DraftStream& of);  // false: there was none
   bool take(DraftStream& of, std::int32_t count_max, Taken& taken);
   GivenMessage given(const Stream& of, const Message& message) const;
   DraftStream& drafted(Number number, Slot slot);
@@ -63,7 +63,7 @@ class Claim {
   Draft& draft_;
   const Claimant& claimant_;
   const stream::ClaimRequest& request_;
-  std::size_t claims_max_;
+  std::size_t streams_left_;  // that fit the entry, whatever becomes of them
   WorkBatchApplied& entry_;
   std::vector<GivenMessage>& work_;
   std::set<Number> preferred_;

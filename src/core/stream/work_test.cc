@@ -223,6 +223,30 @@ TEST(AMessageThatIsLostAgainAndAgain, IsHandedOutAloneAndThenNoMore) {
   EXPECT_EQ(replayed(authority.log()).digest, authority.state().digest);
 }
 
+// S15, S19: however much of it there is, burying it does not outgrow an entry; the next claim goes on.
+TEST(AMessageThatIsLostAgainAndAgain, FitsAnEntryTogetherWithAllOthers) {
+  constexpr unsigned kCount = 400;
+  Authority authority = with_instance();
+  std::vector<StoreMessage> messages;
+  for (unsigned i = 1; i <= kCount; ++i) messages.push_back(a_message(i, i % 2 == 0 ? i : 0));
+  authority.ask(a_store(1, std::move(messages)), kStart);
+  const stream::ClaimRequest all{.lease = minutes(1), .limits = {.streams = kCount, .messages = kCount}};
+  Instant now = kStart;
+  const auto claim = [&] {
+    now = now + minutes(2);
+    return authority.ask(a_claim(1, all), now).as<WorkProcessed>().work.size();
+  };
+  for (std::uint32_t loss = 0; loss < authority.rules.streams.losses_max; ++loss) ASSERT_EQ(claim(), kCount);
+  authority.rules.streams.entry_bytes_max = 16 * 1024;
+  const auto& dead = authority.state().streams.dead.all;
+  for (std::uint32_t before = 0; before < kCount; before = dead.used()) {
+    EXPECT_EQ(claim(), 0u);
+    EXPECT_LE(authority.log().back().body.size(), authority.rules.streams.entry_bytes_max);
+    ASSERT_GT(dead.used(), before);
+  }
+  EXPECT_EQ(replayed(authority.log()).digest, authority.state().digest);
+}
+
 // S14
 TEST(DebugMode, KeepsWhatIsDoneForADay) {
   Authority authority = with_instance();
