@@ -133,6 +133,18 @@ TEST_P(AnInstance, SharesAllStreamsWithTheOthers) {
   }
 }
 
+// S7: it would keep what is its share from the others.
+TEST_P(AnInstance, ThatClaimsNothingHasNoRank) {
+  const auto coordinator = backend_->connect();
+  WorkBatchRequest only_stores{.instance = named(1)};
+  only_stores.flags = WorkFlags::skip_inbox_claiming | WorkFlags::skip_outbox_claiming;
+  granted(coordinator->process_work_batch(only_stores));
+  granted(coordinator->claim(instance(1), {.outbox = false, .inbox = false}));
+  EXPECT_EQ(granted(coordinator->heartbeat(named(2))).active, 1);
+  granted(coordinator->claim(instance(1), {.outbox = false}));
+  EXPECT_EQ(granted(coordinator->heartbeat(named(2))).active, 2);
+}
+
 // S8
 TEST_P(AnInstance, ThatJoinsTakesNothingFromOthers) {
   Person a = person(5);

@@ -43,6 +43,18 @@ TEST(ProcessWorkBatch, IsOneFunctionInSql) {
           .starts_with("WH003"));
 }
 
+// S7, S25: otherwise nobody would have its share for a while.
+TEST(ProcessWorkBatch, GivesNoRankToAnInstanceThatClaimsNothing) {
+  const std::string url = migrated_database();
+  const auto active = [&](const char* instance, const char* flags) {
+    return ask(url, std::string("select active_instance_count::text from process_work_batch(") + instance +
+                        ", 'orders', p_flags => " + flags + ") where kind = 'standing'");
+  };
+  EXPECT_EQ(active(kOne, "192"), "1");
+  EXPECT_EQ(active(kTwo, "0"), "1");
+  EXPECT_EQ(active(kOne, "64"), "2");
+}
+
 // S14, S24: what debug mode keeps, and the names people look for.
 TEST(AReaderOfSql, FindsMessagesWithTheirLeaseAndStatus) {
   const std::string url = migrated_database();

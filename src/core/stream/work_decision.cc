@@ -63,7 +63,8 @@ void note_life(const State& state, const ProcessWork& request, Instant now, Pres
   const Slot slot = find_instance(state.streams, request.ns, request.instance);
   if (slot == 0) return;
   presence.heard(state.streams.instances[slot], now);
-  if (request.claim) presence.asked_for_work(state.streams.instances[slot]);
+  if (request.claim && (request.claim->outbox || request.claim->inbox))
+    presence.asked_for_work(state.streams.instances[slot]);
 }
 
 }  // namespace baton::core

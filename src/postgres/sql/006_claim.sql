@@ -218,7 +218,8 @@ begin
   perform wh_require(coalesce(partitions_max >= 1, true), 'the most partitions an instance holds are at least 1; null means any number');
   -- From its first claim on the instance has a rank; as in wh_note_life, nobody waits for that.
   update wh_service_instances i set claims_work = true
-  from (select instance_id from wh_service_instances where instance_id = instance and not claims_work for no key update skip locked) as new
+  from (select instance_id from wh_service_instances
+        where instance_id = instance and not claims_work and lanes <> '{}' for no key update skip locked) as new
   where i.instance_id = new.instance_id;
   foreach in_lane in array lanes loop
     streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
