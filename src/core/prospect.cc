@@ -13,10 +13,12 @@ Prospect prospect(const State& state, std::string_view ns, std::string_view queu
     found.ready = found.ready || lane.ready.head != 0;
     if (lane.delayed.empty()) continue;
     const Instant first = lane.delayed.first().at;
-    found.ready = found.ready || first <= now;
-    found.next = std::min(found.next.value_or(first), first);
+    if (first <= now) {
+      found.ready = true;
+    } else {
+      found.next = std::min(found.next.value_or(first), first);
+    }
   }
-  if (found.ready) found.next.reset();
   return found;
 }
 

@@ -10,7 +10,7 @@ namespace baton::core {
 
 struct Prospect {
   bool ready = false;           // a task is eligible, though perhaps not for everyone
-  std::optional<Instant> next;  // else: when time alone will make one so
+  std::optional<Instant> next;  // when time alone will make another one so
 };
 
 Prospect prospect(const State& state, std::string_view ns, std::string_view queue, Instant now);

@@ -336,7 +336,8 @@ Result<Bytes> Authority::read(const core::BlobRef& blob) {
 
 std::optional<Bytes> Authority::read_at_once(const core::BlobRef& blob) {
   constexpr std::size_t kMost = std::size_t{64} << 10;  // the loop does nothing else meanwhile
-  if (!log_ || blob.length == 0 || blob.length > kMost) return {};
+  if (blob.length == 0) return Bytes{};
+  if (!log_ || blob.length > kMost) return {};
   auto bytes = log_->segments().read_at_once(blob.lsn, blob.offset, blob.length);
   if (bytes && content_hash(*bytes) != blob.hash) return {};
   return bytes;

@@ -76,8 +76,11 @@ std::string& Connection::filtered_output() {
 void Connection::write(Instant now) {
   do session_->resume();  // also with what it left alone while too much was unsent
   while (send_output(now));
-  unsent_ += output_left() - own_unsent_;
-  own_unsent_ = output_left();
+}
+
+void Connection::count_unsent() {
+  const std::size_t left = output_left() + (tls_ ? session_->output().size() : 0);
+  unsent_ += left - std::exchange(own_unsent_, left);
 }
 
 // True if there was something to send, and all of it is sent.

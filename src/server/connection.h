@@ -30,6 +30,8 @@ class Connection {
   bool read(std::span<char> buffer, const std::function<void()>& came);
   // Lets the session go on, and sends what it has to say.
   void write(Instant now);
+  // Brings `unsent` up to date, also while the socket takes nothing.
+  void count_unsent();
   void hung_up() { hung_up_ = true; }
   void access_changed() { session_->access_changed(); }
 

@@ -72,6 +72,7 @@ void Connections::write(Id id, Instant now) {
     entry->connection->write(now);
     entry->may_write = !entry->connection->has_output();
   }
+  entry->connection->count_unsent();
   if (entry->connection->is_over()) return close(id);
   if (entry->may_read && entry->connection->wants_to_read()) want_read(id, *entry);
 }

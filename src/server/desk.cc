@@ -10,8 +10,10 @@
 namespace baton::server {
 namespace {
 
-// Who waits for work of streams stands in lines too. No queue has such a name.
+// Who waits for work of streams stands in lines too, and who holds as many tasks as he can. No queue has
+// such a name.
 constexpr std::string_view kStreams = "\1streams of ";
+constexpr std::string_view kAtCapacity = "\1at capacity";
 
 std::string line_of(core::Slot service) { return std::string(kStreams) + std::to_string(service); }
 
@@ -73,6 +75,7 @@ void Desk::abandon(Operation& operation) {
 
 void Desk::settle(Operation& operation) {
   if (--operation.outstanding_ > 0) return;
+  counters.fetched_bytes -= std::exchange(operation.fetched_bytes_, 0);
   if (operation.finisher_ != nullptr) return operation.finisher_->finished(operation);
   operation.abandoned(*this);
   delete &operation;
@@ -151,6 +154,8 @@ void Desk::tell(std::vector<Groups::Answered> answers) {
 }
 
 void Desk::fetch(Operation& operation, std::size_t index, const core::BlobRef& blob) {
+  operation.fetched_bytes_ += blob.length;
+  counters.fetched_bytes += blob.length;
   if (auto bytes = authority_.read_at_once(blob)) return operation.fetched(*this, index, std::move(*bytes));
   ++operation.outstanding_;
   reader_.fetch(blob, [this, index, at = &operation](Result<Bytes> bytes) {
@@ -159,19 +164,29 @@ void Desk::fetch(Operation& operation, std::size_t index, const core::BlobRef& b
   });
 }
 
-void Desk::wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
-                         Instant deadline) {
+void Desk::wait_for_task(Operation& operation, const TaskWait& wait) {
   if (operation.finisher_ == nullptr || stopping_) return;  // who wanted it has gone, or there is no time
   ++operation.outstanding_;
-  // A task that came since the operation looked is not announced again.
+  const core::State& state = authority_.engine().state();
   Instant retry_at{INT64_MAX};
-  for (const std::string& queue : queues) {
-    const auto prospect = core::prospect(authority_.engine().state(), ns, queue, now());
-    if (prospect.next) retry_at = std::min(retry_at, *prospect.next);
+  // What came since the operation looked is not announced again.
+  std::vector<std::string_view> missed;
+  if (wait.at_capacity) {
+    if (newest_end_ > wait.looked_at) missed.push_back(kAtCapacity);
+    waiters_.wait_for_task(operation, wait.ns, {std::string(kAtCapacity)}, wait.deadline, retry_at);
+  } else {
+    for (const std::string& queue : wait.queues) {
+      const auto prospect = core::prospect(state, wait.ns, queue, now());
+      if (prospect.next) retry_at = std::min(retry_at, *prospect.next);
+      const core::Slot slot = core::find_queue(state, wait.ns, queue);
+      if (slot < newest_tasks_.size() && newest_tasks_[slot] > wait.looked_at) missed.push_back(queue);
+    }
+    waiters_.wait_for_task(operation, wait.ns, wait.queues, wait.deadline, retry_at);
   }
-  waiters_.wait_for_task(operation, ns, queues, deadline, retry_at);
-  for (const std::string& queue : queues) waiters_.task_came(ns, queue);
+  for (const std::string_view line : missed) waiters_.task_came(wait.ns, line);
 }
+
+void Desk::capacity_changed(std::string_view ns) { waiters_.task_came(ns, kAtCapacity); }
 
 void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) {
   if (stopping_) operation.refused_ = closed().reply.error();
@@ -232,19 +247,22 @@ void Desk::recorded(const core::Event& event, const core::Stamp& stamp) {
   news_.recorded(event);
   events.recorded(event, stamp);
   work_came(event, stamp);  // also if nobody waits: somebody may have looked before, and begin to now
-  if (!waiters_.anyone_waits()) return;
-  if (const auto* created = std::get_if<core::TaskCreated>(&event)) {
-    waiters_.task_came(created->ns, created->queue);
+  if (std::holds_alternative<core::TaskCreated>(event)) {
+    task_came(stamp.lsn);
   } else if (const auto* resumed = std::get_if<core::QueueResumed>(&event)) {
-    waiters_.task_came(resumed->ns, resumed->queue);
+    came_to(core::find_queue(authority_.engine().state(), resumed->ns, resumed->queue));
   } else if (const auto* expired = std::get_if<core::LeaseExpired>(&event)) {
     task_came(expired->task);
+    lease_ended(expired->task);
   } else if (const auto* failed = std::get_if<core::TaskFailed>(&event)) {
     failed->outcome == core::Ended::failed ? waiters_.task_ended(failed->task) : task_came(failed->task);
+    lease_ended(failed->task);
   } else if (const auto* completed = std::get_if<core::TaskCompleted>(&event)) {
     waiters_.task_ended(completed->task);
+    lease_ended(completed->task);
   } else if (const auto* dead = std::get_if<core::TaskDead>(&event)) {
     waiters_.task_ended(dead->task);
+    lease_ended(dead->task);
   }
 }
 
@@ -261,9 +279,24 @@ void Desk::work_came(const core::Event& event, const core::Stamp& stamp) {
 void Desk::task_came(core::Lsn task) {
   const core::State& state = authority_.engine().state();
   const core::Slot slot = state.ids.find(task);
-  if (slot == 0) return;
-  const core::Queue& queue = state.queue_of(state.tasks[slot]);
-  waiters_.task_came(queue.ns, queue.name);
+  if (slot != 0) came_to(state.lanes[state.tasks[slot].lane].queue);
+}
+
+// Also if nobody waits: somebody may have looked before, and begin to now.
+void Desk::came_to(core::Slot queue) {
+  const core::State& state = authority_.engine().state();
+  if (queue == 0) return;
+  if (queue >= newest_tasks_.size()) newest_tasks_.resize(queue + 1);
+  newest_tasks_[queue] = state.last;
+  if (waiters_.anyone_waits()) waiters_.task_came(state.queues[queue].ns, state.queues[queue].name);
+}
+
+void Desk::lease_ended(core::Lsn task) {
+  const core::State& state = authority_.engine().state();
+  newest_end_ = state.last;
+  if (!waiters_.anyone_waits()) return;
+  const core::Slot slot = state.ids.find(task);
+  if (slot != 0) waiters_.task_came(state.queue_of(state.tasks[slot]).ns, kAtCapacity);
 }
 
 void Desk::tick() {
@@ -274,7 +307,7 @@ void Desk::tick() {
   if (!waiters_.anyone_waits()) return;
   const core::State& state = authority_.engine().state();
   const auto ready = [&](std::string_view ns, std::string_view queue) {
-    if (queue.starts_with(kStreams)) return true;
+    if (queue.starts_with(kStreams) || queue == kAtCapacity) return true;
     return core::prospect(state, ns, queue, now()).ready;
   };
   for (const auto& [operation, time_is_up] : waiters_.take(now(), ready)) {

@@ -58,6 +58,12 @@ class Desk {
                                                            : std::min(kLittle, limits.output_bytes_max);
   }
 
+  // So much is being read for replies, or waits for its readers, that each connection may have but one
+  // command under way.
+  bool is_crowded() const {
+    return counters.unsent_bytes + counters.fetched_bytes >= limits.unsent_bytes_max;
+  }
+
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);
   // Writes down that an operator wants this done, if anybody wants to know. It is not to be accepted if that
@@ -76,9 +82,17 @@ class Desk {
   void ask(Operation& operation, std::size_t index, core::Request& request);  // which is used up
   void look(Operation& operation);
   void fetch(Operation& operation, std::size_t index, const core::BlobRef& blob);
-  // Until a task may have come to one of the queues.
-  void wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
-                     Instant deadline);
+  // Until a task may have come to one of the queues that was not there when it looked.
+  struct TaskWait {
+    std::string_view ns;
+    const std::vector<std::string>& queues;
+    core::Lsn looked_at = 0;   // the last entry then
+    bool at_capacity = false;  // until a lease has ended: while it holds so many, no task is for it
+    Instant deadline;
+  };
+  void wait_for_task(Operation& operation, const TaskWait& wait);
+  // A worker has said how many tasks it can hold.
+  void capacity_changed(std::string_view ns);
   void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
   // Until there may be work of streams of the instance's service that was not there at entry `looked_at`.
   void wait_for_stream(Operation& operation, std::string_view ns, stream::InstanceId instance,
@@ -117,6 +131,8 @@ class Desk {
   void settle(Operation& operation);  // one call back less is outstanding
   void tell(std::vector<Groups::Answered> answers);
   void task_came(core::Lsn task);
+  void came_to(core::Slot queue);
+  void lease_ended(core::Lsn task);
   void work_came(const core::Event& event, const core::Stamp& stamp);
 
   engine::Authority& authority_;
@@ -129,7 +145,9 @@ class Desk {
   LeaseNews news_;
   SubmissionGate gate_;
   bool stopping_ = false;
-  core::Lsn newest_work_ = 0;  // the last entry that may have brought some to a stream
+  core::Lsn newest_work_ = 0;            // the last entry that may have brought some to a stream
+  std::vector<core::Lsn> newest_tasks_;  // by the queue's slot: the last that brought a task to it
+  core::Lsn newest_end_ = 0;             // the last that ended a lease
 };
 
 }  // namespace baton::server

@@ -1,5 +1,6 @@
 #include "server/http_session.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <charconv>
@@ -41,9 +42,11 @@ unsigned status_of(Errc code) {
 bool is_open_to_all(std::string_view path) { return path == "/healthz" || path == "/readyz"; }
 
 bool is_loopback_name(std::string_view host) {
-  const std::string_view name =
-      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
-  return name == "localhost" || name == "[::1]" || name.starts_with("127.");
+  const std::string name(host.starts_with('[') ? host.substr(0, host.find(']') + 1)
+                                               : host.substr(0, host.find(':')));
+  in_addr address{};  // a name of somebody's may begin with 127 too
+  const bool is_number = ::inet_pton(AF_INET, name.c_str(), &address) == 1;
+  return name == "localhost" || name == "[::1]" || (is_number && name.starts_with("127."));
 }
 
 }  // namespace
@@ -83,7 +86,10 @@ void HttpSession::run_requests() {
       transfer_->receive(input_);
       continue;
     }
-    if (!parser_) parser_ = std::make_unique<Parser>(limits_);
+    if (!parser_) {
+      parser_ = std::make_unique<Parser>(limits_);
+      is_head_ = false;
+    }
     boost::beast::error_code error;
     const std::size_t used = parser_->parser.put(boost::asio::buffer(input_), error);
     input_.erase(0, used);
@@ -91,7 +97,9 @@ void HttpSession::run_requests() {
     if (!parser_->parser.is_header_done()) return;
     if (!std::exchange(parser_->is_head_read, true) && !read_head()) continue;
     if (!parser_->parser.is_done()) {
-      if (!input_.empty()) continue;
+      if (used > 0 && !input_.empty()) continue;
+      // What is left is the beginning of a chunk's head, which nobody else bounds.
+      if (input_.size() > limits_.header_bytes_max) return refuse_unreadable(http::error::header_limit);
       return judge_head();
     }
     handle();
@@ -103,6 +111,7 @@ void HttpSession::run_requests() {
 bool HttpSession::read_head() {
   const auto& head = parser_->parser.get();
   const auto length = parser_->parser.content_length();
+  is_head_ = head.method() == http::verb::head;
   if (head.method() == http::verb::put && plain(head.target()).starts_with(kBlobsPath)) {
     const UploadHead upload{std::string(plain(head.target())),
                             std::string(plain(head[http::field::authorization])),
@@ -154,7 +163,6 @@ void HttpSession::handle() {
   const std::size_t question = std::min(target.find('?'), target.size());
   const std::string_view path = target.substr(0, question);
   const std::string_view query = target.substr(std::min(question + 1, target.size()));
-  is_head_ = request.method() == http::verb::head;
   const bool is_get = is_head_ || request.method() == http::verb::get;
   if (!is_meant_for_us(plain(request[http::field::host]), plain(request[http::field::origin])))
     return refuse_other_site();
@@ -206,7 +214,7 @@ void HttpSession::handle() {
 }
 
 void HttpSession::access_changed() {
-  certified_ = access_.renew(certified_);
+  if (certified_) certified_ = access_.find_certified(certified_->name());
   if (!events_) return;
   watcher_ = access_.renew(watcher_);
   closing_ = !watcher_ || !watcher_->may(Permission::query, watched_);
@@ -252,7 +260,7 @@ bool HttpSession::is_meant_for_us(std::string_view host, std::string_view origin
   const std::size_t scheme = origin.find("://");
   if (!origin.empty() && (scheme == std::string_view::npos || origin.substr(scheme + 3) != host))
     return false;
-  return access_.needs_token() || certified_ || host.empty() || is_loopback_name(host);
+  return access_.needs_token() || has_certificate_ || host.empty() || is_loopback_name(host);
 }
 
 PrincipalRef HttpSession::principal_of(std::string_view authorization) const {

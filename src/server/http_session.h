@@ -47,7 +47,10 @@ class HttpSession final : public Session, private Finisher {
   bool is_waiting() const override { return events_ || (operation_ != nullptr && operation_->is_blocking()); }
   bool is_halfway() const override { return (parser_ != nullptr && operation_ == nullptr) || transfer_; }
   std::uint64_t moved() const override { return transfer_ ? transfer_->moved() : 0; }
-  void certified(std::string_view name) override { certified_ = access_.find_certified(name); }
+  void certified(std::string_view name) override {
+    has_certificate_ = true;
+    certified_ = access_.find_certified(name);
+  }
   void access_changed() override;
 
  private:
@@ -89,8 +92,9 @@ class HttpSession final : public Session, private Finisher {
   const Pages& pages_;
   const std::function<void()> changed_;
   PrincipalRef certified_;
-  PrincipalRef watcher_;  // whoever watches events
-  std::string watched_;   // their namespace
+  bool has_certificate_ = false;  // though perhaps of nobody who is named in the file of tokens
+  PrincipalRef watcher_;          // whoever watches events
+  std::string watched_;           // their namespace
   std::unique_ptr<Parser> parser_;
   std::string input_;  // not parsed yet
   Operation* operation_ = nullptr;

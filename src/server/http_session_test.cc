@@ -139,6 +139,51 @@ TEST(HttpSession, TakesNoBodyFromAStranger) {
   EXPECT_TRUE(known.session.wants_more());
 }
 
+// Wherever it is cut into pieces, also within the head of a chunk.
+TEST(HttpSession, TakesABodyInChunks) {  // X3
+  Backstage stage;
+  const std::string request =
+      "POST /v1/submit HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "a;x=y\r\n{\"queue\":\"\r\n11\r\nq\",\"payload\":\"x\"}\r\n0\r\n\r\n";
+  for (std::size_t cut = 1; cut < request.size(); ++cut) {
+    Browser browser(stage);
+    browser.send(request.substr(0, cut));
+    EXPECT_EQ(browser.session.output(), "") << cut;
+    browser.send(request.substr(cut));
+    EXPECT_THAT(browser.hear(), StartsWith("HTTP/1.1 200")) << cut;
+  }
+  Browser endless(stage, {.header_bytes_max = 1000});
+  endless.send(request.substr(0, request.find("a;x")) + "a;" + std::string(2000, 'x'));
+  EXPECT_THAT(endless.session.output(), StartsWith("HTTP/1.1 413"));
+  EXPECT_TRUE(endless.session.is_closing());
+}
+
+TEST(HttpSession, SaysWhyItRefusesAlsoBehindAHead) {
+  Backstage stage;
+  Browser browser(stage);
+  browser.send("HEAD /v1/queues HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_TRUE(browser.hear().ends_with("\r\n\r\n")) << "no body";
+  browser.send("POST /v1/submit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 400000000\r\n\r\n");
+  EXPECT_THAT(browser.session.output(), AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("TOO_LARGE")));
+}
+
+// A name that was made to point here may look like a number.
+TEST(HttpSession, KnowsALoopbackAddressFromAName) {  // X4
+  Backstage stage;
+  const auto answer = [&](const std::string& host, bool certified) {
+    Browser browser(stage);
+    if (certified) browser.session.certified("somebody");
+    browser.send("GET /v1/queues HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    return browser.hear();
+  };
+  for (const char* host : {"localhost", "127.0.0.1:7655", "127.9.9.9", "[::1]:7655"})
+    EXPECT_THAT(answer(host, false), StartsWith("HTTP/1.1 200")) << host;
+  for (const char* host : {"127.evil.example", "127.0.0.1.evil.example:7655", "evil.example", "10.0.0.1"}) {
+    EXPECT_THAT(answer(host, false), StartsWith("HTTP/1.1 403")) << host;
+    EXPECT_THAT(answer(host, true), StartsWith("HTTP/1.1 200")) << "a browser's page has no certificate";
+  }
+}
+
 TEST(HttpSession, CountsWhatItRefuses) {
   Backstage stage;
   Browser browser(stage);

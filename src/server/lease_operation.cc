@@ -22,6 +22,7 @@ void LeaseOperation::begin(Desk& desk) {
 
 void LeaseOperation::ask(Desk& desk) {
   asked_ = order_.count;
+  looked_at_ = UINT64_MAX;
   for (std::size_t index = 0; index < order_.count; ++index) {
     core::Request request = order_.request;
     desk.ask(*this, index, request);
@@ -41,10 +42,17 @@ void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer&& an
     taken_.push_back({*granted, desk.queue_of(granted->task), std::move(answer.payload)});
     if (granted->payload.length > 0 && !taken_.back().payload)
       desk.fetch(*this, taken_.size() - 1, granted->payload);
+  } else if (const auto* nothing = std::get_if<core::Nothing>(&*answer.reply)) {
+    looked_at_ = std::min(looked_at_, answer.lsn);
+    at_capacity_ = nothing->why == core::NothingBecause::at_capacity;
   }
   if (--asked_ > 0 || !taken_.empty() || error_ || order_.wait <= Duration{}) return;
   if (!deadline_) deadline_ = desk.now() + order_.wait;
-  desk.wait_for_task(*this, order_.request.ns, order_.request.queues, *deadline_);
+  desk.wait_for_task(*this, {.ns = order_.request.ns,
+                             .queues = order_.request.queues,
+                             .looked_at = looked_at_,
+                             .at_capacity = at_capacity_,
+                             .deadline = *deadline_});
 }
 
 void LeaseOperation::wake(Desk& desk, bool time_is_up) {

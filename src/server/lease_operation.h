@@ -45,6 +45,8 @@ class LeaseOperation final : public Operation {
   std::optional<Error> error_;
   core::Lsn lsn_ = 0;
   std::size_t asked_ = 0;
+  core::Lsn looked_at_ = 0;  // where it found nothing
+  bool at_capacity_ = false;
   std::optional<Instant> deadline_;
 };
 

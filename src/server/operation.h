@@ -73,6 +73,7 @@ class Operation {
   Desk* desk_ = nullptr;
   Finisher* finisher_ = nullptr;  // none once it is gone
   std::size_t outstanding_ = 0;
+  std::uint64_t fetched_bytes_ = 0;
   std::uint64_t audited_ = 0;  // its line in the audit file, if it has one
   std::optional<Error> refused_;
 };

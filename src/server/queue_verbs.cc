@@ -68,7 +68,10 @@ class HeartbeatOperation final : public Operation {
     leases_ = core::active_leases(engine.state(), ns_, worker_);
     lsn_ = engine.state().last;
   }
-  void looked(Desk& desk) override { lost_ = desk.take_lost(*this); }
+  void looked(Desk& desk) override {
+    lost_ = desk.take_lost(*this);
+    desk.capacity_changed(ns_);
+  }
   void write(ReplyWriter& reply) override {
     reply.map(lost_.empty() ? 2 : 3);
     reply.member("lsn", lsn_);

@@ -31,10 +31,15 @@ void Reader::run() {
   for (;;) {
     wakes_.wait(lock, [&] { return stops_ || !wanted_.empty(); });
     if (stops_) return;
-    std::deque<std::pair<core::BlobRef, Done>> taken;
-    taken.swap(wanted_);
+    // Much of what was wanted goes back at once, so that the loop is woken once for it, but not so much that
+    // replies pile up here.
+    constexpr std::size_t kAtOnce = std::size_t{4} << 20;
+    std::vector<std::pair<core::BlobRef, Done>> taken;
+    for (std::size_t bytes = 0; !wanted_.empty() && bytes < kAtOnce; wanted_.pop_front()) {
+      bytes += wanted_.front().first.length;
+      taken.push_back(std::move(wanted_.front()));
+    }
     lock.unlock();
-    // All that was wanted goes back at once: the loop is woken once for it.
     std::vector<std::pair<Done, Result<Bytes>>> read;
     for (auto& [blob, done] : taken) read.emplace_back(std::move(done), read_(blob));
     post_([this, read = std::move(read)]() mutable {

@@ -222,6 +222,34 @@ TEST(Multi, DoesNotWait) {
   EXPECT_EQ(member(replies, "state"), "waiting");
 }
 
+// As many are under way at once as without MULTI: what EXEC gathers may be answered with gigabytes.
+TEST(Multi, BeginsNoMoreAtOnceThanAConnectionMay) {  // X5
+  Backstage stage({}, {.under_way_max = 100});
+  Client client(stage);
+  const std::string task = member(client.ask({"SUBMIT", "q", "x"}), "task");
+  client.ask({"MULTI"});
+  for (int count = 0; count < 10; ++count) client.ask({"GET", task});
+  client.send({"EXEC"});
+  EXPECT_EQ(stage.desk().counters.commands["get"], 2u) << "each counts for 64";
+  const std::string replies = client.hear();
+  EXPECT_THAT(replies, StartsWith("*10 "));
+  EXPECT_EQ(stage.desk().counters.commands["get"], 10u);
+  EXPECT_EQ(client.ask({"PING"}), "+PONG ");
+}
+
+TEST(Multi, KeepsTheOrderOfWhatIsWrittenDownFirst) {  // X7
+  const TemporaryDirectory directory;
+  auto audit = Audit::open(directory.path() + "/audit").value();
+  Backstage stage;
+  stage.audit_to(*audit);
+  Client client(stage);
+  client.ask({"SUBMIT", "q", "x"});
+  client.ask({"MULTI"});
+  client.ask({"PAUSE", "q"});
+  client.ask({"LEASE", "w", "q"});
+  EXPECT_THAT(client.ask({"EXEC"}), HasSubstr("tasks *0"));
+}
+
 TEST(Multi, OneThatIsRefusedWhenItIsBegunUndoesNoOther) {
   Backstage stage;
   Client client(stage);

@@ -24,8 +24,26 @@ RespSession::~RespSession() {
 }
 
 bool RespSession::wants_more() const {
-  return !closing_ && blocking_ == nullptr && under_way_ < desk_.limits.under_way_max &&
+  const std::size_t under_way_max = desk_.is_crowded() ? 1 : desk_.limits.under_way_max;
+  return !closing_ && blocking_ == nullptr && under_way_ < under_way_max &&
          output_.size() < desk_.output_bytes_max();
+}
+
+// By the name in it, whatever tokens that name has.
+void RespSession::certified(std::string_view name) {
+  if (!access_.needs_token()) return;
+  const PrincipalRef found = access_.find_certified(name);
+  if (!found) return;
+  auto place = desk_.principals.enter(found->name(), desk_.limits.connections_per_principal_max);
+  if (!place) return;  // it may still say that it is somebody else
+  caller_.place = std::move(*place);
+  caller_.principal = caller_.certified = found;
+}
+
+void RespSession::access_changed() {
+  const bool is_certified = caller_.certified && caller_.principal == caller_.certified;
+  if (caller_.certified) caller_.certified = access_.find_certified(caller_.certified->name());
+  caller_.principal = is_certified ? caller_.certified : access_.renew(caller_.principal);
 }
 
 // Whole commands are read where they lie; only the beginning of one that is not whole is kept.
@@ -39,7 +57,7 @@ void RespSession::receive(std::string_view bytes) {
 }
 
 void RespSession::resume() {
-  if (input_.empty() || running_) return;
+  if ((input_.empty() && executing_.empty()) || running_) return;
   const std::size_t done = run_commands(input_);
   if (done == input_.size()) {
     std::string().swap(input_);  // an idle connection costs little
@@ -53,6 +71,10 @@ std::size_t RespSession::run_commands(std::string_view input) {
   running_ = true;
   std::size_t done = 0;
   while (wants_more()) {
+    if (!executing_.empty()) {
+      run_next_of_exec();
+      continue;
+    }
     parser_.set_limits(caller_.principal ? desk_.limits.command : kStranger);
     const auto found = parser_.parse(input.substr(done));
     if (found == wire::RespParser::Found::nothing) {
@@ -115,7 +137,7 @@ std::unique_ptr<Operation> RespSession::prepare(const Verb& verb, std::span<cons
     refuse(reply, word(read.error().code), read.error().message);
     return {};
   }
-  if (executing_) arguments_.replace(verb.parameters, "wait_ms", "0");
+  if (is_of_exec_) arguments_.replace(verb.parameters, "wait_ms", "0");
   auto operation = verb.make(caller_.ns, arguments_);
   if (arguments_.complaint()) {
     refuse(reply, word(arguments_.complaint()->code), arguments_.complaint()->message);
@@ -161,16 +183,23 @@ void RespSession::keep(std::span<const std::string_view> words, bool is_good, st
   put(std::move(text));
 }
 
-// Replies leave in the order of their commands, so behind its header the array comes about by itself.
+// Replies leave in the order of their commands, so behind its header the array comes about by itself. Each
+// command is begun as if it had come alone: when there is room, and not before one that blocks has ended.
 void RespSession::execute() {
-  const auto commands = caller_.transaction.close();
+  for (std::vector<std::string>& command : caller_.transaction.close())
+    executing_.push_back(std::move(command));
   std::string header;
-  wire::RespWriter(header, caller_.version).array(commands.size());
+  wire::RespWriter(header, caller_.version).array(executing_.size());
   put(std::move(header));
-  executing_ = true;
-  for (const std::vector<std::string>& command : commands)
-    run(std::vector<std::string_view>(command.begin(), command.end()));
-  executing_ = false;
+}
+
+void RespSession::run_next_of_exec() {
+  const std::vector<std::string> command = std::move(executing_.front());
+  executing_.pop_front();
+  is_of_exec_ = true;
+  run(std::vector<std::string_view>(command.begin(), command.end()));
+  is_of_exec_ = blocking_ != nullptr;
+  if (executing_.empty() && !late_.empty()) put(std::exchange(late_, {}));
 }
 
 bool RespSession::may(const Verb& verb, wire::RespWriter& reply) const {
@@ -206,7 +235,7 @@ void RespSession::add(Slot slot) {
 }
 
 // A push stands between replies, behind those that are due: they may tell of the very lease. It overtakes
-// only a command that waits for what may never come.
+// only a command that waits for what may never come, and never stands within an array.
 void RespSession::lost(const HeldLease& lease) {
   if (caller_.version < 3) {
     if (untold_.size() == kUntoldMax)
@@ -220,7 +249,12 @@ void RespSession::lost(const HeldLease& lease) {
   push.bulk("lost");
   push.bulk(core::to_text(lease.task));
   push.bulk(core::to_text(lease.lease));
-  const auto behind = blocking_ != nullptr ? slots_.end() - 1 : slots_.end();
+  if (!executing_.empty()) {
+    late_ += text;
+    return;
+  }
+  const bool overtakes = blocking_ != nullptr && !is_of_exec_;
+  const auto behind = overtakes ? slots_.end() - 1 : slots_.end();
   if (behind == slots_.begin()) {
     output_ += text;
   } else {
@@ -234,7 +268,10 @@ void RespSession::finished(Operation& operation) {
   const std::unique_ptr<Operation> ends_here(&operation);
   const auto slot = std::ranges::find(slots_, &operation, &Slot::operation);
   const bool is_next = slot == slots_.begin();
-  if (blocking_ == &operation) blocking_ = nullptr;
+  if (blocking_ == &operation) {
+    blocking_ = nullptr;
+    is_of_exec_ = false;
+  }
   RespReply reply(is_next ? output_ : slot->text, slot->version);  // a reply waits for those before it
   operation.reply_to(reply);
   slot->operation = nullptr;

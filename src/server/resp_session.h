@@ -32,16 +32,11 @@ class RespSession final : public Session, private Finisher {
   void resume() override;
   bool wants_more() const override;
   bool is_closing() const override { return closing_; }
-  bool is_idle() const override { return slots_.empty(); }
+  bool is_idle() const override { return slots_.empty() && executing_.empty(); }
   bool is_waiting() const override { return blocking_ != nullptr && blocking_->is_blocking(); }
   bool is_halfway() const override { return !input_.empty() && wants_more(); }
-  void certified(std::string_view name) override {
-    if (access_.needs_token()) caller_.principal = caller_.certified = access_.find_certified(name);
-  }
-  void access_changed() override {
-    caller_.principal = access_.renew(caller_.principal);
-    caller_.certified = access_.renew(caller_.certified);
-  }
+  void certified(std::string_view name) override;
+  void access_changed() override;
   bool is_stranger() const override { return !caller_.principal; }
 
  private:
@@ -64,6 +59,7 @@ class RespSession final : public Session, private Finisher {
   const RedisCommand* find_own(std::span<const std::string_view> words, std::string& text) const;
   void keep(std::span<const std::string_view> words, bool is_good, std::string& text);
   void execute();
+  void run_next_of_exec();
   bool may(const Verb& verb, wire::RespWriter& reply) const;
   void refuse(wire::RespWriter& reply, std::string_view code, std::string_view message) const;
   void hang_up_on_a_browser();
@@ -80,9 +76,11 @@ class RespSession final : public Session, private Finisher {
   std::size_t under_way_ = 0;      // weight of them all
   std::vector<HeldLease> untold_;  // leases, of which the next reply that can will tell
   Arguments arguments_;
-  const Operation* blocking_ = nullptr;  // the last one under way, if nothing is begun behind it
-  bool running_ = false;                 // inside run_commands()
-  bool executing_ = false;               // what MULTI gathered
+  const Operation* blocking_ = nullptr;             // the last one under way, if nothing is begun behind it
+  bool running_ = false;                            // inside run_commands()
+  std::deque<std::vector<std::string>> executing_;  // what MULTI gathered and EXEC has not begun yet
+  bool is_of_exec_ = false;                         // what runs now, or ran last, is
+  std::string late_;                                // pushes that wait for the end of EXEC's array
   bool closing_ = false;
 };
 

@@ -136,6 +136,42 @@ TEST(RespSession, TasksGoToThoseWhoCanDoThem) {
   EXPECT_THAT(plain.hear(), HasSubstr("plain"));
 }
 
+// Who cannot do what is there asks once, not in every turn.
+TEST(RespSession, ABlockedLeaseIsNotTriedAgainForATaskOfOthers) {  // X4
+  Backstage stage;
+  Client plain(stage);
+  Client submitter(stage);
+  submitter.ask({"SUBMIT", "q", "render", "CAPABILITY", "gpu"});
+  plain.send({"LEASE", "w1", "q", "WAIT_MS", "60000"});
+  for (int count = 0; count < 3; ++count) submitter.ask({"STATS"});
+  EXPECT_GT(stage.authority->wait(), Duration{}) << "nobody has asked for anything";
+  submitter.ask({"SUBMIT", "q", "later", "DELAY_MS", "30"});
+  EXPECT_THAT(plain.hear(), HasSubstr("later")) << "what comes with time comes all the same";
+  plain.send({"LEASE", "w1", "q", "WAIT_MS", "60000"});
+  submitter.ask({"SUBMIT", "q", "plain"});
+  EXPECT_THAT(plain.hear(), HasSubstr("plain"));
+}
+
+TEST(RespSession, ABlockedLeaseOfABusyWorkerGetsATaskWhenItHasRoom) {
+  Backstage stage;
+  Client worker(stage);
+  Client same(stage);
+  worker.ask({"HEARTBEAT", "w", "CAPACITY", "1"});
+  worker.ask({"SUBMIT", "q", "one"});
+  worker.ask({"SUBMIT", "q", "two"});
+  worker.ask({"SUBMIT", "q", "three"});
+  const std::string first = worker.ask({"LEASE", "w", "q"});
+  same.send({"LEASE", "w", "q", "WAIT_MS", "60000"});
+  stage.turn();
+  EXPECT_EQ(same.session.output(), "");
+  worker.ask({"COMPLETE", member(first, "task"), member(first, "lease")});
+  EXPECT_THAT(same.hear(), HasSubstr("two"));
+  same.send({"LEASE", "w", "q", "WAIT_MS", "60000"});
+  stage.turn();
+  worker.ask({"HEARTBEAT", "w", "CAPACITY", "2"});
+  EXPECT_THAT(same.hear(), HasSubstr("three"));
+}
+
 TEST(RespSession, WhatALostConnectionLeasedGoesBackAtOnce) {
   Backstage stage;
   Client submitter(stage);
@@ -213,6 +249,22 @@ TEST(RespSession, TakesACertificateForATokenWhereTokensAreAskedFor) {
   Client unknown(stage);
   unknown.session.certified("whoever");
   EXPECT_THAT(unknown.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH "));
+}
+
+TEST(RespSession, GoesByTheNameInACertificateWhateverTokenThatNameHas) {  // X5
+  Backstage stage({}, {.connections_per_principal_max = 1});
+  stage.access = Access::read("ci " + make_token().hash + " default=submit").value();
+  Client known(stage);
+  known.session.certified("ci");
+  Client another(stage);
+  another.session.certified("ci");
+  EXPECT_THAT(another.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH ")) << "there is one already";
+  stage.access = Access::read("ci " + make_token().hash + " default=submit").value();
+  known.session.access_changed();
+  EXPECT_THAT(known.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));
+  stage.access = Access::read("other " + make_token().hash + " default=submit").value();
+  known.session.access_changed();
+  EXPECT_THAT(known.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH "));
 }
 
 TEST(RespSession, ListsTasksByWorkerAndAge) {

@@ -147,6 +147,24 @@ TEST(AReaderThatNeverReads, IsNotReadFromAndThenClosed) {
   EXPECT_THAT(operator_.hear_all(), HasSubstr("baton_unsent_bytes 0\n"));
 }
 
+// X5: also what is answered while the socket takes nothing.
+TEST(AReaderThatNeverReads, IsCountedWithAllThatItLeavesUnread) {
+  ServerOptions options;
+  options.limits.output_bytes_max = 1'000'000;
+  const Running server(std::move(options));
+  Peer never(server.port());
+  const std::string ping = "PING " + std::string(900, 'x') + "\r\n";
+  std::string many;
+  for (int count = 0; count < 1000; ++count) many += ping;
+  never.send_what_it_takes(many, 100);
+  Peer operator_(server.http_port());
+  operator_.send("GET /metrics HTTP/1.0\r\n\r\n");
+  const std::string metrics = operator_.hear_all();
+  const std::size_t at = metrics.find("\nbaton_unsent_bytes ");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_GT(std::stoul(metrics.substr(at + 20)), 900'000u);
+}
+
 // X3: what was held back while too much was unsent goes on when it is sent, with nothing more coming in.
 TEST(Pipeline, GoesOnWhenItsRepliesAreRead) {
   ServerOptions options;
