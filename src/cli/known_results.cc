@@ -1,5 +1,7 @@
 #include "cli/known_results.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 #include "pipeline/site.h"
@@ -29,15 +31,38 @@ bool was_lost_with_master(const JournalLine& line, const pipeline::Graph& graph)
          !may_be_begun_twice(graph, line.module);
 }
 
+bool has_result(const JournalLine& line) {
+  return line.status == word(ModuleStatus::succeeded) || line.status == word(ModuleStatus::cached) ||
+         line.status == word(ModuleStatus::restored);
+}
+
+std::map<std::string, pipeline::Restored> succeeded(const std::vector<JournalLine>& journal) {
+  std::map<std::string, pipeline::Restored> all;
+  for (const JournalLine& line : journal) {
+    if (has_result(line) && (line.blob || !line.value.empty()))
+      all[line.module] = {.value = {line.value, line.blob}, .artifacts = line.artifacts};
+  }
+  return all;
+}
+
 }  // namespace
 
-std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline::JournalLine>& journal) {
-  std::map<std::string, pipeline::Restored> all;
-  for (const pipeline::JournalLine& line : journal) {
-    const bool has_result =
-        line.status == "succeeded" || line.status == "cached" || line.status == "restored";
-    if (has_result && (line.blob || !line.value.empty()))
-      all[line.module] = {.value = {line.value, line.blob}, .artifacts = line.artifacts};
+std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline::JournalLine>& journal,
+                                                     const pipeline::Graph& graph) {
+  std::map<std::string, pipeline::Restored> all = succeeded(journal);
+  std::set<std::string> repeated;
+  for (const JournalLine& line : journal) {
+    if (!has_result(line) && line.status != word(ModuleStatus::skipped)) repeated.insert(line.module);
+  }
+  for (const auto& [module, restored] : all) repeated.erase(module);
+  for (const pipeline::NodeIndex node : graph.in_order()) {
+    for (const pipeline::GraphNeed& need : graph[node].needs) {
+      const bool again = std::ranges::any_of(
+          need.on, [&](pipeline::NodeIndex other) { return repeated.contains(graph[other].id); });
+      if (!again) continue;
+      repeated.insert(graph[node].id);
+      all.erase(graph[node].id);
+    }
   }
   return all;
 }
@@ -47,8 +72,9 @@ std::map<std::string, pipeline::Restored> ended_before(const std::string& direct
   const auto kept = pipeline::Records::kept(directory, run);
   if (!kept || kept->fingerprint != graph.fingerprint()) return {};
   const auto journal = pipeline::Records::journal(directory, run);
-  std::map<std::string, pipeline::Restored> all = restorable(journal);
-  if (pipeline::Records::report(directory, run)) return all;  // it was ended, and is begun again on purpose
+  // One that was ended is begun again on purpose.
+  if (pipeline::Records::report(directory, run)) return restorable(journal, graph);
+  std::map<std::string, pipeline::Restored> all = succeeded(journal);
   for (const JournalLine& line : journal) {
     if (has_failed(line, graph)) all[line.module].failure = line.failure;
   }

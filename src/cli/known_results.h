@@ -10,8 +10,10 @@
 
 namespace baton::cli {
 
-// What modules came to that have succeeded.
-std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline::JournalLine>& journal);
+// What modules came to that have succeeded, but for those behind one that has not: they are run again when
+// that is.
+std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline::JournalLine>& journal,
+                                                     const pipeline::Graph& graph);
 
 // Of a run that its master did not end: how modules did that are over, and that those are lost which the
 // master ran itself and which may not be begun twice. Of a run that is over: what has succeeded. Nothing, if

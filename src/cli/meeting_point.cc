@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/quantities.h"
 #include "pipeline/directory_coordinator.h"
@@ -36,6 +37,8 @@ Made meet_at_redis(std::string_view where, const std::string& run, Duration leas
 
 // A folder of a run is made; where it lies is not, for that would rather be a typing error.
 Status check_folder(const std::string& folder) {
+  if (folder.empty())
+    return failure(Errc::invalid_request, "dir: needs the folder in which the run is to be, as dir:/srv/run");
   const std::filesystem::path parent = std::filesystem::absolute(folder).parent_path();
   std::error_code absent;
   if (std::filesystem::is_directory(parent, absent)) return {};
@@ -64,6 +67,7 @@ Made meet(const MeetingPoint& point, const std::string& run) {
 int cannot_meet(const Error& error) {
   const int code = complain(error);
   if (error.code == Errc::permission_denied) return code;
+  if (error.code == Errc::invalid_request) return kExitUsage;
   return pipeline::is_transient(error.code) ? pipeline::exit_code(pipeline::RunOutcome::coordination_lost)
                                             : pipeline::kExitInvalid;
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <memory>
 
 #include "cli/command_line.h"
@@ -88,6 +90,11 @@ int draw(const LookOptions& options) {
   return 0;
 }
 
+bool is_changed(const pipeline::FileDefinition& then) {
+  std::ifstream file(then.path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {}) != then.text;
+}
+
 int rerun(const RunCommandOptions& options, const PastOptions& past, bool only_failed) {
   const auto run = chosen_run(past);
   if (!run) return complain(run.error());
@@ -96,11 +103,15 @@ int rerun(const RunCommandOptions& options, const PastOptions& past, bool only_f
   const auto loaded = load(kept->file);
   const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
   if (!graph) return pipeline::kExitInvalid;
-  const auto restored = only_failed ? restorable(pipeline::Records::journal(past.folder, *run))
+  const auto restored = only_failed ? restorable(pipeline::Records::journal(past.folder, *run), *graph)
                                     : std::map<std::string, pipeline::Restored>();
-  if (!options.json)
+  if (!options.json) {
     fmt::print("run {} again, {} of {} known from then\n", *run, restored.size(),
                counted(graph->size(), "module"));
+    if (is_changed(kept->file))
+      fmt::print("! {} has changed since, and this runs it as it was then; `baton run` runs it as it is\n",
+                 kept->file.path);
+  }
   return run_pipeline(options, *loaded, restored);
 }
 

@@ -71,6 +71,12 @@ int check(const RunCommandOptions& options, const std::string& folder) {
     fmt::print(stderr, "baton: at Redis, workers have to be told the run: give it an id with --run\n");
     return kExitUsage;
   }
+  if (options.only_master && options.workers == 0 && options.meeting.connection.addresses.empty()) {
+    fmt::print(
+        stderr,
+        "baton: with --only-master somebody else has to run the modules: say --workers N or --connect\n");
+    return kExitUsage;
+  }
   if (options.run && options.meeting.connection.addresses.empty()) {
     const auto past = pipeline::Records::past(folder, *options.run);
     if (past && past->state == pipeline::PastRun::kRunning) {

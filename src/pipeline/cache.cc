@@ -73,13 +73,22 @@ Result<Circumstances> circumstances(const GraphNode& node, const ModuleAssignmen
   }
   for (const ArtifactRef& artifact : assignment.artifacts)
     all["artifact '" + artifact.name + "' of " + artifact.module] = artifact.blob.hash;
+  std::size_t files = 0;
   for (const std::string& pattern : spec.cache.files) {
-    for (const std::string& file : files_matching(directory, pattern)) {
+    const auto matching = files_matching(directory, pattern);
+    files += matching.size();
+    const bool is_name = pattern.find_first_of("*?") == std::string::npos;
+    if (matching.empty() && is_name)
+      return failure(Errc::not_found, "its input " + pattern + " is not there");
+    for (const std::string& file : matching) {
       auto hash = hash_of_file(std::filesystem::path(directory) / file, stop);
       if (!hash) return std::unexpected(hash.error());
       all["input " + file] = std::move(*hash);
     }
   }
+  // Nothing would ever change: rather a pattern that was meant to match something.
+  if (files == 0 && !spec.cache.files.empty() && assignment.dependencies.empty())
+    return failure(Errc::not_found, "there is no file that its inputs match");
   return all;
 }
 

@@ -49,6 +49,20 @@ TEST(Circumstances, HaveTheAxesOfATargetInThem) {
   EXPECT_EQ(difference(with("msvc17"), with("msvc19")), "axis compiler changed");
 }
 
+TEST(Circumstances, AreNotKnownWithoutTheFilesThatAreMeant) {  // P15
+  const TemporaryDirectory folder;
+  const auto of = [&](const std::vector<std::string>& files) {
+    Pipeline pipeline("inputs");
+    pipeline.add("compile").cache_inputs(files).run([](Context&) { return 1; });
+    const Graph graph = *Graph::of(pipeline.definition());
+    return circumstances(graph[0], {}, folder.path(), {});
+  };
+  EXPECT_EQ(of({"a.cc"}).error().message, "its input a.cc is not there");
+  EXPECT_EQ(of({"*.cc", "src/?.h"}).error().message, "there is no file that its inputs match");
+  write(folder.path() + "/a.cc", "one");
+  EXPECT_TRUE(of({"a.cc", "*.h"})) << "a pattern may match nothing beside others";
+}
+
 // Compiles a file, and links what came of it.
 class ACachedRun : public ::testing::Test {
  protected:

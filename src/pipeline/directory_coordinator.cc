@@ -23,6 +23,9 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
   if (auto ready = folder_->ready(stop); !ready) return ready;
   const SharedFiles& files = folder_->files;
   const auto before = run_opening(stop);
+  if (files.exists("closed"))
+    return failure(Errc::conflict, "the run in " + folder_->options.directory +
+                                       " is over: give each run a folder of its own");
   if (const auto master = files.read("master"); master && *master != opening.session) {
     const auto age = files.age("master");
     if (!age) return std::unexpected(age.error());
@@ -30,9 +33,6 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
       return failure(Errc::locked,
                      "this run has a master that is still there: give each run a folder of its own");
   }
-  if (files.exists("closed"))
-    return failure(Errc::conflict, "the run in " + folder_->options.directory +
-                                       " is over: give each run a folder of its own");
   if (before && before->fingerprint != opening.fingerprint)
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " was begun with another pipeline: give each run a folder of its own");

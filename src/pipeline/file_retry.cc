@@ -1,5 +1,6 @@
 #include "pipeline/file_retry.h"
 
+#include <charconv>
 #include <set>
 #include <string>
 
@@ -46,7 +47,13 @@ void read_allowed_failure(YamlMap& map, ModuleSpec& spec) {
     spec.allow_failure = [](const ModuleFailure&) { return true; };
   } else if (allowed->kind == Yaml::Kind::list) {
     std::set<std::string> codes;
-    for (const std::string& code : map.texts_of(*allowed, "allow_failure")) codes.insert(code);
+    for (const std::string& code : map.texts_of(*allowed, "allow_failure")) {
+      unsigned number = 0;
+      const auto [end, error] = std::from_chars(code.data(), code.data() + code.size(), number);
+      if (error != std::errc{} || end != code.data() + code.size() || number < 1 || number > 255)
+        map.complain(*allowed, "allow_failure: '" + code + "' is no exit code from 1 to 255");
+      codes.insert(code);
+    }
     spec.allow_failure = [codes](const ModuleFailure& failure) {
       return codes.contains(std::to_string(failure.exit_code));
     };

@@ -207,6 +207,15 @@ modules:
             "output 'other' was written and is not declared under `outputs`");
 }
 
+TEST(AnExitCode, IsANumber) {  // P14
+  for (const char* code : {"x", "300", "0", "-1"}) {
+    const auto file = PipelineFile::parse(
+        std::string("version: 1\nmodules: { a: { run: ls, allow_failure: [") + code + "] } }", "p.yaml", {});
+    ASSERT_FALSE(file) << code;
+    EXPECT_THAT(describe(file.error().front()), HasSubstr("is no exit code from 1 to 255"));
+  }
+}
+
 TEST(AnExitCode, MayBeAllowedOrTriedAgain) {  // P14
   const Ran ran = run_file(R"(
 version: 1

@@ -56,6 +56,23 @@ TEST_F(AnExampleOfProcesses, BuildsAndTestsOnAMatrixOfMachines) {  // P8 P9 P14 
               Contains(HasSubstr("input src/calculator.cc changed")));
 }
 
+TEST_F(AnExampleOfProcesses, IsValidInTheDocumentsToo) {  // P14
+  std::ifstream page(std::string(BATON_EXAMPLES) + "/../docs/pipelines.md");
+  std::string line;
+  std::size_t examples = 0;
+  while (std::getline(page, line)) {
+    if (line != "```yaml") continue;
+    std::string text;
+    while (std::getline(page, line) && line != "```") text += line + "\n";
+    if (!text.starts_with("version:")) continue;
+    ++examples;
+    std::ofstream(folder_.path() + "/pipeline.yaml") << text;
+    const crash::Ran ran = baton({"pipeline", "plan", folder_.path() + "/pipeline.yaml"});
+    EXPECT_EQ(ran.exit.code, 0) << text << ran.errors;
+  }
+  EXPECT_GT(examples, 0u);
+}
+
 TEST_F(AnExampleOfProcesses, CountsWordsInParts) {  // P14 P15
   copy("word_count");
   const crash::Ran ran = run({"--workers", "3", "--only-master"});

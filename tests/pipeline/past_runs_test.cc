@@ -104,6 +104,26 @@ TEST(APastRun, IsRepeatedUnderTheNameThatIsGiven) {  // P16
   EXPECT_THAT(asked(yard, {"list"}).lines.back(), StartsWith("second "));
 }
 
+// A clean-up, say, has something to do again.
+TEST(APastRun, IsRepeatedWithWhatComesBehindWhatIsRepeated) {  // P16
+  const Yard yard(R"(
+version: 1
+modules:
+  a: { run: 'echo a >> ran' }
+  b: { needs: [a], run: 'echo b >> ran; [ -e good ]' }
+  clean: { needs: [{ id: b, when: settled }], always: true, run: 'echo clean >> ran' }
+)");
+  EXPECT_EQ(crash::run(yard.run({})).exit.code, 1);
+  EXPECT_EQ(yard.contents("ran"), "a\nb\nclean\n");
+  std::ofstream(yard.path() + "/good").close();
+  const crash::Ran again = asked(yard, {"rerun", "--failed"});
+  EXPECT_EQ(again.exit.code, 0) << again.errors;
+  EXPECT_EQ(yard.contents("ran"), "a\nb\nclean\nb\nclean\n");
+  EXPECT_THAT(again.lines, ::testing::Not(Contains(HasSubstr("has changed"))));
+  std::ofstream(yard.path() + "/pipeline.yaml", std::ios::app) << "# better\n";
+  EXPECT_THAT(asked(yard, {"rerun"}).lines, Contains(HasSubstr("pipeline.yaml has changed since")));
+}
+
 TEST(APastRun, ShowsNoSecretsAndOnlyToWhoeverRanIt) {  // P16
   const Yard yard(R"(
 version: 1

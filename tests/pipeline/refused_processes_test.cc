@@ -27,12 +27,19 @@ std::string only_line(const crash::Ran& ran) {
 TEST(ProcessesThatAreRefused, SayThatTheRunIsOver) {  // P5 P16
   const Yard yard(kOne);
   Served server(BATON_PROGRAM);
-  const auto run = [&] { return crash::run(yard.run({"--connect", server.address(), "--run", "once"})); };
-  EXPECT_EQ(run().exit.code, 0);
-  const crash::Ran again = run();
+  const auto run = [&](const std::string& where) {
+    return crash::run(yard.run({"--connect", where, "--run", "once"}));
+  };
+  EXPECT_EQ(run(server.address()).exit.code, 0);
+  const crash::Ran again = run(server.address());
   EXPECT_EQ(again.exit.code, 2);
   EXPECT_THAT(only_line(again), HasSubstr("run once is over: give each run its own id"));
   EXPECT_EQ(yard.contents("ran"), "a\n");
+  const std::string folder = "dir:" + yard.path() + "/shared";
+  EXPECT_EQ(run(folder).exit.code, 0);
+  const crash::Ran there = run(folder);
+  EXPECT_EQ(there.exit.code, 2);
+  EXPECT_THAT(only_line(there), HasSubstr("is over")) << "nor is a master waited for that has ended";
 }
 
 TEST(ProcessesThatAreRefused, SayThatTheRunHasNotBegun) {  // P16
@@ -94,6 +101,9 @@ TEST(ProcessesThatAreRefused, SayWhatIsWrongBeforeAnythingIsDone) {  // P14 P16
               AllOf(HasSubstr("a produces artifacts"), HasSubstr("--blobs")));
   EXPECT_THAT(refused(yard, {"--connect", "dir:" + yard.path() + "/no/such/run"}, 2),
               HasSubstr(yard.path() + "/no/such, which is no folder"));
+  EXPECT_THAT(refused(yard, {"--connect", "dir:"}, 64), HasSubstr("as dir:/srv/run"));
+  EXPECT_THAT(refused(yard, {"--connect", "somewhere"}, 64), HasSubstr("somewhere"));
+  EXPECT_THAT(refused(yard, {"--only-master"}, 64), HasSubstr("--workers N or --connect"));
   EXPECT_THAT(refused(yard, {"--report", "/no/where.html"}, 73), HasSubstr("/no/where.html"));
   EXPECT_THAT(crash::run(yard.baton({"run", yard.path()})).errors, HasSubstr("is a folder"));
 }
