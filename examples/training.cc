@@ -34,7 +34,8 @@ Status train(Collective& ranks, Storage& storage, std::uint64_t steps) {
   std::vector<float> weights(slice_bytes(info) / sizeof(float));
   const std::span<std::byte> bytes = std::as_writable_bytes(std::span(weights));
 
-  // Where it was: from the newest checkpoint that is whole, whoever wrote it.
+  // Where it was: from the newest checkpoint that is whole, whoever wrote it. NOT_FOUND says that there is
+  // none, and nothing was read; after any other error the weights hold anything.
   DistributedCheckpoint checkpoint(ranks, storage);
   std::uint64_t step = 0;
   const std::vector<TensorTarget> wanted{{info, bytes}};

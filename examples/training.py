@@ -30,7 +30,8 @@ def train(group, directory, steps, tensor):
     part = lambda rows: baton.Shard(rows, (ROWS, COLUMNS), (begin, 0))
     state = {"weights": part(weights), "optimizer": {"momentum": part(momentum), "lr": LEARNING_RATE}, "step": 0}
 
-    # Where it was: from the newest checkpoint that is whole, whoever wrote it.
+    # Where it was: from the newest checkpoint that is whole, whoever wrote it. NOT_FOUND says that there is none, and
+    # nothing was read; after any other error the state holds anything.
     try:
         baton.load(directory, into=state, group=group, fall_back=True)
     except baton.Error as error:

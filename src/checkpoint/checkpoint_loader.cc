@@ -171,9 +171,10 @@ Result<CheckpointMetadata> CheckpointLoader::Search::next_good(const LoadOptions
     if (!options.fall_back || !is_about_this_one(good.error())) return std::unexpected(good.error());
     passed_over.push_back(good.error().message);
   }
-  return failure(Errc::not_found, passed_over.empty() ? "there is no committed checkpoint of this name here"
-                                                      : fmt::format("no checkpoint is whole: {}",
-                                                                    fmt::join(passed_over, "; ")));
+  // Whoever begins anew where there is none would go on with what a damaged one left in memory.
+  if (!passed_over.empty())
+    return failure(Errc::corrupt, fmt::format("no checkpoint is whole: {}", fmt::join(passed_over, "; ")));
+  return failure(Errc::not_found, "there is no committed checkpoint of this name here");
 }
 
 // What is read wrongly here is for the next step, where all ranks hear of it.

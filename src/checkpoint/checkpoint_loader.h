@@ -23,7 +23,7 @@ namespace baton::checkpoint {
 
 struct LoadOptions {
   bool strict = true;      // what is missing, unexpected or does not fit is an error, not a report
-  bool fall_back = false;  // to the newest one that is whole
+  bool fall_back = false;  // to the newest one that is whole; CORRUPT if there are some and none is
   Verify verify = Verify::touched;
   Duration deadline = kOperationDeadline;  // for each step that waits for other ranks
   std::stop_token stop;

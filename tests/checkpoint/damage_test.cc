@@ -127,14 +127,22 @@ TEST(Damage, AllRanksFallBackTogetherToTheNewestGoodOne) {
   });
 }
 
-TEST(Damage, WhenNothingIsWholeThatIsSaid) {
+// C8: a job that begins anew on NOT_FOUND must not do so on top of what a damaged checkpoint left in memory
+TEST(Damage, WhenNothingIsWholeItIsNotTakenForNothingBeingThere) {
   Saved saved;
   EXPECT_THAT(load(*saved.storage, 2, "", 1, two_small, {.fall_back = true}), Each(HasSubstr("NOT_FOUND")));
   ASSERT_THAT(save(*saved.storage, 2, 1, 1, two_small), Each("fine"));
   fs::remove(saved.path_of(find_checkpoint(*saved.storage, "latest")->shards[0]));
-  EXPECT_THAT(
-      load(*saved.storage, 2, "", 1, two_small, {.fall_back = true}),
-      Each(AllOf(HasSubstr("NOT_FOUND"), HasSubstr("no checkpoint is whole"), HasSubstr("is missing"))));
+  const auto complaint =
+      AllOf(HasSubstr("CORRUPT"), HasSubstr("no checkpoint is whole"), HasSubstr("is missing"));
+  for (const std::string name : {"", "1", "step-1"})
+    EXPECT_THAT(load(*saved.storage, 2, name, 1, two_small, {.fall_back = true}), Each(complaint)) << name;
+  const fs::path manifest =
+      saved.directory.path() + "/store/" + manifest_path(find_checkpoint(*saved.storage, "latest")->id);
+  write_file(manifest, read_file(manifest).substr(1));
+  EXPECT_THAT(load(*saved.storage, 2, "", 1, two_small, {.fall_back = true}),
+              Each(AllOf(HasSubstr("CORRUPT"), HasSubstr("no checkpoint is whole"))));
+  EXPECT_THAT(load(*saved.storage, 2, "2", 1, two_small, {.fall_back = true}), Each(HasSubstr("NOT_FOUND")));
 }
 
 TEST(Damage, AManifestOfANewerFormatIsNotGuessedAt) {

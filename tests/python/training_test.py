@@ -53,6 +53,19 @@ class Training(Folder):
             alone, _ = self.weights("alone", 1, steps)
         self.assertEqual(resumed, alone)
 
+    def test_does_not_begin_anew_on_damaged_weights(self):
+        with Server() as self.server:
+            self.weights("damaged", 2, 40)
+            for shard in Path(self.folder, "damaged").glob("*/*/r00000.safetensors"):
+                with open(shard, "r+b") as file:
+                    file.seek(-4, os.SEEK_END)
+                    file.write(b"\xff\xfe\x7f\x7f")
+            said, complaints = (run := self.start("damaged", 2, 60)).communicate(timeout=120)
+        self.assertNotEqual(run.returncode, 0)
+        self.assertNotIn("begin at step", said)
+        for rank in range(2):
+            self.assertRegex(complaints, f"rank {rank}: CORRUPT: .*no checkpoint is whole")
+
     def test_goes_on_with_torch(self):
         try:
             import torch  # noqa: F401
