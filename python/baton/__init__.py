@@ -12,7 +12,7 @@ import os
 from typing import Any, Mapping
 
 from ._baton import Checkpoint, Leased, Saved, Submitted, Task, Ticket, Verdict
-from ._checkpoints import Checkpoints, Loaded
+from ._checkpoints import DEADLINE, Checkpoints, Loaded
 from ._client import Client
 from ._errors import Error
 from ._group import Group, threads
@@ -32,21 +32,21 @@ def _place(path: str | os.PathLike[str]) -> str:
     return name if name.startswith("s3://") else os.path.abspath(name)
 
 
-def _at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
+def _at(path: str | os.PathLike[str], group: Group | None, deadline: float) -> Checkpoints:
     places, name = _alone if group is None else group._places, _place(path)
     if name not in places:
-        places[name] = Checkpoints(name, group)
+        places[name] = Checkpoints(name, group, deadline=deadline)
     return places[name]
 
 
-def _looked_at(path: str | os.PathLike[str], group: Group | None) -> Checkpoints:
+def _looked_at(path: str | os.PathLike[str], group: Group | None, deadline: float = DEADLINE) -> Checkpoints:
     """Without making the directory, unless other ranks may be about to."""
-    return _at(path, group) if group or _place(path) in _alone else Checkpoints(path, create=False)
+    return _at(path, group, deadline) if group or _place(path) in _alone else Checkpoints(path, create=False)
 
 
 def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
          incremental: bool = False, sha256: bool = False, custom: Mapping[str, str] | None = None,
-         deadline: float = 600.0) -> Saved:
+         deadline: float = DEADLINE) -> Saved:
     """Saves a nested state of tensors, arrays and plain values; it is durable when this returns.
 
     With a group all its ranks call this and make one checkpoint, or all raise the same error. What several ranks have
@@ -54,28 +54,30 @@ def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 
     With `incremental`, what the newest checkpoint has too is referred to there. With `sha256`, each slice has a SHA-256
     too, and is read whole and checked against it by every load that touches it.
     """
-    return _at(path, group).save(state, step=step, incremental=incremental, sha256=sha256, custom=custom, deadline=deadline)
+    return _at(path, group, deadline).save(state, step=step, incremental=incremental, sha256=sha256, custom=custom,
+                                           deadline=deadline)
 
 
 def save_async(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,
                incremental: bool = False, sha256: bool = False, custom: Mapping[str, str] | None = None,
-               deadline: float = 600.0) -> Ticket:
+               deadline: float = DEADLINE) -> Ticket:
     """Copies the state and returns; the copy is written and committed behind your back.
 
     The ticket tells what it came to. An error that nobody heard is raised by the next save, or told at exit.
     """
-    return _at(path, group).save_async(state, step=step, incremental=incremental, sha256=sha256, custom=custom,
-                                       deadline=deadline)
+    return _at(path, group, deadline).save_async(state, step=step, incremental=incremental, sha256=sha256, custom=custom,
+                                                 deadline=deadline)
 
 
 def load(path: str | os.PathLike[str], name: str | int = "latest", *, into: Any = None, group: Group | None = None,
-         strict: bool = True, fall_back: bool = False, deadline: float = 600.0) -> Any:
+         strict: bool = True, fall_back: bool = False, deadline: float = DEADLINE) -> Any:
     """Loads the newest checkpoint, or the one of that name or step: the state as it was saved, whole.
 
     `into` is a state that is filled in place, and returned; its Shards take their parts of what any number of ranks
     wrote. With a group all ranks load the same checkpoint. Checkpoints.load tells more about how it went.
     """
-    return _looked_at(path, group).load(name, into=into, strict=strict, fall_back=fall_back, deadline=deadline).state
+    place = _looked_at(path, group, deadline)
+    return place.load(name, into=into, strict=strict, fall_back=fall_back, deadline=deadline).state
 
 
 def checkpoints(path: str | os.PathLike[str]) -> list[Checkpoint]:

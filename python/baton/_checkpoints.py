@@ -37,17 +37,19 @@ class Loaded:
 class Checkpoints:
     """The checkpoints in one place: a directory, or s3://BUCKET/PREFIX.
 
-    With a group every rank has one, and makes the same calls in the same order.
+    With a group every rank has one, and makes the same calls in the same order. They open it together, so opening it
+    waits for the others too.
     """
 
-    def __init__(self, path: str | os.PathLike[str], group: Group | None = None, *, create: bool = True) -> None:
+    def __init__(self, path: str | os.PathLike[str], group: Group | None = None, *, create: bool = True,
+                 deadline: float = DEADLINE) -> None:
         self.path = os.fspath(path)
         # Ranks have an order to keep; a process alone does not, and its threads may take turns.
         self._turn: ContextManager[object] = contextlib.nullcontext()
         self._is_alone = group is None
         if group is None:
             self._turn = threading.Lock()
-        self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create)
+        self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create, deadline)
         _open.until_exit(self)
 
     def save(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False, sha256: bool = False,

@@ -62,12 +62,14 @@ struct Use {
 };
 
 // All ranks open theirs, or hear whose could not be opened.
-std::shared_ptr<Store> open_store(const std::string& place, std::shared_ptr<Seat> seat, bool create) {
-  auto storage = run(py::none(), [place, turn = Turn(seat), create](std::stop_token stop) {
+std::shared_ptr<Store> open_store(const std::string& place, std::shared_ptr<Seat> seat, bool create,
+                                  double deadline) {
+  const Duration within = duration_of(deadline);
+  auto storage = run(py::none(), [place, turn = Turn(seat), create, within](std::stop_token stop) {
     auto opened = open_storage(place, create ? Opening::made : Opening::existing);
     Status mine;
     if (!opened) mine = std::unexpected(opened.error());
-    const Status all = turn.collective().vote({.name = "open checkpoints", .stop = std::move(stop)}, mine);
+    const Status all = turn.collective().vote({"open checkpoints", within, std::move(stop)}, mine);
     if (opened && !all) opened = std::unexpected(all.error());
     return opened;
   });

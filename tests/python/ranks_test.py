@@ -38,6 +38,14 @@ class Threads(Folder):
         self.assertEqual([outcomes[0].code, outcomes[2].code], ["DEADLINE_EXCEEDED"] * 2)
         self.assertIn("rank 1", str(outcomes[0]))
 
+    def test_that_save_or_load_alone_wait_no_longer_than_they_say(self):
+        for call in (lambda **how: baton.save(self.folder, {"x": 1}, **how), lambda **how: baton.load(self.folder, **how),
+                     lambda **how: baton.save_async(self.folder, {"x": 1}, **how),
+                     lambda group, deadline: baton.Checkpoints(self.folder, group, deadline=deadline)):
+            (group, _) = baton.threads(2)
+            (outcome,) = on_all([group], lambda group: call(group=group, deadline=0.2))
+            self.assertRegex(str(outcome), "DEADLINE_EXCEEDED: .*open checkpoints.*rank 1")
+
     def test_are_refused_times_that_make_no_sense(self):
         (group,) = baton.threads(1)
         for deadline in (-1, float("nan")):
