@@ -103,7 +103,7 @@ std::string standing(const Remembered& run, NodeIndex node) {
                        line.reason.empty() ? "" : ": " + line.reason);
   }
   // What is known of the others, as a schedule would have it.
-  pipeline::Schedule schedule(graph, Records::history(run.folder));
+  pipeline::Schedule schedule(graph, Records::history(run.folder, run.past.file));
   for (const JournalLine& line : run.journal) {
     const NodeIndex* ended = graph.find(line.module);
     const auto status = pipeline::status_of(line.status);

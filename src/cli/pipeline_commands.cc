@@ -52,7 +52,8 @@ int plan(const LookOptions& options) {
   const auto loaded = load(options.source);
   const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
   if (!graph) return pipeline::kExitInvalid;
-  const pipeline::History history = pipeline::Records::history(folder_of(options.source.path));
+  const pipeline::History history =
+      pipeline::Records::history(folder_of(options.source.path), options.source.path);
   std::vector<std::size_t> wave(graph->size());
   for (const pipeline::NodeIndex node : graph->in_order()) {
     for (const pipeline::NodeIndex other : (*graph)[node].dependants)

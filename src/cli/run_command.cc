@@ -100,7 +100,7 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   run.site.directory = folder_of(loaded.definition.path);
   run.site.parameters = loaded.file.values;
   run.site.secrets = secrets_of(loaded.file);
-  run.history = pipeline::Records::history(run.site.directory);
+  run.history = pipeline::Records::history(run.site.directory, loaded.definition.path);
   run.ended_before = [directory = run.site.directory, id = run.run, &graph] {
     return ended_before(directory, id, graph);
   };

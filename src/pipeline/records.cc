@@ -23,6 +23,9 @@ constexpr std::size_t kRunsKept = 20;
 constexpr std::size_t kLogsOpen = 64;
 
 std::string base(const std::string& folder) { return (folder.empty() ? "." : folder) + "/.baton"; }
+std::string history_path(const std::string& folder, const std::string& file) {
+  return base(folder) + "/history/" + fs::path(file).filename().string() + ".json";
+}
 std::string run_folder(const std::string& folder, const std::string& run) {
   return base(folder) + "/runs/" + as_file_name(run);
 }
@@ -98,7 +101,7 @@ Records::Records(std::string folder, FileDefinition file, Secrets secrets)
     : folder_(std::move(folder)),
       file_(std::move(file)),
       secrets_(std::move(secrets)),
-      history_(history(folder_)) {}
+      history_(history(folder_, file_.path)) {}
 Records::~Records() = default;
 
 void Records::make_home(const std::string& folder) {
@@ -186,12 +189,14 @@ void Records::ended(const RunReport& report) {
   keep(directory_ + "/report.json", json_of(report));
   Value::Fields fields;
   for (const auto& [module, took] : history_) fields.emplace_back(module, Value{took.ms});
-  keep(base(folder_) + "/history.json", pipeline::to_json(Value{std::move(fields)}));
+  std::error_code trouble;  // whoever writes there says what is wrong
+  fs::create_directories(base(folder_) + "/history", trouble);
+  keep(history_path(folder_, file_.path), pipeline::to_json(Value{std::move(fields)}));
 }
 
-History Records::history(const std::string& folder) {
+History Records::history(const std::string& folder, const std::string& file) {
   History history;
-  const auto text = contents(base(folder) + "/history.json");
+  const auto text = contents(history_path(folder, file));
   const auto value = text ? from_text<std::map<std::string, Duration>>(*text) : Result<History>(History());
   return value ? *value : history;
 }

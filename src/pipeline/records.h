@@ -1,7 +1,7 @@
 // What is kept of runs, in a folder beside the pipeline: for `logs`, `why`, `list` and `rerun`, and for
 // estimates.
 //
-//   .baton/history.json                      how long modules took
+//   .baton/history/FILE.json                 how long the modules of that pipeline file took
 //   .baton/runs/RUN/pipeline.json            the file's text and parameters, and the fingerprint of the graph
 //   .baton/runs/RUN/journal                  a line of JSON for each module that is over, as soon as it is
 //   .baton/runs/RUN/report.json              at the end; one without it is not removed, for it may be running
@@ -94,7 +94,7 @@ class Records : public RunObserver {
   // The folder in which all of it is: for nobody else, since what modules came to is kept as it is.
   static void make_home(const std::string& folder);
 
-  static History history(const std::string& folder);
+  static History history(const std::string& folder, const std::string& file);
   static std::vector<std::string> runs(const std::string& folder);  // newest last
   static Result<KeptRun> kept(const std::string& folder, const std::string& run);
   static Result<PastRun> past(const std::string& folder, const std::string& run);

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "pipeline/records.h"
 #include "tests/pipeline/yard.h"
 
 namespace baton::pipeline {
@@ -122,6 +123,13 @@ modules:
   EXPECT_THAT(again.lines, ::testing::Not(Contains(HasSubstr("has changed"))));
   std::ofstream(yard.path() + "/pipeline.yaml", std::ios::app) << "# better\n";
   EXPECT_THAT(asked(yard, {"rerun"}).lines, Contains(HasSubstr("pipeline.yaml has changed since")));
+}
+
+TEST(APastRun, SaysNothingOfHowLongModulesOfAnotherFileTake) {  // P16
+  const Yard yard("version: 1\nmodules: { a: { run: ls } }");
+  EXPECT_EQ(crash::run(yard.run({})).exit.code, 0);
+  EXPECT_TRUE(Records::history(yard.path(), yard.path() + "/pipeline.yaml").contains("a"));
+  EXPECT_FALSE(Records::history(yard.path(), yard.path() + "/another.yaml").contains("a"));
 }
 
 TEST(APastRun, ShowsNoSecretsAndOnlyToWhoeverRanIt) {  // P16
