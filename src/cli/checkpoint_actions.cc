@@ -98,6 +98,15 @@ int tell(const Result<Converted>& converted, const CheckpointOptions& options, c
   return 0;
 }
 
+// Whatever became of the checkpoint that is called so, by any of its names.
+std::string prefix_of(Storage& storage, const std::string& name) {
+  if (auto search = CheckpointSearch::begin(storage, name)) {
+    if (const auto newest = search->next()) return newest->id.prefix;
+  }
+  const auto step = number_in(name);
+  return step ? step_prefix(*step) : name.substr(0, name.find('/'));
+}
+
 void tell_pinned(const std::string& prefix, bool is_pinned, const CheckpointOptions& options) {
   if (options.json) {
     fmt::print("{}\n", JsonObject().text("checkpoint", prefix).boolean("pinned", is_pinned).whole());
@@ -122,7 +131,8 @@ int list_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const auto attempts = list_attempts(storage);
   if (!attempts) return complain(attempts.error(), options);
   print_attempts(*attempts, options.format());
-  return 0;
+  const auto unreadable = std::ranges::count(*attempts, AttemptState::unreadable, &Attempt::state);
+  return unreadable == 0 ? 0 : kExitDamaged;
 }
 
 int inspect_checkpoint(Storage& storage, const CheckpointOptions& options) {
@@ -240,13 +250,11 @@ int pin_checkpoint(Storage& storage, const CheckpointOptions& options) {
   return 0;
 }
 
-// By its plain name also one that is damaged, or gone.
+// Also one that is damaged, or gone.
 int unpin_checkpoint(Storage& storage, const CheckpointOptions& options) {
-  std::string prefix = options.name;
-  if (const auto metadata = find_checkpoint(storage, options.name)) {
-    prefix = metadata->id.prefix;
-  } else if (const auto is_pinned = storage.get(pin_path(prefix)); !check_prefix(prefix) || !is_pinned) {
-    return complain(metadata.error(), options);
+  const std::string prefix = prefix_of(storage, options.name);
+  if (const auto metadata = find_checkpoint(storage, options.name); !metadata) {
+    if (!check_prefix(prefix) || !storage.get(pin_path(prefix))) return complain(metadata.error(), options);
   }
   if (const auto unpinned = unpin(storage, prefix); !unpinned) return complain(unpinned.error(), options);
   tell_pinned(prefix, false, options);

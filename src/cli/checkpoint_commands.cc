@@ -41,7 +41,8 @@ constexpr const char* kCheckpoint =
 void add_looking(CommandLine& line) {
   const std::string program = line.program();
   add(line, "ls", "Lists checkpoints, and attempts that came to nothing", list_checkpoints)
-      .command.footer("Example: " + program + " checkpoint ls checkpoints");
+      .command.footer("Exit codes: 0, or 2 if what was decided about one cannot be read.\n\nExample: " +
+                      program + " checkpoint ls checkpoints");
 
   auto looked = add(line, "inspect", "Shows what is in a checkpoint", inspect_checkpoint);
   looked.command.argument("checkpoint", looked.options.name, kCheckpoint);

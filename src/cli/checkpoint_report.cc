@@ -97,7 +97,7 @@ void print_attempts(const std::vector<Attempt>& attempts, Format format) {
     const Duration age =
         wall_clock() - Instant{attempt.metadata ? attempt.metadata->created_ms : attempt.modified_ms};
     std::string remark = attempt.is_pinned ? "pinned" : "";
-    if (attempt.trouble) remark = printable(attempt.trouble->message, 100);
+    if (attempt.trouble) remark += (remark.empty() ? "" : "; ") + printable(attempt.trouble->message, 100);
     const bool is_whole = attempt.metadata.has_value();
     table.row({is_whole ? fmt::format("{}", attempt.metadata->training.step) : "-", to_text(attempt.id),
                std::string(word(attempt.state)),

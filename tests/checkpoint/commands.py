@@ -143,10 +143,19 @@ def main():
         for words in (["inspect", store, 8], ["verify", store, 8], ["export", store, 8, folder / "x"], ["diff", store, 7, 8]):
             assert json.loads(baton(*words, "--json", exit_code=2)), words
         manifest.write_bytes(good)
+        attempt = manifest.stem
+        for name in (8, "step-0000000008", f"step-0000000008/{attempt}"):
+            baton("pin", store, 8)
+            manifest.write_bytes(good[:-10])
+            (row,) = [line for line in baton("ls", store, exit_code=2).splitlines() if "unreadable" in line]
+            assert f"step-0000000008/{attempt}" in row and "pinned" in row and manifest.name in row, row
+            baton("unpin", store, name)
+            assert not list((store / "pins").iterdir()), name
+            manifest.write_bytes(good)
         baton("pin", store, 8)
+        manifest.unlink()
+        baton("unpin", store, 8)
         manifest.write_bytes(good[:-10])
-        baton("unpin", store, "step-0000000008")
-        assert not list((store / "pins").iterdir())
         baton("unpin", store, "step-0000000008", exit_code=2)  # damaged, and not pinned
         baton("unpin", store, "../pins", exit_code=1)
         manifest.write_bytes(good)
