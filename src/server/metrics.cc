@@ -234,6 +234,8 @@ std::string metrics_text(const Desk& desk, const Principal* who) {
   text.only("baton_connections_refused_total", "counter", "Connections refused, for there were too many",
             counters.connections_refused);
   text.only("baton_unsent_bytes", "gauge", "Replies that wait for their readers", counters.unsent_bytes);
+  text.only("baton_fetched_bytes", "gauge", "Read from the log for replies that are not written yet",
+            counters.fetched_bytes);
   text.only("process_resident_memory_bytes", "gauge", "Memory in use", resident_bytes());
   return text.take();
 }
