@@ -306,11 +306,11 @@ void Desk::tick() {
   tell(groups.take(now()));
   if (!waiters_.anyone_waits()) return;
   const core::State& state = authority_.engine().state();
-  const auto ready = [&](std::string_view ns, std::string_view queue) {
-    if (queue.starts_with(kStreams) || queue == kAtCapacity) return true;
-    return core::prospect(state, ns, queue, now()).ready;
+  const auto look = [&](std::string_view ns, std::string_view queue) {
+    if (queue.starts_with(kStreams) || queue == kAtCapacity) return core::Prospect{.ready = true};
+    return core::prospect(state, ns, queue, now());
   };
-  for (const auto& [operation, time_is_up] : waiters_.take(now(), ready)) {
+  for (const auto& [operation, time_is_up] : waiters_.take(now(), look)) {
     operation->wake(*this, time_is_up);
     settle(*operation);
   }

@@ -123,6 +123,36 @@ TEST(RespSession, ABlockedLeaseGetsADelayedTaskWhenItIsDue) {
   EXPECT_THAT(worker.ask({"LEASE", "w", "q", "WAIT_MS", "60000"}), HasSubstr("later"));
 }
 
+TEST(RespSession, ABlockedLeaseGetsATaskThatIsPutOffWhileItWaits) {  // T17
+  Backstage stage;
+  Client worker(stage);
+  Client other(stage);
+  const auto wait = [&] {
+    worker.send({"LEASE", "w", "q", "WAIT_MS", "5000"});
+    other.ask({"STATS"});
+  };
+  wait();
+  other.ask({"SUBMIT", "q", "later", "DELAY_MS", "30"});
+  const std::string heard = worker.hear();
+  EXPECT_THAT(heard, HasSubstr("later"));
+  wait();
+  other.ask({"FAIL", member(heard, "task"), member(heard, "lease"), "DELAY_MS", "30"});
+  EXPECT_THAT(worker.hear(), HasSubstr("later"));
+}
+
+TEST(RespSession, ATaskThatIsPutOffIsNotWaitedForWhenNobodyDoes) {  // X4
+  Backstage stage;
+  Client worker(stage);
+  Client other(stage);
+  worker.send({"LEASE", "w", "q", "WAIT_MS", "10"});
+  other.ask({"STATS"});
+  other.ask({"SUBMIT", "q", "later", "DELAY_MS", "30"});
+  const Instant due = stage.desk().now() + milliseconds(30);
+  EXPECT_THAT(worker.hear(), HasSubstr("tasks *0"));
+  stage.drive_until([&] { return stage.desk().now() > due; });
+  EXPECT_GT(stage.desk().wait(), Duration{});
+}
+
 TEST(RespSession, TasksGoToThoseWhoCanDoThem) {
   Backstage stage;
   Client plain(stage);

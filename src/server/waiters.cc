@@ -41,10 +41,13 @@ bool Waiters::forget(Operation& operation) {
 void Waiters::task_came(std::string_view ns, std::string_view queue) {
   const core::ScopedName name(ns, queue);
   const auto line = lines_.find(std::string_view(name));
-  if (line == lines_.end()) return;
+  if (line != lines_.end()) stir(line);
+}
+
+void Waiters::stir(Lines::iterator line) {
   ++line->second.came;
   line->second.try_up_to = last_;
-  stirred_.emplace(std::string_view(name));
+  stirred_.insert(line->first);
 }
 
 void Waiters::task_came_to_all(std::string_view prefix) {
@@ -78,19 +81,24 @@ void Waiters::take(Id id, Instant now, std::vector<Woken>& woken) {
   }
 }
 
-std::vector<Waiters::Woken> Waiters::take(
-    Instant now, const std::function<bool(std::string_view ns, std::string_view queue)>& ready) {
+std::vector<Waiters::Woken> Waiters::take(Instant now, const Look& look) {
   std::vector<Woken> woken;
   for (const Id id : std::exchange(ended_, {})) take(id, now, woken);
+  for (; !put_off_.empty() && put_off_.begin()->first <= now; put_off_.erase(put_off_.begin())) {
+    const auto line = lines_.find(put_off_.begin()->second);
+    if (line != lines_.end()) stir(line);
+  }
   for (const std::string& name : std::vector(stirred_.begin(), stirred_.end())) {
     const auto line = lines_.find(name);
     if (line == lines_.end()) continue;
+    const core::Prospect prospect = look(line->second.ns, line->second.queue);
     const bool tried = *line->second.ids.begin() > line->second.try_up_to;
-    if (tried || !ready(line->second.ns, line->second.queue)) {
-      stirred_.erase(name);
-    } else {
+    if (prospect.ready && !tried) {
       wake_in(line->second, now, woken);
+      continue;
     }
+    stirred_.erase(name);
+    if (prospect.next) put_off_.emplace(*prospect.next, name);
   }
   while (!by_time_.empty() && by_time_.begin()->first <= now) take(by_time_.begin()->second, now, woken);
   return woken;
@@ -115,6 +123,11 @@ std::vector<Operation*> Waiters::take_all() {
   return all;
 }
 
-Instant Waiters::next() const { return by_time_.empty() ? Instant{INT64_MAX} : by_time_.begin()->first; }
+Instant Waiters::next() const {
+  const Instant never{INT64_MAX};
+  if (waiting_.empty()) return never;
+  return std::min(by_time_.empty() ? never : by_time_.begin()->first,
+                  put_off_.empty() ? never : put_off_.begin()->first);
+}
 
 }  // namespace baton::server

@@ -13,6 +13,7 @@
 
 #include "base/time.h"
 #include "core/ids.h"
+#include "core/prospect.h"
 
 namespace baton::server {
 
@@ -36,9 +37,9 @@ class Waiters {
   void task_came_to_all(std::string_view prefix);  // of queues
   void task_ended(core::Lsn task);
 
-  // Who is to be woken now. They wait no longer. `ready` tells whether a queue has a task for anyone.
-  std::vector<Woken> take(Instant now,
-                          const std::function<bool(std::string_view ns, std::string_view queue)>& ready);
+  // Who is to be woken now. They wait no longer. `look` tells whether a queue has a task for anyone, or when.
+  using Look = std::function<core::Prospect(std::string_view ns, std::string_view queue)>;
+  std::vector<Woken> take(Instant now, const Look& look);
   std::vector<Operation*> take_all();
   Instant next() const;  // when time alone will wake the next one
 
@@ -61,6 +62,7 @@ class Waiters {
   };
 
   Waiting& add(Operation& operation, Instant deadline, Instant wake_at);
+  void stir(Lines::iterator line);
   void wake_in(Line& line, Instant now, std::vector<Woken>& woken);
   void take(Id id, Instant now, std::vector<Woken>& woken);
 
@@ -69,7 +71,8 @@ class Waiters {
   std::unordered_map<Operation*, Id> ids_;
   std::set<std::pair<Instant, Id>> by_time_;
   Lines lines_;
-  std::set<std::string, std::less<>> stirred_;  // names of lines to which something came
+  std::set<std::string, std::less<>> stirred_;         // names of lines to which something came
+  std::set<std::pair<Instant, std::string>> put_off_;  // … which is for later
   std::set<std::pair<core::Lsn, Id>> ends_;
   std::vector<Id> ended_;
 };
