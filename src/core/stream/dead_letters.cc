@@ -64,18 +64,17 @@ Decision decide(const State& state, const PurgeLetters& request, const Moment& a
   return Append{std::move(purged), Purged{count}};
 }
 
+// One that parks its stream stays: without it the stream would go on, and only people may say so.
 std::optional<LettersPurged> surplus_letters(const State& state, const Moment& at) {
-  const Memory<Letter>& dead = state.streams.dead;
-  if (dead.all.used() <= at.rules.streams.letters_max) return {};
+  const Streams& all = state.streams;
+  const std::uint64_t count = all.dead.all.used(), count_max = at.rules.streams.letters_max;
+  if (count <= count_max || all.dead_in_no_way.empty()) return {};
+  const auto surplus = std::min<std::uint64_t>(count - count_max, kLettersPerEntryMax);
   LettersPurged purged;
-  std::uint64_t surplus = dead.all.used() - at.rules.streams.letters_max;
-  // One that parks its stream stays: without it the stream would go on, and only people may say so.
-  std::size_t looked_at = 0;
-  for (Slot slot = dead.by_age.head; slot != 0 && surplus > 0 && looked_at < kLettersPerEntryMax;
-       slot = dead.all[slot].next, --surplus, ++looked_at) {
-    if (!dead.all[slot].parks) purged.letters.push_back(dead.all[slot].number);
+  for (const Number number : all.dead_in_no_way) {
+    if (purged.letters.size() == surplus) break;
+    purged.letters.push_back(number);
   }
-  if (purged.letters.empty()) return {};
   return purged;
 }
 

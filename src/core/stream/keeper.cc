@@ -227,6 +227,7 @@ void Keeper::add(Memory<Letter>& into, const Letter& letter) {
   if (!letter.is_dead) return;
   const bool is_new = all_.dead_numbers.emplace(letter.number, slot).second;
   BATON_CHECK(is_new);
+  if (!letter.parks) all_.dead_in_no_way.insert(letter.number);
   ++all_.services[letter.service].at(letter.lane).letters;
 }
 
@@ -234,6 +235,7 @@ void Keeper::remove_dead(Slot slot) {
   const Letter& gone = all_.dead.all[slot];
   --all_.services[gone.service].at(gone.lane).letters;
   all_.dead_numbers.erase(gone.number);
+  all_.dead_in_no_way.erase(gone.number);
   drop(all_.dead, slot);
 }
 

@@ -246,7 +246,8 @@ struct Streams {
   IdIndex message_numbers;
   std::map<Number, Slot> instance_numbers;
   std::map<Number, Slot> dead_numbers;
-  Chain idle;  // streams with nothing in them, the longest so first
+  std::set<Number> dead_in_no_way;  // letters behind which no stream is parked
+  Chain idle;                       // streams with nothing in them, the longest so first
 
   // Scopes: a lane of a service for streams and messages, a service for what an inbox has seen, else a space.
   UuidMap stream_ids;

@@ -155,21 +155,36 @@ TEST(DeadLetters, BeyondTheLimitGoOldestFirst) {
   EXPECT_EQ(surplus->letters, std::vector<std::uint64_t>{1});
 }
 
-// S11, S15: a stream that is parked goes on when people say so, and not because there are many letters.
+// S11, S15: a stream that is parked goes on when people say so, and not because there are many letters. Those
+// stand in the way of no others, however many and old they are.
 TEST(DeadLetters, BehindWhichAStreamIsParkedStay) {
+  constexpr unsigned kParking = kLettersPerEntryMax + 1, kOthers = 3;
   Authority authority = with_instance();
-  authority.ask(a_store(1, {a_message(1, 1), a_message(2, 2)}), kStart);
-  ProcessWork failing = a_call(1);
-  auto policy = stream::FailurePolicy::park_stream;  // of the older one
-  for (const GivenMessage& given : authority.ask(a_claim(1), kStart).as<WorkProcessed>().work)
-    failing.failures.inbox.push_back({.held = {given.message},
-                                      .error = Blob("no"),
-                                      .policy = std::exchange(policy, stream::FailurePolicy::park)});
-  authority.ask(failing, kStart);
-  authority.rules.streams.letters_max = 0;
+  const auto fail = [&](unsigned first, unsigned count, stream::FailurePolicy policy) {
+    ProcessWork store = a_call(1), failing = a_call(1);
+    for (unsigned i = first; i < first + count; ++i) {
+      store.messages.inbox.push_back(a_message(i, i));
+      failing.failures.inbox.push_back({.held = {message_id(i)}, .error = Blob("no"), .policy = policy});
+    }
+    authority.ask(store, kStart);
+    authority.ask(a_claim(1, {.limits = {.streams = 2 * kParking, .messages = 2 * kParking}}), kStart);
+    authority.ask(failing, kStart);
+  };
+  fail(1, kParking, stream::FailurePolicy::park_stream);
+  fail(kParking + 1, kOthers, stream::FailurePolicy::park);
+  ASSERT_EQ(authority.state().streams.dead.all.used(), kParking + kOthers);
+  authority.rules.streams.letters_max = kParking + 1;
   const auto surplus = surplus_letters(authority.state(), authority.moment(kStart));
   ASSERT_TRUE(surplus);
-  EXPECT_EQ(surplus->letters, std::vector<std::uint64_t>{2});
+  EXPECT_EQ(surplus->letters, (std::vector<std::uint64_t>{kParking + 1, kParking + 2}));
+  const State after_restart = reloaded(authority.state());
+  EXPECT_EQ(surplus_letters(after_restart, authority.moment(kStart)).value().letters, surplus->letters);
+  authority.record(*surplus, kStart);
+  EXPECT_FALSE(surplus_letters(authority.state(), authority.moment(kStart)));
+  authority.rules.streams.letters_max = 0;
+  authority.record(surplus_letters(authority.state(), authority.moment(kStart)).value(), kStart);
+  EXPECT_FALSE(surplus_letters(authority.state(), authority.moment(kStart)));
+  EXPECT_EQ(authority.state().streams.dead.all.used(), kParking);
 }
 
 // S15: the same message twice in an outbox would be in each other's way.
