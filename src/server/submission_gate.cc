@@ -18,21 +18,36 @@ constexpr std::size_t kBesidesBytes = 128;  // of an entry, about
 std::optional<Error> SubmissionGate::refuse(const core::Request& request, const core::State& state,
                                             Instant now) {
   if (const auto* submit = std::get_if<core::SubmitTask>(&request)) {
-    if (!has_memory(state)) return refuse_memory();
+    if (!has_memory(state.tasks)) return refuse_memory();
     return refuse_bytes(submit->ns, submit->payload.bytes().size(), true, now);
   }
-  if (std::holds_alternative<core::RequeueTask>(request) && !has_memory(state)) return refuse_memory();
+  if (std::holds_alternative<core::RequeueTask>(request) && !has_memory(state.tasks)) return refuse_memory();
   if (const auto* complete = std::get_if<core::CompleteTask>(&request))
     return refuse_bytes(complete->ns, complete->result.bytes().size(), false, now);
+  if (const auto* work = std::get_if<core::ProcessWork>(&request)) return refuse_messages(*work, state, now);
   return {};
 }
 
-// Memory that tasks once took is theirs for good, and the next ones use it again. So the limit stops growth:
-// a task that finds room in what is there is let in.
-bool SubmissionGate::has_memory(const core::State& state) const {
+// A call is let in as a whole or not at all, so new messages wait together with what is reported beside them.
+std::optional<Error> SubmissionGate::refuse_messages(const core::ProcessWork& work, const core::State& state,
+                                                     Instant now) {
+  std::size_t stored = 0, bytes = 0;
+  for (const stream::Lane lane : core::kLanes) {
+    for (const core::StoreMessage& message : work.messages[lane])
+      bytes += message.body.bytes().size() + (stored++ > 0 ? kBesidesBytes : 0);
+    for (const core::FailMessage& failed : work.failures[lane]) bytes += failed.error.bytes().size();
+  }
+  if (stored > 0 && !has_memory(state.streams.messages)) return refuse_memory();
+  if (stored == 0 && bytes == 0) return {};
+  return refuse_bytes(work.ns, bytes, stored > 0, now);
+}
+
+// Memory that tasks once took is theirs for good, and the next ones use it again; and likewise messages. So
+// the limit stops growth: what finds room in what is there is let in.
+bool SubmissionGate::has_memory(const auto& slab) const {
   if (limits_.memory_bytes_max == 0 || memory_bytes_ <= limits_.memory_bytes_max) return true;
-  const std::uint32_t taken = state.tasks.end() - 1;
-  return taken - state.tasks.used() > taken / 20;
+  const std::uint32_t taken = slab.end() - 1;
+  return taken - slab.used() > taken / 20;
 }
 
 Error SubmissionGate::refuse_memory() const {

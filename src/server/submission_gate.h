@@ -1,5 +1,5 @@
-// Which submissions are let in just now. One that is not is told when to come again. Completions, extensions
-// and questions always pass: what is under way makes room by being finished.
+// Which submissions and new messages are let in just now. Who is not is told when to come again. Completions,
+// extensions and questions always pass: what is under way makes room by being finished.
 #pragma once
 
 #include <optional>
@@ -37,7 +37,8 @@ class SubmissionGate {
 
   Bucket& bucket_of(const std::string& ns, Instant now);
   std::optional<Error> refuse_bytes(const std::string& ns, std::size_t bytes, bool may_refuse, Instant now);
-  bool has_memory(const core::State& state) const;
+  std::optional<Error> refuse_messages(const core::ProcessWork& work, const core::State& state, Instant now);
+  bool has_memory(const auto& slab) const;
   Error refuse_memory() const;
   void fill(Bucket& bucket, Instant now) const;
 

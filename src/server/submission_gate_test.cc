@@ -81,6 +81,38 @@ TEST(SubmissionGate, RefusesGrowthOverTheMemoryLimitUntilTasksHaveGone) {
       << "there is room for one in what is there";
 }
 
+core::ProcessWork messages_of(std::size_t bytes, std::size_t count = 1) {
+  core::ProcessWork work{.ns = "n"};
+  work.messages.inbox.resize(count, {.body = core::Blob(std::string(bytes, 'x'))});
+  return work;
+}
+
+// X5: they are what a namespace writes, as tasks are.
+TEST(SubmissionGate, LetsNewMessagesInAsFastAsTheNamespaceMayWrite) {
+  const core::State state;
+  SubmissionGate gate(kSlow);
+  EXPECT_FALSE(gate.refuse(messages_of(1000 - 128, 2), state, kStart)) << "the burst";
+  EXPECT_TRUE(gate.refuse(messages_of(1), state, kStart));
+  EXPECT_TRUE(gate.refuse(task_of(1), state, kStart));
+  core::ProcessWork report{.ns = "n", .claim = stream::ClaimRequest{}};
+  report.failures.outbox.resize(1, {.error = core::Blob(std::string(2000 - 128, 'x'))});
+  EXPECT_FALSE(gate.refuse(report, state, kStart)) << "without a new message it goes on, and is charged";
+  EXPECT_TRUE(gate.refuse(messages_of(1), state, kStart + seconds(2)));
+  EXPECT_FALSE(gate.refuse(messages_of(1), state, kStart + seconds(2) + milliseconds(1)));
+}
+
+// X5
+TEST(SubmissionGate, RefusesNewMessagesOverTheMemoryLimit) {
+  const core::State state;
+  SubmissionGate gate({.memory_bytes_max = 1});
+  gate.look(kStart);
+  const auto refusal = gate.refuse(messages_of(1), state, kStart);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code, Errc::exhausted);
+  EXPECT_GT(refusal->retry_after, Duration{});
+  EXPECT_FALSE(gate.refuse(core::ProcessWork{.ns = "n", .claim = stream::ClaimRequest{}}, state, kStart));
+}
+
 // X5
 TEST(SubmissionGate, TellsClientsWhenToComeAgain) {
   Backstage stage({}, {.namespace_bytes_per_second_max = 1000, .namespace_bytes_burst = 1000});
