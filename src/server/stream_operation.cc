@@ -78,8 +78,7 @@ void GivenWork::write(ReplyWriter& reply) const {
 }
 
 void StreamOperation::begin(Desk& desk) {
-  core::Request request = call_;
-  if (wait_ == Duration{}) request = std::move(call_);
+  core::Request request = std::move(call_);
   desk.ask(*this, 0, request);
 }
 
@@ -101,7 +100,7 @@ void StreamOperation::answered(Desk& desk, std::size_t, engine::Answer&& answer)
 // From the second time on only the claim is left: everything else was said.
 void StreamOperation::wake(Desk& desk, bool time_is_up) {
   if (time_is_up) return;
-  core::Request request = core::ProcessWork{.ns = ns_, .instance = instance_, .claim = call_.claim};
+  core::Request request = core::ProcessWork{.ns = ns_, .instance = instance_, .claim = claim_};
   desk.ask(*this, 0, request);
 }
 

@@ -33,7 +33,7 @@ class GivenWork {
 class StreamOperation final : public Operation {
  public:
   explicit StreamOperation(core::ProcessWork call, Duration wait = {})
-      : ns_(call.ns), instance_(call.instance), call_(std::move(call)), wait_(wait) {}
+      : ns_(call.ns), instance_(call.instance), claim_(call.claim), call_(std::move(call)), wait_(wait) {}
 
   void begin(Desk& desk) override;
   void answered(Desk& desk, std::size_t index, engine::Answer&& answer) override;
@@ -47,7 +47,8 @@ class StreamOperation final : public Operation {
  private:
   const std::string ns_;
   const stream::InstanceId instance_;
-  core::ProcessWork call_;  // used up, if it is not asked again
+  const std::optional<stream::ClaimRequest> claim_;  // asked again while it waits
+  core::ProcessWork call_;                           // used up when it begins
   const Duration wait_;
   std::optional<Instant> deadline_;
   core::Lsn lsn_ = 0;
