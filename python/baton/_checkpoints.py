@@ -9,7 +9,7 @@ from typing import Any, Callable, ContextManager, Mapping
 
 import numpy
 
-from . import _baton, _open, _plain, _tensors
+from . import _arguments, _baton, _open, _plain, _tensors
 from ._errors import Error
 from ._group import Group, alone
 from ._state import Flat, Saved, flatten, put_into
@@ -49,16 +49,17 @@ class Checkpoints:
         self._is_alone = group is None
         if group is None:
             self._turn = threading.Lock()
-        self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create, deadline)
+        self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create,
+                                                         _arguments.seconds(deadline))
         _open.until_exit(self)
 
     def save(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False, sha256: bool = False,
              custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Saved:
         """Saves the state as that of a step; it is durable when this returns."""
-        store = self._opened()
-        slices, objects, texts = self._taken_apart(state, custom, lambda why: store.refuse(step, why, deadline))
+        store, within = self._opened(), _arguments.seconds(deadline)
+        parts = self._taken_apart(step, state, custom, lambda number, why: store.refuse(number, why, within))
         with self._turn:
-            return store.save(step, slices, objects, texts, incremental, sha256, deadline)
+            return store.save(*parts, incremental, sha256, within)
 
     def save_async(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False, sha256: bool = False,
                    custom: Mapping[str, str] | None = None, deadline: float = DEADLINE) -> _baton.Ticket:
@@ -66,10 +67,10 @@ class Checkpoints:
 
         Waits for the save before, whose error, if nobody heard of it, is raised here.
         """
-        store = self._opened()
-        slices, objects, texts = self._taken_apart(state, custom, lambda why: store.refuse_async(step, why, deadline))
+        store, within = self._opened(), _arguments.seconds(deadline)
+        parts = self._taken_apart(step, state, custom, lambda number, why: store.refuse_async(number, why, within))
         with self._turn:
-            return store.save_async(step, slices, objects, texts, incremental, sha256, deadline)
+            return store.save_async(*parts, incremental, sha256, within)
 
     def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
              deadline: float = DEADLINE) -> Loaded:
@@ -79,10 +80,11 @@ class Checkpoints:
         place, each Shard with its part, and whose plain values are replaced; what does not fit is an error, or, unless
         `strict`, in what is returned. With `fall_back`, a checkpoint that is damaged is passed over for an older one.
         """
+        within = _arguments.seconds(deadline)
         wishes = _Whole() if into is None else _Into(into, strict, self._is_alone)
         try:
             with self._turn:
-                result = self._opened().load(str(name), wishes, strict, fall_back, deadline)
+                result = self._opened().load(str(name), wishes, strict, fall_back, within)
         except Error:
             if wishes.trouble is not None:
                 raise wishes.trouble from None
@@ -113,10 +115,13 @@ class Checkpoints:
             raise Error("CLOSED", f"the checkpoints in {self.path} were closed")
         return self._store
 
-    def _taken_apart(self, state: Mapping[str, Any], custom: Mapping[str, str] | None,
-                     refuse: Callable[[str], None]) -> tuple[list[_baton.Slice], dict[str, str], dict[str, str]]:
-        """The tensors, what is no tensor, and the texts that go with them."""
+    def _taken_apart(self, step: int, state: Mapping[str, Any], custom: Mapping[str, str] | None,
+                     refuse: Callable[[int, str], None],
+                     ) -> tuple[int, list[_baton.Slice], dict[str, str], dict[str, str]]:
+        """The step, the tensors, what is no tensor, and the texts that go with them."""
+        number = 0
         try:
+            number = _arguments.step(step)
             flat, texts = flatten(state), dict(custom or {})
             slices = [_tensors.source(value, name) for name, value in flat.tensors.items()]
             objects = flat.objects()
@@ -124,12 +129,13 @@ class Checkpoints:
                 if type(text) is not str:
                     raise TypeError(f"custom is a dict of texts, and {text!r} is none")
                 text.encode()  # a lone surrogate is no text
-            return slices, objects, texts
+            return number, slices, objects, texts
         except Exception as trouble:  # whatever it is, the other ranks would wait for this one
-            said = str(trouble) if isinstance(trouble, (TypeError, Error)) else f"{type(trouble).__name__}: {trouble}"
+            speaks_for_itself = isinstance(trouble, (TypeError, Error)) or type(trouble) is ValueError
+            said = str(trouble) if speaks_for_itself else f"{type(trouble).__name__}: {trouble}"
             with contextlib.suppress(Error):  # they heard it, or did something wrong themselves
                 with self._turn:
-                    refuse(said.encode(errors="backslashreplace").decode())
+                    refuse(number, said.encode(errors="backslashreplace").decode())
             raise
 
 

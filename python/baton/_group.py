@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _baton, _open, _plain
+from ._arguments import seconds
 from ._connection import connection
 from ._errors import Error
 
@@ -62,20 +63,22 @@ class Group:
 
     def barrier(self, name: str, deadline: float = DEADLINE) -> None:
         """Comes back when all ranks have come."""
-        self._joined().barrier(name, deadline)
+        self._joined().barrier(name, seconds(deadline))
 
     def broadcast(self, name: str, value: Any = None, root: int = 0, deadline: float = DEADLINE) -> Any:
         """The root's value, on every rank."""
         mine = value if self.rank == root else None
-        return _value(self._joined().broadcast(name, _bytes(mine, name), root, deadline))
+        return _value(self._joined().broadcast(name, _bytes(mine, name), root, seconds(deadline)))
 
     def gather(self, name: str, value: Any, root: int = 0, deadline: float = DEADLINE) -> list[Any]:
         """All values, by rank, at the root; elsewhere none."""
-        return [_value(each) for each in self._joined().gather(name, _bytes(value, name), root, deadline)]
+        brought = self._joined().gather(name, _bytes(value, name), root, seconds(deadline))
+        return [_value(each) for each in brought]
 
     def all_gather(self, name: str, value: Any, deadline: float = DEADLINE) -> list[Any]:
         """All values, by rank, on every rank."""
-        return [_value(each) for each in self._joined().all_gather(name, _bytes(value, name), deadline)]
+        brought = self._joined().all_gather(name, _bytes(value, name), seconds(deadline))
+        return [_value(each) for each in brought]
 
     def all_reduce(self, name: str, value: Any, reduce: Callable[[Any, Any], Any], deadline: float = DEADLINE) -> Any:
         """All values folded in the order of ranks, by each rank itself: the same everywhere, floats too."""

@@ -16,18 +16,21 @@ MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered_dict"}
 _MADE_OF = {"dict": dict, "ordered_dict": OrderedDict, "tuple": tuple}
 
 
+def _name_of(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
 def refusal(where: str, value: Any) -> TypeError:
-    kind = type(value)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
     return TypeError(
-        f'"{where}" is of type {name}, which a checkpoint cannot hold; it holds tensors, numpy arrays, None, bool, int, '
-        "float, str, and dicts (with keys of str or int), lists and tuples of those"
+        f'"{where}" is of type {_name_of(type(value))}, which a checkpoint cannot hold; it holds tensors, numpy arrays, '
+        "None, bool, int, float, str, and dicts (with keys of str or int), lists and tuples of those"
     )
 
 
 def check_key(where: str, key: Any) -> None:
     if type(key) not in (str, int):
-        raise refusal(f"{where}, key {key!r}", key)
+        place = f' of "{where}"' if where else ""
+        raise TypeError(f"the key {key!r}{place} is a {_name_of(type(key))}; a key is a str or an int")
 
 
 def encoded(value: Any, where: str) -> Any:

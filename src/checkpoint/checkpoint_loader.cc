@@ -174,7 +174,7 @@ Result<CheckpointMetadata> CheckpointLoader::Search::next_good(const LoadOptions
   // Whoever begins anew where there is none would go on with what a damaged one left in memory.
   if (!passed_over.empty())
     return failure(Errc::corrupt, fmt::format("no checkpoint is whole: {}", fmt::join(passed_over, "; ")));
-  return failure(Errc::not_found, "there is no committed checkpoint of this name here");
+  return std::unexpected(older->nothing_found());
 }
 
 // What is read wrongly here is for the next step, where all ranks hear of it.

@@ -73,14 +73,17 @@ std::optional<Attempt> CheckpointSearch::next() {
   return {};
 }
 
+Error CheckpointSearch::nothing_found() const {
+  const std::string which = name_ == "latest" ? "" : fmt::format(" \"{}\"", name_);
+  return {
+      Errc::not_found, fmt::format("there is no committed checkpoint{} in {}", which, storage_->place()), {}};
+}
+
 Result<CheckpointMetadata> find_checkpoint(Storage& storage, const std::string& name) {
   auto search = CheckpointSearch::begin(storage, name);
   if (!search) return std::unexpected(search.error());
   auto newest = search->next();
-  if (!newest)
-    return failure(Errc::not_found, name == "latest"
-                                        ? "there is no committed checkpoint here"
-                                        : fmt::format("there is no committed checkpoint \"{}\" here", name));
+  if (!newest) return std::unexpected(search->nothing_found());
   if (newest->trouble) return std::unexpected(*newest->trouble);
   return *std::move(newest->metadata);
 }

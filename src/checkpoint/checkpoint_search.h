@@ -23,6 +23,8 @@ class CheckpointSearch {
   // The next older one that was committed, or should have been and cannot be read. None: that was all.
   std::optional<Attempt> next();
 
+  Error nothing_found() const;
+
  private:
   struct Candidate {
     std::uint64_t step = 0;

@@ -44,7 +44,8 @@ Status Collective::vote(const Call& call, const Status& mine) {
   return {};
 }
 
-// What cannot be brought is told to the others too: they would wait in vain.
+// What cannot be brought is told to the others too: they would wait in vain. Where there are none, nobody
+// asks which rank it was.
 Result<std::vector<Bytes>> Collective::checked_meet(const Operation& operation, const Contribution& mine,
                                                     const Call& call) {
   if (call.name.empty() || call.name.size() > kOperationNameBytesMax)
@@ -54,13 +55,13 @@ Result<std::vector<Bytes>> Collective::checked_meet(const Operation& operation, 
     return failure(Errc::invalid_request,
                    fmt::format("there is no rank {} to be the root of \"{}\": they are 0 to {}",
                                operation.root, call.name, world_size() - 1));
-  if (mine && mine->size() > kContributionBytesMax) {
-    const Contribution too_large =
+  Contribution brought = mine;
+  if (mine && mine->size() > kContributionBytesMax)
+    brought =
         failure(Errc::too_large, fmt::format("its contribution to \"{}\" has {} bytes, and {} is the most",
                                              call.name, mine->size(), kContributionBytesMax));
-    return meet(operation, too_large, call);
-  }
-  return meet(operation, mine, call);
+  if (!brought && world_size() == 1) return std::unexpected(brought.error());
+  return meet(operation, brought, call);
 }
 
 }  // namespace baton::checkpoint

@@ -20,7 +20,8 @@
 //   LEASE_LOST         this rank is of an older generation, or another process has taken its place
 //   CLOSED             a rank was stopped while it waited, or has left: which one
 //   TOO_LARGE          a contribution is over its limit, or all of them together are
-//   any other          what a rank said in place of a contribution, with its number before it
+//   any other          what a rank said in place of a contribution, with its number before it if it is not
+//                      the only one
 //
 // One thread at a time uses a Collective. Threads that save in the background have a stream of their own,
 // whose operations are counted apart; they use it in turn, in the order in which their saves were begun.

@@ -29,13 +29,16 @@ class LocalStorage final : public Storage {
   Result<std::vector<StorageEntry>> list(const std::string& directory) override;
   Status remove(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
+  std::string place() const override { return root_; }
   std::string describe() const override;
 
   IoMode mode() const { return mode_; }
 
  private:
   LocalStorage(std::string root, IoMode mode);
-  std::string full(const std::string& path) const { return path.empty() ? root_ : root_ + "/" + path; }
+  std::string full(const std::string& path) const {
+    return path.empty() ? root_ : root_ + (root_.ends_with('/') ? "" : "/") + path;
+  }
   Status make_directories(const std::string& path);
   // Makes durable that a name was given or taken away.
   Status settle(const std::string& name);

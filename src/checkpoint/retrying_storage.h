@@ -33,6 +33,7 @@ class RetryingStorage final : public Storage {
   Result<std::vector<StorageEntry>> list(const std::string& directory) override;
   Status remove(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
+  std::string place() const override { return storage_->place(); }
   std::string describe() const override { return storage_->describe(); }
 
  private:

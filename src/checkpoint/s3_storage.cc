@@ -142,10 +142,13 @@ Status S3Storage::remove_directory(const std::string& path) {
   return {};
 }
 
-std::string S3Storage::describe() const {
+std::string S3Storage::place() const {
   const S3Options& options = client_->options();
-  return fmt::format("s3://{}{}{} at {}", options.bucket, options.prefix.empty() ? "" : "/", options.prefix,
-                     options.endpoint);
+  return fmt::format("s3://{}{}{}", options.bucket, options.prefix.empty() ? "" : "/", options.prefix);
+}
+
+std::string S3Storage::describe() const {
+  return fmt::format("{} at {}", place(), client_->options().endpoint);
 }
 
 }  // namespace baton::checkpoint

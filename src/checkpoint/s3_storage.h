@@ -23,6 +23,7 @@ class S3Storage final : public Storage {
   Result<std::vector<StorageEntry>> list(const std::string& directory) override;
   Status remove(const std::string& path) override;
   Status remove_directory(const std::string& path) override;
+  std::string place() const override;
   std::string describe() const override;
 
  private:

@@ -71,7 +71,14 @@ class Storage {
       const std::string& directory) = 0;                         // by name; "" is the root
   virtual Status remove(const std::string& path) = 0;            // for good; fine if it is not there
   virtual Status remove_directory(const std::string& path) = 0;  // with all that is in it
-  virtual std::string describe() const = 0;                      // for people
+  virtual std::string place() const = 0;                         // as people name it
+  virtual std::string describe() const = 0;                      // with how it is read and written
 };
+
+// As people name it.
+inline std::string path_in(const Storage& storage, const std::string& path) {
+  const std::string place = storage.place();
+  return place + (place.ends_with('/') ? "" : "/") + path;
+}
 
 }  // namespace baton::checkpoint

@@ -46,6 +46,7 @@ class FaultyStorage final : public Storage {
     return real_.remove(path);
   }
   Status remove_directory(const std::string& path) override { return real_.remove_directory(path); }
+  std::string place() const override { return real_.place(); }
   std::string describe() const override { return real_.describe(); }
 
  private:

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import struct
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -76,6 +77,11 @@ class States(Folder):
             baton.save(self.folder, numpy.zeros(1))
         with self.assertRaisesRegex(TypeError, "the same name"):
             baton.save(self.folder, {0: numpy.zeros(1), "0": numpy.ones(1)})
+        for state, said in [({2.5: 1}, "the key 2.5 is a float; a key is a str or an int"),
+                            ({"a": {"b": {None: 1}}}, 'the key None of "a/b" is a NoneType; a key is a str or an int')]:
+            with self.assertRaises(TypeError) as refused:
+                baton.save(self.folder, state)
+            self.assertEqual(str(refused.exception), said)
         self.assertEqual(baton.checkpoints(self.folder), [])
 
     def test_any_reader_of_the_format_opens_the_files(self):
@@ -152,7 +158,27 @@ class Checkpoints(Folder):
         baton.save(self.folder, {"x": 1})
         with self.assertRaises(baton.Error) as refused:
             baton.load(self.folder, 5)
-        self.assertEqual(refused.exception.code, "NOT_FOUND")
+        self.assertEqual(str(refused.exception), f'NOT_FOUND: there is no committed checkpoint "5" in {self.folder}')
+        empty = tempfile.mkdtemp(dir=self.folder)
+        with self.assertRaises(baton.Error) as refused:
+            baton.load(empty)
+        self.assertEqual(str(refused.exception), f"NOT_FOUND: there is no committed checkpoint in {empty}")
+
+    def test_are_refused_steps_and_deadlines_that_make_no_sense(self):
+        for step, kind in [(-1, ValueError), (2**63, ValueError), ("5", TypeError), (1.5, TypeError), (None, TypeError)]:
+            for save in (baton.save, baton.save_async):
+                with self.assertRaisesRegex(kind, f"a step is an int.*, not '?{step}'?$"):
+                    save(self.folder, {"x": 1}, step=step)
+        (group,) = baton.threads(1)
+        for call in (lambda: baton.save(self.folder, {"x": 1}, deadline="x"), lambda: group.barrier("b", "x"),
+                     lambda: baton.save_async(self.folder, {"x": 1}, deadline="x"),
+                     lambda: baton.load(self.folder, deadline="x")):
+            with self.assertRaisesRegex(TypeError, "^a deadline is a number of seconds, not 'x'$"):
+                call()
+        self.assertEqual(baton.checkpoints(self.folder), [])
+        baton.save(self.folder, {"x": 1}, step=numpy.int64(3), deadline=numpy.float32(9))
+        baton.save(self.folder, {"x": 2}, step=2**63 - 1)
+        self.assertEqual([each.step for each in baton.checkpoints(self.folder)], [3, 2**63 - 1])
 
     def test_damage_is_noticed_and_walked_around(self):
         baton.save(self.folder, {"w": numpy.zeros(1000)}, step=1)

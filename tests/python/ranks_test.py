@@ -114,6 +114,14 @@ class Threads(Folder):
                 self.assertNotIsInstance(outcomes[1], baton.Saved)
         self.assertEqual(baton.checkpoints(self.folder), [])
 
+    def test_hear_at_once_of_one_whose_step_is_none(self):
+        step = lambda group: "5" if group.rank else 5
+        save = lambda group: baton.save(self.folder, {"x": 1}, step=step(group), group=group, deadline=60)
+        outcomes = on_all(baton.threads(2), save)
+        self.assertIsInstance(outcomes[1], TypeError)
+        self.assertRegex(str(outcomes[0]), "rank 1")
+        self.assertNotIn("DEADLINE", str(outcomes[0]))
+
     def test_save_to_two_places_in_the_background(self):
         places = [f"{self.folder}/{name}" for name in "ab"]
 
