@@ -57,7 +57,9 @@ Result<Bytes> read_range(ShardReader& reader, const ByteRange& range) {
 }
 
 Result<Imported> open_file(Storage& from, const std::string& path) {
-  const auto damaged = [&](const Error& error) { return failure(error.code, path + ": " + error.message); };
+  const auto damaged = [&](const Error& error) {
+    return failure(error.code, fmt::format("{}: {}", path_in(from, path), error.message));
+  };
   auto reader = from.open(path);
   if (!reader) return std::unexpected(reader.error());
   const std::uint64_t size = (*reader)->size();

@@ -51,7 +51,26 @@ Result<bool> have_same_content(TensorPieces& first, TensorPieces& second, const 
   return true;
 }
 
+void compare_values(const CheckpointMetadata& first, const CheckpointMetadata& second,
+                    Difference& difference) {
+  for (const auto& [name, text] : second.objects)
+    if (is_plain_value(name) && !first.objects.contains(name)) difference.only_in_second.push_back(name);
+  for (const auto& [name, text] : first.objects) {
+    if (!is_plain_value(name)) continue;
+    const auto found = second.objects.find(name);
+    if (found == second.objects.end()) {
+      difference.only_in_first.push_back(name);
+    } else if (found->second != text) {
+      difference.changed.push_back(name);
+    } else {
+      ++difference.same;
+    }
+  }
+}
+
 }  // namespace
+
+bool is_plain_value(std::string_view name) { return !name.starts_with("~structure/"); }
 
 Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
                            const CheckpointMetadata& second, const Progress& progress) {
@@ -93,6 +112,7 @@ Result<Difference> compare(Storage& storage, const CheckpointMetadata& first,
       difference.changed.push_back(name);
     }
   }
+  compare_values(first, second, difference);
   difference.bytes_read = first_pieces.bytes_read() + second_pieces.bytes_read();
   return difference;
 }

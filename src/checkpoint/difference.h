@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -10,6 +11,10 @@
 #include "checkpoint/storage.h"
 
 namespace baton::checkpoint {
+
+// Of tensors and of plain values, which the Python package keeps beside them; by their names.
+// Whether an object of a checkpoint is one, and not how the Python package puts a state together.
+bool is_plain_value(std::string_view name);
 
 struct Difference {
   std::vector<std::string> only_in_first;

@@ -28,9 +28,10 @@ Result<Paths> referred_to(Storage& storage, const std::vector<Attempt>& attempts
   for (const Attempt& attempt : attempts) {
     if (attempt.trouble)
       return failure(Errc::wrong_state,
-                     fmt::format("nothing is removed while it is unknown which files {} needs: {}; remove "
-                                 "its manifest if it is to go",
-                                 to_text(attempt.id), attempt.trouble->message));
+                     fmt::format("nothing is removed while it is unknown which files {} needs: {}; if it is "
+                                 "to go, remove {}, and gc takes the rest",
+                                 to_text(attempt.id), attempt.trouble->message,
+                                 path_in(storage, manifest_path(attempt.id))));
     if (attempt.state == AttemptState::undecided) {
       const auto held = storage.get(held_path(attempt.id));
       if (!held && held.error().code != Errc::not_found) return std::unexpected(held.error());

@@ -12,9 +12,6 @@
 namespace baton::checkpoint {
 namespace {
 
-// That an attempt was given up is remembered for long: a process may sleep, wake up, and try to commit it.
-constexpr Duration kRememberedFor = days(7);
-
 // Removes, or says what it would remove.
 class Remover {
  public:
@@ -199,20 +196,28 @@ Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std:
     const auto last = last_sign_of_life(storage, attempt);
     if (!last) return std::unexpected(last.error());
     const std::int64_t silent_ms = now_ms - *last;
-    if (attempt.state == AttemptState::undecided && silent_ms >= abandoned_after.ms) {
-      if (really == Really::yes) {
-        auto verdict = AtomicCommitProtocol(storage).abort(attempt.id, "it showed no sign of life");
-        if (!verdict) return std::unexpected(verdict.error());
-        if (*verdict == Verdict::commit) continue;  // it has just been finished
-      }
-    } else if (attempt.state != AttemptState::aborted) {
+    const bool is_undecided = attempt.state == AttemptState::undecided;
+    if (!is_undecided && attempt.state != AttemptState::aborted) continue;
+    if (is_undecided && silent_ms < abandoned_after.ms) {
+      ++remover.removed.young;
       continue;
     }
-    remover.removed.checkpoints.push_back(attempt.id);
-    if (auto gone = remover.remove_files(attempt.id, *needed); !gone) return std::unexpected(gone.error());
-    if (attempt.state == AttemptState::aborted && silent_ms >= kRememberedFor.ms) {
-      if (auto gone = remover.remove_manifest(attempt.id); !gone) return std::unexpected(gone.error());
+    if (is_undecided && really == Really::yes) {
+      auto verdict = AtomicCommitProtocol(storage).abort(attempt.id, "it showed no sign of life");
+      if (!verdict) return std::unexpected(verdict.error());
+      if (*verdict == Verdict::commit) continue;  // it has just been finished
     }
+    const std::size_t files = remover.removed.files.size();
+    if (auto gone = remover.remove_files(attempt.id, *needed); !gone) return std::unexpected(gone.error());
+    const bool is_forgotten = !is_undecided && silent_ms >= kRememberedFor.ms;
+    if (is_forgotten) {
+      if (auto gone = remover.remove_manifest(attempt.id); !gone) return std::unexpected(gone.error());
+    } else {
+      ++remover.removed.remembered;
+    }
+    // Of one that was given up before there may be nothing left to remove.
+    if (is_undecided || is_forgotten || remover.removed.files.size() > files)
+      remover.removed.checkpoints.push_back(attempt.id);
   }
   for (const std::string& prefix : prefixes) {
     if (auto gone = remover.remove_leftovers(prefix, now_ms - abandoned_after.ms); !gone)

@@ -34,6 +34,9 @@ struct Removed {
   std::vector<CheckpointId> checkpoints;
   std::vector<std::string> files;
   std::uint64_t bytes = 0;
+  // What garbage collection leaves where it is:
+  std::uint64_t young = 0;       // saves that may still be under way
+  std::uint64_t remembered = 0;  // that they were given up; nothing else is left of them
 };
 enum class Really : bool { no, yes };                  // no: just says what would be done
 using Removing = std::function<void(const Removed&)>;  // told of everything removed so far, after each file
@@ -44,6 +47,8 @@ Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really re
 // A save that has shown no sign of life for this long is given up before its files go: should it still be
 // under way, it fails, and harms nothing.
 inline constexpr Duration kAbandonedAfter = hours(1);
+// That it was given up is remembered for long: a process may sleep, wake up, and try to commit it.
+inline constexpr Duration kRememberedFor = days(7);
 Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std::int64_t now_ms,
                                 Really really, const Removing& removing = {});
 

@@ -26,6 +26,7 @@ using namespace checkpoint;
 namespace {
 
 namespace fs = std::filesystem;
+using Object = decltype(CheckpointMetadata::objects)::value_type;
 
 constexpr int kExitDifferent = 1;  // as of diff
 constexpr int kExitDamaged = 2;
@@ -107,6 +108,16 @@ std::string prefix_of(Storage& storage, const std::string& name) {
   return step ? step_prefix(*step) : name.substr(0, name.find('/'));
 }
 
+// What `ls` goes on to show, and why.
+void tell_left(const Removed& removed, Duration abandoned_after) {
+  if (removed.young > 0)
+    fmt::print("leaves {}: a sign of life within {}, so it may be under way (--abandoned-after)\n",
+               counted(removed.young, "unfinished save"), time_text(abandoned_after));
+  if (removed.remembered > 0)
+    fmt::print("leaves {}: that a save was given up is remembered for {}\n",
+               counted(removed.remembered, "aborted attempt"), time_text(kRememberedFor));
+}
+
 void tell_pinned(const std::string& prefix, bool is_pinned, const CheckpointOptions& options) {
   if (options.json) {
     fmt::print("{}\n", JsonObject().text("checkpoint", prefix).boolean("pinned", is_pinned).whole());
@@ -146,7 +157,7 @@ int verify_checkpoints(Storage& storage, const CheckpointOptions& options) {
   auto search = CheckpointSearch::begin(storage, options.maybe_name.value_or("latest"));
   if (!search) return complain(search.error(), options);
   auto attempt = search->next();
-  if (!attempt) return complain({Errc::not_found, "there is no such checkpoint"}, options);
+  if (!attempt) return complain(search->nothing_found(), options);
   int exit_code = 0;
   for (; attempt; attempt = search->next()) {
     exit_code = std::max(exit_code, verify_one(storage, *attempt, options));
@@ -182,7 +193,12 @@ int export_checkpoint(Storage& storage, const CheckpointOptions& options) {
                         ? export_flat(storage, *metadata, **to, bar.shown())
                         : export_whole(storage, *metadata, **to, target.filename().string(), bar.shown());
   bar.clear();
-  return tell(done, options, "in " + options.other);
+  const int exit_code = tell(done, options, "in " + options.other);
+  const auto values = std::ranges::count_if(metadata->objects, is_plain_value, &Object::first);
+  if (done && values > 0 && !options.flat && !options.json)
+    fmt::print("left out {}: such a file holds tensors alone; --flat writes all there is\n",
+               counted(static_cast<std::uint64_t>(values), "plain value"));
+  return exit_code;
 }
 
 int import_checkpoint(Storage& storage, const CheckpointOptions& options) {
@@ -238,6 +254,7 @@ int collect_checkpoint_garbage(Storage& storage, const CheckpointOptions& option
     for (const CheckpointId& id : removed->checkpoints) fmt::print("{}\n", to_text(id));
   }
   print_removed(*removed, options.really(), options.format());
+  if (!options.json) tell_left(*removed, options.abandoned_after);
   return 0;
 }
 
@@ -283,6 +300,8 @@ int bench_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const double load_s = seconds_since(loading);
   (void)storage.remove(manifest_path(saved->id));
   (void)storage.remove_directory(directory_of(saved->id));
+  if (const auto others = storage.list(saved->id.prefix); others && others->empty())
+    (void)storage.remove_directory(saved->id.prefix);
   if (!loaded) return complain(loaded.error(), options);
   const double gigabytes = static_cast<double>(bytes) / 1e9;
   if (options.json) {

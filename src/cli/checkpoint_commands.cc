@@ -57,8 +57,9 @@ void add_looking(CommandLine& line) {
   differing.command.argument("first", differing.options.name, kCheckpoint);
   differing.command.argument("second", differing.options.other, kCheckpoint);
   differing.options.exit_if_refused = 2;  // 1 says that they differ
-  differing.command.footer("Exit codes: 0 the same tensors, 1 others, 2 nobody can tell.\n\nExample: " +
-                           program + " checkpoint diff checkpoints 1000 2000");
+  differing.command.footer(
+      "Exit codes: 0 the same tensors and values, 1 others, 2 nobody can tell.\n\nExample: " + program +
+      " checkpoint diff checkpoints 1000 2000");
 
   auto measured =
       add(line, "bench", "Measures a save and a load in this directory", bench_checkpoints, Opening::made);

@@ -163,6 +163,8 @@ void print_removed(const Removed& removed, Really really, Format format) {
                            .literal("checkpoints", json_list(names))
                            .literal("files", json_list(removed.files))
                            .number("bytes", removed.bytes)
+                           .number("young", removed.young)
+                           .number("remembered", removed.remembered)
                            .whole());
     return;
   }

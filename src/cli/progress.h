@@ -1,6 +1,6 @@
 // How far a long command has got: a line on the terminal that is written over, and nothing if there is none.
 //
-//   [##########..............]  42 %   120 000 tasks   45 210/s
+//   [##########..............]  42 %   120000 tasks   45210 tasks/s
 #pragma once
 
 #include <cstdint>

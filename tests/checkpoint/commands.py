@@ -142,6 +142,8 @@ def main():
         manifest.write_bytes(good[:-10])
         for words in (["inspect", store, 8], ["verify", store, 8], ["export", store, 8, folder / "x"], ["diff", store, 7, 8]):
             assert json.loads(baton(*words, "--json", exit_code=2)), words
+        for words in (["prune", store], ["gc", store]):
+            assert f"remove {manifest}, " in baton(*words, "--json", exit_code=1), words
         manifest.write_bytes(good)
         attempt = manifest.stem
         for name in (8, "step-0000000008", f"step-0000000008/{attempt}"):
@@ -170,16 +172,24 @@ def main():
         baton("prune", store, "--keep-last", 1)
         (store / "step-0000000012" / "a0001-00000000000000ef").mkdir(parents=True)
         (store / "step-0000000012" / "a0001-00000000000000ef" / "r00000.safetensors").write_bytes(b"x" * 100)
+        said = baton("gc", store)
+        assert "removed 0 attempts" in said and "leaves 1 unfinished save: a sign of life within 1h," in said, said
         assert json.loads(baton("gc", store, "--json"))["files"] == []
         assert len(json.loads(baton("gc", store, "--abandoned-after", "0", "--json"))["files"]) == 1
+        said = baton("gc", store, "--abandoned-after", "0")
+        assert "removed 0 attempts" in said and "leaves 1 aborted attempt: " in said and "remembered for 7d" in said, said
 
         measured = json.loads(baton("bench", folder / "bench", "--mebibytes", 4, "--json"))
         assert measured["save_gb_per_s"] > 0 and measured["load_gb_per_s"] > 0
-        assert baton("ls", folder / "bench", "--json") == ""
+        assert not list((folder / "bench").iterdir())
+        said = json.loads(baton("verify", folder / "bench", "--json", exit_code=1))
+        assert said["error"]["message"] == f"there is no committed checkpoint in {folder}/bench", said
 
         baton("ls", folder / "none", exit_code=1)
         (folder / "no.safetensors").write_bytes(b"\xff" * 20)
-        baton("import", store, folder / "no.safetensors", exit_code=2)
+        for name, code in (("no.safetensors", 2), ("none.safetensors", 1)):
+            said = json.loads(baton("import", store, folder / name, "--json", exit_code=code))["error"]["message"]
+            assert f" {folder / name}:" in f" {said}", said
         baton("frobnicate", exit_code=64)
         expect_little_memory(folder)
 

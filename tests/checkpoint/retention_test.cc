@@ -85,6 +85,24 @@ TEST(Garbage, OfASaveThatNobodyFinishesIsCollected) {
   EXPECT_THAT(load(*storage, 1, "", 1), Each("fine"));
 }
 
+// C12: whoever looks for what `ls` shows hears why it is still there, and of nothing that went before
+TEST(Garbage, ThatIsLeftIsCounted) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const CheckpointId id = *new_attempt(*storage, "step-1");
+  ASSERT_TRUE((*storage->create(directory_of(id) + "/r00000.safetensors", 0))->finish());
+  const std::int64_t now = list_attempts(*storage)->back().modified_ms + 1000;
+  const auto collected = [&](Duration abandoned_after, std::int64_t at_ms) {
+    const Removed removed = *collect_garbage(*storage, abandoned_after, at_ms, Really::yes);
+    return std::vector<std::uint64_t>{removed.checkpoints.size(), removed.young, removed.remembered};
+  };
+  EXPECT_THAT(collected(hours(1), now), ElementsAre(0, 1, 0));
+  EXPECT_THAT(collected({}, now), ElementsAre(1, 0, 1));
+  EXPECT_THAT(collected({}, now), ElementsAre(0, 0, 1));
+  EXPECT_THAT(collected({}, now + 2 * kRememberedFor.ms), ElementsAre(1, 0, 0));
+  EXPECT_THAT(*list_attempts(*storage), IsEmpty());
+}
+
 // C12: a step that was saved again is still one step
 TEST(Prune, CountsWhatIsMeantAndNotItsAttempts) {
   const TemporaryDirectory directory;

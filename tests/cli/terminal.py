@@ -106,7 +106,7 @@ with tempfile.TemporaryDirectory() as folder:
         submit = OnTerminal(["submit", "many", "--lines"], stdin=lines.stdout)
         submit.read_until(b"9 tasks submitted")
         code, _ = submit.end()
-        expect(code == 0 and b" tasks   " in submit.screen and b"/s" in submit.screen, submit.screen)
+        expect(code == 0 and b" tasks   " in submit.screen and b" tasks/s" in submit.screen, submit.screen)
         expect(b"\r\x1b[K9 tasks submitted" in submit.screen, submit.screen)
     finally:
         server.terminate()

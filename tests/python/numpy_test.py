@@ -5,12 +5,13 @@ import hashlib
 import json
 import os
 import struct
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
 import numpy
-from support import Folder
+from support import BATON, Folder
 
 import baton
 
@@ -202,6 +203,24 @@ class Checkpoints(Folder):
         self.assertEqual(saved.bytes_reused, 800_000)
         self.assertLess(saved.bytes_written, 10_000)
         self.assertSame(state, baton.load(self.folder))
+
+    # E9
+    def test_are_told_apart_by_plain_values_too(self):
+        def command(*words):
+            ran = subprocess.run([BATON, "checkpoint", *words], capture_output=True, text=True, timeout=60)
+            return ran.returncode, ran.stdout
+
+        for step, state in [(1, {"lr": 0.1, "depth": 3}), (2, {"lr": 0.2, "depth": 3}), (3, {"lr": 0.1, "seed": 7})]:
+            baton.save(self.folder, {"w": numpy.zeros(3), **state}, step=step)
+        self.assertEqual(command("diff", self.folder, "1", "1")[0], 0)
+        code, said = command("diff", self.folder, "1", "2")
+        self.assertEqual(code, 1)
+        self.assertRegex(said, "^~ lr\n2 the same, 1 changed, ")
+        code, said = command("diff", self.folder, "1", "3", "--json")
+        said = json.loads(said)
+        self.assertEqual((code, said["only_in_first"], said["only_in_second"], said["same"]), (1, ["depth"], ["seed"], 2))
+        _, said = command("export", self.folder, "1", f"{self.folder}/1.safetensors")
+        self.assertIn("left out 2 plain values", said)
 
     # E9
     def test_have_a_sha256_of_each_slice_if_asked_to(self):
