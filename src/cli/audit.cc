@@ -11,6 +11,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
+#include "cli/quantities.h"
 #include "server/audit.h"
 
 namespace baton::cli {
@@ -24,6 +25,14 @@ Result<std::string> read_file(const std::string& path) {
   return failure(Errc::not_found, fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
 }
 
+std::string text_of(const server::AuditedLines& lines) {
+  if (lines.count == 0) return "is empty: nothing was written down yet, or all of it was taken out";
+  std::string text = counted(lines.count, "line") + ", each follows from the one before";
+  if (lines.first > 1)
+    text += fmt::format("; the first is number {}, what was before it is not in this file", lines.first);
+  return text;
+}
+
 }  // namespace
 
 int run_audit(const AuditOptions& options) {
@@ -34,9 +43,13 @@ int run_audit(const AuditOptions& options) {
     return complain({lines.error().code, options.file + ": " + lines.error().message},
                     format_of(options.json));
   if (options.json) {
-    fmt::print("{}\n", JsonObject().text("file", options.file).number("lines", *lines).whole());
+    fmt::print("{}\n", JsonObject()
+                           .text("file", options.file)
+                           .number("lines", lines->count)
+                           .number("first", lines->first)
+                           .whole());
   } else {
-    fmt::print("{}: {} lines, each follows from the one before\n", options.file, *lines);
+    fmt::print("{}: {}\n", options.file, text_of(*lines));
   }
   return 0;
 }

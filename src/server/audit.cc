@@ -53,31 +53,54 @@ std::optional<Line> parse(std::string_view line) {
   return read;
 }
 
-// Walks over the lines; tells the first complaint.
+// What the first line ever follows from.
+const std::string& no_hash() {
+  static const std::string zeros(kHashLetters, '0');
+  return zeros;
+}
+
+// Walks over the lines; tells the first one that contradicts another.
 class History {
  public:
   std::optional<std::string> add(std::string_view line) {
     const auto read = parse(line);
-    std::optional<std::string> complaint;
+    auto complaint = read ? complaint_of(*read) : std::nullopt;
+    ++lines_;
+    if (!read) unreadable_.push_back(lines_);
+    if (read && !first_) first_ = read->number;
     // A line that a crash cut short follows from nothing, but takes a number.
-    if (read && lines_ > 0 && read->number != number_ + 1)
-      complaint = fmt::format("behind line {} comes line {}", number_, read->number);
-    else if (read && lines_ > 0 && read->before != hash_)
-      complaint = fmt::format("line {} is not what it was when line {} was written", number_, read->number);
     number_ = read ? read->number : number_ + 1;
     hash_ = hash_of(line);
-    ++lines_;
     return complaint;
   }
   std::size_t lines() const { return lines_; }
+  std::uint64_t first() const { return first_.value_or(0); }                  // 0: none can be read
+  const std::vector<std::size_t>& unreadable() const { return unreadable_; }  // places in the file, from 1 on
   std::uint64_t number() const { return number_; }
   const std::string& hash() const { return hash_; }
 
  private:
+  std::optional<std::string> complaint_of(const Line& read) const {
+    if (lines_ == 0 && read.number == 1 && read.before != no_hash()) return "line 1 names a line before it";
+    if (first_ && read.number != number_ + 1)
+      return fmt::format("behind line {} comes line {}", number_, read.number);
+    if (lines_ > 0 && read.before != hash_)
+      return fmt::format("line {} is not what it was when line {} was written", number_, read.number);
+    return {};
+  }
+
   std::size_t lines_ = 0;
+  std::optional<std::uint64_t> first_;
+  std::vector<std::size_t> unreadable_;
   std::uint64_t number_ = 0;
   std::string hash_;
 };
+
+// Whether we may write there: what a crash leaves of a first line is the beginning of one.
+bool is_of_audit(std::string_view text) {
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return text.empty() || line.starts_with(kBegins) || (!line.empty() && kBegins.starts_with(line));
+}
 
 std::optional<std::string> walk(std::string_view text, History& history) {
   while (!text.empty()) {
@@ -97,8 +120,15 @@ std::unexpected<Error> unwritten(const std::string& path) {
 
 Result<std::unique_ptr<Audit>> Audit::open(std::string path) {
   std::unique_ptr<Audit> audit(new Audit(std::move(path)));
+  errno = 0;
   std::ifstream in(audit->path_, std::ios::binary);
+  if (!in && errno != ENOENT)
+    return failure(Errc::io_failed,
+                   fmt::format("{}: cannot be read: {}", audit->path_, std::strerror(errno)));
   const std::string text((std::istreambuf_iterator<char>(in)), {});
+  if (!is_of_audit(text))
+    return failure(Errc::corrupt,
+                   fmt::format("{}: is not an audit file, and is left as it is", audit->path_));
   History history;
   if (auto complaint = walk(text, history))
     return failure(Errc::corrupt, fmt::format("{}: {}", audit->path_, *complaint));
@@ -165,10 +195,19 @@ Status Audit::ended(std::uint64_t number, std::string_view outcome, std::uint64_
   return append(std::move(members), now);
 }
 
-Result<std::size_t> check_audit(std::string_view text) {
+Result<AuditedLines> check_audit(std::string_view text) {
   History history;
   if (auto complaint = walk(text, history)) return failure(Errc::corrupt, *complaint);
-  return history.lines();
+  const std::vector<std::size_t>& unreadable = history.unreadable();
+  if (history.lines() > 0 && history.first() == 0)
+    return failure(Errc::corrupt, "is not an audit file: no line of it can be read");
+  if (!unreadable.empty())
+    return failure(
+        Errc::corrupt,
+        fmt::format("line {} of the file cannot be read: cut short by a crash, or put there{}",
+                    unreadable.front(),
+                    unreadable.size() == 1 ? "" : fmt::format("; and {} more", unreadable.size() - 1)));
+  return AuditedLines{.count = history.lines(), .first = history.first()};
 }
 
 }  // namespace baton::server

@@ -32,7 +32,8 @@ struct AuditedAction {
 
 class Audit {
  public:
-  // Goes on behind what is in the file. A line that a crash cut short stays as it is.
+  // Goes on behind what is in the file. A line that a crash cut short stays as it is; so does a file that
+  // holds something else.
   static Result<std::unique_ptr<Audit>> open(std::string path);
   // After the file was renamed: goes on in a new one.
   Status reopen();
@@ -54,8 +55,13 @@ class Audit {
   std::string last_hash_ = std::string(64, '0');
 };
 
-// How many lines there are; or which one does not follow from the one before. `text` may begin anywhere in
-// the history, as a rotated file does.
-Result<std::size_t> check_audit(std::string_view text);
+struct AuditedLines {
+  std::size_t count = 0;
+  std::uint64_t first = 0;  // number of the first; 0 if there is none
+};
+
+// What is there; or which line cannot be read, or does not follow from the one before. `text` may begin
+// anywhere in the history, as a rotated file does.
+Result<AuditedLines> check_audit(std::string_view text);
 
 }  // namespace baton::server

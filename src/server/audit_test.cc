@@ -72,7 +72,7 @@ TEST_F(AuditFile, SaysWhoDidWhatFromWhereAndHowItEnded) {
 
 TEST_F(AuditFile, ShowsALineThatWasTakenOutOrChanged) {
   const auto lines = lines_of(six_lines());
-  EXPECT_EQ(check_audit(joined(lines)).value(), 6u);
+  EXPECT_EQ(check_audit(joined(lines)).value().count, 6u);
   for (std::size_t at = 0; at + 1 < lines.size(); ++at) {
     auto fewer = lines;
     fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(at));
@@ -94,7 +94,7 @@ TEST_F(AuditFile, GoesOnAfterARestartAndARotation) {
   ASSERT_TRUE(audit->reopen());
   EXPECT_EQ(audit->began(an_action(), kNow).value(), 9u);
   const std::string both = content_of(path_ + ".1") + content_of(path_);
-  EXPECT_EQ(check_audit(both).value(), 9u);
+  EXPECT_EQ(check_audit(both).value().count, 9u);
   EXPECT_EQ(lines_of(content_of(path_)).size(), 1u);
 }
 
@@ -104,7 +104,51 @@ TEST_F(AuditFile, GoesOnBehindALineThatACrashCutShort) {
     std::ofstream(path_, std::ios::binary) << text.substr(0, text.size() - cut);
     auto audit = Audit::open(path_).value();
     EXPECT_TRUE(audit->began(an_action(), kNow));
-    EXPECT_EQ(check_audit(content_of(path_)).value(), 7u) << cut;
+    EXPECT_TRUE(Audit::open(path_)) << "and once more";
+    const auto checked = check_audit(content_of(path_));
+    if (cut == 1) {
+      EXPECT_EQ(checked.value().count, 7u) << "only its end was missing";
+    } else {
+      EXPECT_THAT(checked.error().message, HasSubstr("line 6 of the file cannot be read: cut short"));
+    }
+  }
+}
+
+TEST_F(AuditFile, GoesOnBehindAFirstLineThatACrashCutShort) {
+  const std::string text = six_lines();
+  for (const std::size_t left : {1u, 5u, 40u}) {
+    std::ofstream(path_, std::ios::binary) << text.substr(0, left);
+    auto audit = Audit::open(path_).value();
+    EXPECT_EQ(audit->began(an_action(), kNow).value(), 2u);
+    EXPECT_TRUE(Audit::open(path_)) << left;
+  }
+}
+
+TEST_F(AuditFile, ShowsALineThatCannotBeRead) {
+  const std::string text = six_lines();
+  EXPECT_THAT(check_audit(text + "nonsense\n").error().message, StartsWith("line 7 of the file cannot"));
+  EXPECT_THAT(check_audit(text + "nonsense\nmore").error().message, HasSubstr("; and 1 more"));
+  EXPECT_THAT(check_audit("nonsense\n").error().message, StartsWith("is not an audit file"));
+  EXPECT_EQ(check_audit("").value().count, 0u) << "nobody has done anything yet";
+}
+
+TEST_F(AuditFile, SaysWithWhichNumberItBegins) {
+  const auto lines = lines_of(six_lines());
+  EXPECT_EQ(check_audit(joined(lines)).value().first, 1u);
+  EXPECT_EQ(check_audit(joined({lines[2], lines[3]})).value().first, 3u);
+  auto renumbered = lines[2];
+  renumbered.replace(renumbered.find(":3,"), 3, ":1,");
+  EXPECT_THAT(check_audit(renumbered).error().message, StartsWith("line 1 names a line before it"));
+}
+
+TEST_F(AuditFile, LeavesAFileThatIsNoneAsItIs) {
+  for (const std::string& content :
+       {std::string("\x89PNG\r\n\x1a\n"), std::string("\n"), std::string("{}")}) {
+    std::ofstream(path_, std::ios::binary) << content;
+    const auto opened = Audit::open(path_);
+    ASSERT_FALSE(opened) << content;
+    EXPECT_THAT(opened.error().message, HasSubstr("is not an audit file"));
+    EXPECT_EQ(content_of(path_), content);
   }
 }
 
@@ -147,7 +191,7 @@ TEST_F(AuditFile, HasEveryAdministrativeActionOfBothProtocols) {
   EXPECT_THAT(lines[1], HasSubstr(R"("ends":1,"outcome":"COMMITTED","lsn":)"));
   EXPECT_THAT(lines[3], HasSubstr(R"("ends":3,"outcome":"NOT_FOUND")"));
   EXPECT_THAT(lines[4], HasSubstr(R"("from":"10.0.0.8","what":"resume")"));
-  EXPECT_EQ(check_audit(content_of(path_)).value(), 6u);
+  EXPECT_EQ(check_audit(content_of(path_)).value().count, 6u);
 }
 
 // What is written down first takes its time, and the next command of the connection waits for it.
@@ -177,7 +221,7 @@ TEST_F(AuditFile, RefusesAnActionItCannotWriteDown) {
   ASSERT_TRUE(audit->reopen());
   EXPECT_THAT(client.ask({"QUEUES"}), HasSubstr("queues *1")) << "it was not done";
   EXPECT_EQ(member(client.ask({"PAUSE", "mail"}), "status"), "COMMITTED") << "and now it can be";
-  EXPECT_EQ(check_audit(content_of(path_)).value(), 4u);
+  EXPECT_EQ(check_audit(content_of(path_)).value().count, 4u);
 }
 
 }  // namespace

@@ -158,7 +158,13 @@ TEST(Audit, SaysWhetherALineWasChanged) {
   const AtServer at({"--audit", file});
   at.baton({"queue", "pause", "mail"});
   EXPECT_EQ(at.baton({"audit", file}).output, file + ": 2 lines, each follows from the one before\n");
-  EXPECT_EQ(at.baton({"audit", file, "--json"}).output, R"({"file":")" + file + "\",\"lines\":2}\n");
+  EXPECT_EQ(at.baton({"audit", file, "--json"}).output,
+            R"({"file":")" + file + "\",\"lines\":2,\"first\":1}\n");
+  EXPECT_TRUE(contains(at.shell("tail -n 1 " + file + " > " + file + ".2; baton audit " + file + ".2").output,
+                       "1 line, each follows from the one before; the first is number 2"));
+  const Said cut = at.shell("head -c -9 " + file + " > " + file + ".3; baton audit " + file + ".3");
+  EXPECT_EQ(cut.exit_code, 1) << cut.output;
+  EXPECT_TRUE(contains(cut.errors, "line 2 of the file cannot be read")) << cut.errors;
   at.shell("sed -i s/pause/purge/ " + file);
   const Said said = at.baton({"audit", file});
   EXPECT_EQ(said.exit_code, 1);
