@@ -29,7 +29,7 @@ JsonObject& add(JsonObject& json, const client::TaskCounts& counts) {
 
 // As the protocol has it.
 JsonObject json_of(const client::Stats& stats) {
-  JsonObject server, all, here;
+  JsonObject server, all, here, streams;
   server.text("version", stats.version)
       .number("uptime_ms", static_cast<std::uint64_t>(stats.uptime.ms))
       .number("epoch", stats.epoch)
@@ -51,11 +51,18 @@ JsonObject json_of(const client::Stats& stats) {
       .text("disk", stats.disk)
       .number("disk_free_bytes", stats.disk_free_bytes);
   here.text("name", stats.ns);
+  streams.number("services", stats.streams.services)
+      .number("instances", stats.streams.instances)
+      .number("streams", stats.streams.streams)
+      .number("waiting", stats.streams.waiting)
+      .number("held", stats.streams.held)
+      .number("dead", stats.streams.dead);
   return JsonObject()
       .number("lsn", stats.lsn)
       .object("server", server)
       .object("tasks", add(all, stats.tasks))
-      .object("namespace", add(here, stats.in_namespace));
+      .object("namespace", add(here, stats.in_namespace).number("payload_bytes", stats.payload_bytes))
+      .object("streams", streams);
 }
 
 JsonObject json_of(const client::WorkerView& view) {
@@ -93,6 +100,10 @@ void print(const client::Stats& stats) {
   line("workers", fmt::format("{}, {}", stats.workers, counted(stats.leases, "lease")));
   line("tasks", text_of(stats.tasks));
   line("in " + printable(stats.ns, 20), text_of(stats.in_namespace));
+  line("streams",
+       fmt::format("{} waiting, {} held, {} dead, in {} of {}, {}", stats.streams.waiting, stats.streams.held,
+                   stats.streams.dead, counted(stats.streams.streams, "stream"),
+                   counted(stats.streams.services, "service"), counted(stats.streams.instances, "instance")));
   line("log", fmt::format("entry {}, {} not yet on disk", stats.lsn, stats.durable_lag));
   line("flushes", fmt::format("{}, p50 {}, p99 {}, {} entries each, {} in all", stats.flushes,
                               milliseconds_text(stats.flush_p50_us), milliseconds_text(stats.flush_p99_us),

@@ -105,6 +105,19 @@ Result<TaskView> decode_view(const RespValue& reply) {
   return view;
 }
 
+// None, as a coordinator of an older version says nothing of them.
+StreamCounts decode_stream_counts(const RespValue& reply) {
+  const RespValue* found = reply.find("streams");
+  if (found == nullptr) return {};
+  Members streams(*found);
+  return {.services = streams.number_if("services"),
+          .instances = streams.number_if("instances"),
+          .streams = streams.number_if("streams"),
+          .waiting = streams.number_if("waiting"),
+          .held = streams.number_if("held"),
+          .dead = streams.number_if("dead")};
+}
+
 TaskCounts decode_counts(const RespValue& reply) {
   Members members(reply);
   return {.queues = members.number("queues"),
@@ -291,6 +304,8 @@ Result<Stats> decode_stats(const RespValue& reply) {
       .tasks = decode_counts(members.value("tasks")),
       .ns = here.text("name"),
       .in_namespace = decode_counts(members.value("namespace")),
+      .payload_bytes = here.number_if("payload_bytes"),
+      .streams = decode_stream_counts(reply),
   };
   if (!members.ok() || !server.ok() || !here.ok()) return puzzled();
   return stats;

@@ -170,6 +170,15 @@ struct TaskCounts {
   std::uint64_t dead = 0;
 };
 // How the coordinator is doing. Counts are since its start, so two of these give a rate.
+// Of all namespaces.
+struct StreamCounts {
+  std::uint64_t services = 0;
+  std::uint64_t instances = 0;
+  std::uint64_t streams = 0;  // that have messages
+  std::uint64_t waiting = 0;  // messages
+  std::uint64_t held = 0;
+  std::uint64_t dead = 0;
+};
 struct Stats {
   std::uint64_t lsn = 0;
   std::string version;
@@ -195,6 +204,8 @@ struct Stats {
   TaskCounts tasks;  // in all namespaces
   std::string ns;
   TaskCounts in_namespace;
+  std::uint64_t payload_bytes = 0;  // in it
+  StreamCounts streams;
 };
 // A connection broke, or was made.
 struct ConnectionNews {

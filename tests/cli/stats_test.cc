@@ -20,6 +20,12 @@ TEST(StatsCommand, TellsHowTheCoordinatorIsDoing) {
                        R"("tasks":{"queues":1,"waiting":2,"leased":0,"completed":1,"failed":0,"dead":0},)"
                        R"("namespace":{"name":"default","queues":1,)"))
       << json.output;
+  EXPECT_TRUE(
+      contains(json.output, R"("payload_bytes":3},"streams":{"services":0,"instances":0,"streams":0,)"))
+      << json.output;
+  EXPECT_TRUE(
+      contains(said.output, "\nstreams       0 waiting, 0 held, 0 dead, in 0 streams of 0 services, "))
+      << said.output;
 }
 
 TEST(WorkerList, ShowsWhoHoldsTasksAndWhatTheyCanDo) {
