@@ -268,7 +268,11 @@ int CommandLine::run() {
     if (!command->app->parsed()) continue;
     if (command->rest != nullptr && command->rest->empty())
       return complain("what to run is missing behind --");
-    return command->run();
+    const int exit_code = command->run();
+    // It has said what makes no sense, and does not know its own name.
+    if (exit_code == kExitUsage)
+      fmt::print(stderr, "{} --help tells how it is used\n", path_of(command->app));
+    return exit_code;
   }
   return complain("a command is missing");
 }

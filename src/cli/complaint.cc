@@ -16,12 +16,49 @@ int exit_code_of(Errc code) {
   }
 }
 
+namespace {
+
+struct Saying {
+  std::string_view theirs;
+  std::string_view from;  // the beginning of what is replaced
+  std::string_view ours;
+};
+constexpr Saying kSayings[] = {
+    {"NOAUTH ", "NOAUTH ", "the coordinator wants a token: --token-file FILE, or BATON_TOKEN"},
+    {"WRONGPASS ", "WRONGPASS ",
+     "the coordinator does not know this token: look at --token-file and --user, or BATON_TOKEN and "
+     "BATON_USER"},
+    {"certificate required",
+     "TLS: ", "the coordinator wants a certificate: --tls-certificate FILE and --tls-key FILE"},
+    {"trusted (the ca)", "(the ca)", "(--tls-ca FILE)"},
+};
+constexpr std::string_view kNoTls = "TLS: wrong version number";  // how OpenSSL takes an answer in plain text
+
+}  // namespace
+
+Error in_our_words(Error error) {
+  std::string& message = error.message;
+  for (const Saying& saying : kSayings) {
+    if (message.find(saying.theirs) == std::string::npos) continue;
+    message.replace(std::min(message.find(saying.from), message.size()), std::string::npos, saying.ours);
+    return error;
+  }
+  if (const std::size_t at = message.find(kNoTls); at != std::string::npos)
+    return {Errc::unavailable, message.substr(0, at) + "that port does not speak TLS; leave out --tls"};
+  return error;
+}
+
+std::string no_queue(const std::string& name) {
+  return fmt::format("'{}' is no queue: a name is 1 to 128 graphic ASCII characters", name);
+}
+
 JsonObject json_of(const Error& error) {
   return JsonObject().object("error",
                              JsonObject().text("code", word(error.code)).text("message", error.message));
 }
 
-int complain(const Error& error, Format format) {
+int complain(const Error& said, Format format) {
+  const Error error = in_our_words(said);
   if (format == Format::json) fmt::print("{}\n", json_of(error).whole());
   fmt::print(stderr, "baton: {}: {}\n", word(error.code), error.message);
   return exit_code_of(error.code);

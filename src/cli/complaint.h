@@ -20,6 +20,12 @@ inline constexpr int kExitNotAllowed = 77;   // EX_NOPERM: a wrong token, or a v
 
 int exit_code_of(Errc code);
 
+// What the coordinator or the system says, in terms of our options.
+Error in_our_words(Error error);
+
+// A name that no queue can have.
+std::string no_queue(const std::string& name);
+
 // As the protocol has it: {"error":{"code":"NOT_FOUND","message":"no such task"}}
 JsonObject json_of(const Error& error);
 

@@ -16,6 +16,7 @@
 #include "cli/command_line.h"
 #include "cli/quantities.h"
 #include "client/address.h"
+#include "core/names.h"
 
 namespace baton::cli {
 namespace {
@@ -82,7 +83,7 @@ Status greet(const client::Address& address, const client::Endpoint& endpoint, D
 
 Status greet(const std::string& text, Duration within, Language language) {
   auto address = client::parse_address(text);
-  if (!address) return std::unexpected(address.error());
+  if (!address) return failure(address.error().code, "--connect: " + address.error().message);
   auto endpoints = client::resolve(*address);
   if (!endpoints) return std::unexpected(endpoints.error());
   Status said = unreachable(*address, "the host has no address");
@@ -154,6 +155,9 @@ void add_connection_options(Command& command, Connection& connection) {
 }
 
 Result<client::ClientOptions> client_options(const Connection& connection, Breaks breaks) {
+  if (!core::is_name(connection.ns))
+    return failure(Errc::invalid_request,
+                   fmt::format("--namespace: '{}' is not 1 to 128 graphic ASCII characters", connection.ns));
   auto token = read_token(connection);
   if (!token) return std::unexpected(token.error());
   Status reached;

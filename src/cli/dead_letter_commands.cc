@@ -19,7 +19,9 @@ Status check_numbers(const std::vector<std::string>& letters) {
 }
 
 Status choose(const StreamOptions& options) {
-  if (options.letters.empty() != options.all)
+  if (!options.letters.empty() && options.all)
+    return failure(Errc::invalid_request, "letters that are named and --all exclude each other");
+  if (options.letters.empty() && !options.all)
     return failure(Errc::invalid_request, "which letters? Name them, or say --all");
   return check_numbers(options.letters);
 }

@@ -170,8 +170,9 @@ int run_demo(const DemoOptions& demo) {
       "\nIn this run: worker crashes {}, failed attempts {}, completions refused because they came too late "
       "{}.\n"
       "All the same, tasks completed, each once: {}.\n\n"
-      "The log is in {}. Look at it with:  {} log dump {}\n"
-      "Check it with:                      {} log verify {}\n",
+      "The log is in {}.\n"
+      "Look at it with:  {} log dump {}\n"
+      "Check it with:    {} log verify {}\n",
       tally.crashes.load(), tally.failures.load(), tally.refused.load(), tally.completed.load(),
       demo.directory, demo.program, demo.directory, demo.program, demo.directory);
   return 0;
@@ -185,7 +186,7 @@ void add_demo_command(CommandLine& line) {
       .option("--data DIR", options->directory, "Data directory, made if need be")
       .number("--tasks N", options->tasks, "Tasks to submit", 1, 100'000)
       .number("--workers N", options->workers, "Workers at a time", 1, 64)
-      .footer("Example: " + options->program + " demo --data data --tasks 12")
+      .footer("Example: " + options->program + " demo --data demo-data --tasks 12")
       .run([options] { return run_demo(*options); });
 }
 

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/limits.h"
+
 namespace baton::cli {
 namespace {
 
@@ -33,6 +35,11 @@ Result<int> LineReader::open(const std::string& path) {
   if (path == "-") return STDIN_FILENO;
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return failure(Errc::not_found, fmt::format("{}: {}", path, std::strerror(errno)));
+  struct stat status{};
+  if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
+    ::close(descriptor);
+    return failure(Errc::not_found, fmt::format("{}: {}", path, std::strerror(EISDIR)));
+  }
   return descriptor;
 }
 
@@ -86,11 +93,13 @@ Result<std::string> read_whole(const std::string& path) {
   Result<std::size_t> got = 0;
   do {
     got = read_some(*descriptor, content);
-  } while (got && *got > 0 && content.size() <= LineReader::kLineBytesMax);
+  } while (got && *got > 0 && content.size() <= core::kPayloadBytesHardMax);
   if (*descriptor != STDIN_FILENO) ::close(*descriptor);
   if (!got) return std::unexpected(got.error());
-  if (content.size() > LineReader::kLineBytesMax)
-    return failure(Errc::too_large, fmt::format("{} is larger than 4 MiB", path));
+  if (content.size() > core::kPayloadBytesHardMax)
+    return failure(Errc::too_large,
+                   fmt::format("{} is over {} bytes, and no coordinator takes a larger payload",
+                               path == "-" ? "standard input" : path, core::kPayloadBytesHardMax));
   return content;
 }
 

@@ -11,7 +11,7 @@ namespace baton::cli {
 
 class LineReader {
  public:
-  static constexpr std::size_t kLineBytesMax = std::size_t{4} << 20;  // no payload is larger
+  static constexpr std::size_t kLineBytesMax = std::size_t{4} << 20;  // all that a line of JSON may say
 
   static Result<int> open(const std::string& path);  // "-" is standard input
   explicit LineReader(int descriptor);               // closes it, if it is not standard input
@@ -36,7 +36,7 @@ class LineReader {
   std::size_t bytes_total_ = 0;
 };
 
-// All of a file, if it is not larger than a payload may be.
+// All of a file, or of standard input, if it is not larger than a payload may be.
 Result<std::string> read_whole(const std::string& path);
 
 }  // namespace baton::cli

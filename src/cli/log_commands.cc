@@ -9,6 +9,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/quantities.h"
 #include "core/event_codec.h"
 #include "engine/backup.h"
 #include "engine/describe.h"
@@ -94,12 +95,12 @@ void print_verified(const engine::VerifyReport& report, const std::string& endin
       report.finding == engine::Finding::intact || report.finding == engine::Finding::torn_tail;
   for (const std::string& note : report.notes) fmt::print("{}\n", note);
   if (!whole) {
-    fmt::print("readable: {}, in {} batches and {} segments, {}; {} snapshots\n", log::to_text(log.ranges),
-               log.batches, log.segments, ending, report.snapshots);
+    fmt::print("readable: {}, in {} batches and {}, {}; {}\n", log::to_text(log.ranges), log.batches,
+               counted(log.segments, "segment"), ending, counted(report.snapshots, "snapshot"));
     return;
   }
-  fmt::print("entries {} ({} in all) in {} batches and {} segments, {}; {} snapshots\n",
-             log::to_text(log.ranges), log.records, log.batches, log.segments, ending, report.snapshots);
+  fmt::print("entries {} ({} in all) in {} batches and {}, {}; {}\n", log::to_text(log.ranges), log.records,
+             log.batches, counted(log.segments, "segment"), ending, counted(report.snapshots, "snapshot"));
   if (const std::string removed = removed_from(log); !removed.empty()) fmt::print("{}\n", removed);
   fmt::print("{} tasks, {} payloads and results of {} bytes, digest {:016x}\n", report.tasks, report.blobs,
              report.blob_bytes, report.digest);
@@ -194,9 +195,9 @@ int log_stat(const LogOptions& options) {
     fmt::print("}}}}\n");
     return exit_code_for(options, survey->report.problem);
   }
-  fmt::print("{} segments, {} bytes in all, {} snapshots, entries {} ({} in all, epoch {:x})\n",
-             survey->segments.size(), file_bytes, snapshots->size(), log::to_text(survey->report.ranges),
-             survey->report.records, survey->report.last_epoch);
+  fmt::print("{}, {} bytes in all, {}, entries {} ({} in all, epoch {:x})\n",
+             counted(survey->segments.size(), "segment"), file_bytes, counted(snapshots->size(), "snapshot"),
+             log::to_text(survey->report.ranges), survey->report.records, survey->report.last_epoch);
   fmt::print("{:<16} {:>12} {:>14}\n", "entry", "count", "bytes");
   for (const auto& [type, sum] : types) {
     fmt::print("{:<16} {:>12} {:>14}\n", core::name_of(static_cast<core::EventType>(type)), sum.first,
@@ -228,8 +229,8 @@ int copy(const LogOptions& options, std::string_view what) {
                "\n",
                copied->segments, copied->snapshots, copied->bytes, copied->last);
   } else {
-    fmt::print("{} to {}: {} segments and {} snapshots, up to entry {}; the copy was verified\n", what,
-               options.target, copied->segments, copied->snapshots, copied->last);
+    fmt::print("{} to {}: {} and {}, up to entry {}; the copy was verified\n", what, options.target,
+               counted(copied->segments, "segment"), counted(copied->snapshots, "snapshot"), copied->last);
   }
   return 0;
 }
@@ -242,10 +243,11 @@ int log_restore(const LogOptions& options) { return copy(options, "restored"); }
 void add_log_commands(CommandLine& line) {
   line.group("log", "Looks at, checks, and copies a data directory");
   // The closure that runs the command shares the options with the parser that fills them.
-  const auto add = [&](const std::string& name, const char* description, int (*run)(const LogOptions&)) {
+  const auto add = [&](const std::string& name, const char* description, int (*run)(const LogOptions&),
+                       const char* directory = "Data directory") {
     auto options = std::make_shared<LogOptions>();
     Command command = line.command("log " + name, description);
-    command.argument("directory", options->directory, "Data directory");
+    command.argument("directory", options->directory, directory);
     command.flag("--json", options->json, "Output for programs");
     command.run([options, run] { return run(*options); });
     return std::pair(command, options);
@@ -267,7 +269,7 @@ void add_log_commands(CommandLine& line) {
   dump.number("--to LSN", dumped->to, "Last entry to print, 0 for all");
   dump.footer("Example: " + program + " log dump data --from 100 --to 120");
 
-  auto [stat, counted] = add("stat", "Sizes and counts", log_stat);
+  auto [stat, surveyed] = add("stat", "Sizes and counts", log_stat);
   stat.footer("Example: " + program + " log stat data");
 
   auto [backup, backed_up] =
@@ -276,7 +278,7 @@ void add_log_commands(CommandLine& line) {
   backup.footer("Example: " + program + " log backup data data-backup");
 
   auto [restore, restored] =
-      add("restore", "Makes a data directory from a backup, after checking it", log_restore);
+      add("restore", "Makes a data directory from a backup, after checking it", log_restore, "The backup");
   restore.argument("target", restored->target, "Where to; made if need be, holds no log yet");
   restore.footer("Example: " + program + " log restore data-backup data-new");
 }

@@ -43,7 +43,7 @@ Result<server::Address> parse_address(const std::string& text) {
 }
 
 int complain(const Error& error) {
-  fmt::print(stderr, "baton serve: {}: {}\n", word(error.code), error.message);
+  fmt::print(stderr, "baton: {}: {}\n", word(error.code), error.message);
   return 1;
 }
 
@@ -90,7 +90,7 @@ struct Given {
       settings;  // by name, from the environment or the command line
 };
 
-Status read(const Settings& settings, const Given& given) {
+Status read(const Settings& settings, const Given& given, const CommandLine& line) {
   if (!given.config.empty()) {
     std::ifstream file(given.config);
     std::ostringstream text;
@@ -101,7 +101,9 @@ Status read(const Settings& settings, const Given& given) {
   for (const auto& [name, value] : given.settings) {
     if (!value) continue;
     if (auto set = settings.find(name)->set(*value); !set)
-      return failure(Errc::invalid_request, fmt::format("{}: {}", as_option(name), set.error().message));
+      return failure(Errc::invalid_request,
+                     fmt::format("{}: {}", line.has(as_option(name)) ? as_option(name) : as_variable(name),
+                                 set.error().message));
   }
   return {};
 }
@@ -112,7 +114,8 @@ int run_serve(const ServeOptions& options) {
   auto address = parse_address(options.listen);
   auto http = parse_address(options.http);
   if (!address || !http) {
-    complain(address ? http.error() : address.error());
+    fmt::print(stderr, "baton: {}: {}\n", address ? "http" : "listen",
+               address ? http.error().message : address.error().message);
     return kExitUsage;
   }
   server::ServerOptions serve = options.server;
@@ -154,9 +157,9 @@ void add_serve_command(CommandLine& line) {
               "Settings in TOML, with the names of the options: tls_key = \"key.pem\"")
       .environment("BATON_CONFIG")
       .footer(kAbout + ("Example: " + line.program()) + " serve --data data --listen 127.0.0.1:7077")
-      .run([options, settings, given] {
-        if (auto done = read(*settings, *given); !done) {
-          fmt::print(stderr, "baton: {}\nbaton serve --help lists the settings\n", done.error().message);
+      .run([options, settings, given, &line] {
+        if (auto done = read(*settings, *given, line); !done) {
+          fmt::print(stderr, "baton: {}\n", done.error().message);
           return kExitUsage;
         }
         use_credentials(*options);

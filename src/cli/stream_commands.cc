@@ -39,6 +39,11 @@ Status maintain(const StreamOptions& options) {
 Status migrate(const StreamOptions& options) {
   if (options.database.empty()) return which_database();
   const auto added = postgres::migrate(options.database);
+  if (!added && added.error().code == Errc::permission_denied)
+    return failure(
+        Errc::permission_denied,
+        "whoever migrates needs CREATE on the schema, and to own what is there already: connect as the "
+        "owner of the database");
   if (!added) return std::unexpected(added.error());
   const int version = postgres::migrations().back().version;
   if (options.json) {
@@ -120,8 +125,7 @@ Status run(const StreamOptions& options, Action action) {
 
 int exit_code(const Status& done, const StreamOptions& options) {
   if (done) return 0;
-  const int code = complain(done.error(), format_of(options.json));
-  return done.error().code == Errc::invalid_request ? kExitUsage : code;
+  return complain_of_connection(done.error(), format_of(options.json));
 }
 
 constexpr const char* kDatabase = "postgresql://user@host/name, or as libpq takes it";

@@ -1,5 +1,7 @@
 #include "cli/submission_json.h"
 
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/json_arguments.h"
@@ -7,6 +9,8 @@
 
 namespace baton::cli {
 namespace {
+
+constexpr std::string_view kBody = "the body";  // of a request, which is not what we read
 
 // Those of the verb, though nothing is missing where there is a default.
 std::vector<server::Parameter> parameters_with(const client::Submit& defaults) {
@@ -23,7 +27,13 @@ std::vector<server::Parameter> parameters_with(const client::Submit& defaults) {
 Result<client::Submit> parse_submission(std::string_view line, const client::Submit& defaults) {
   const std::vector<server::Parameter> parameters = parameters_with(defaults);
   server::JsonArguments json;
-  if (auto read = json.read_object(parameters, line); !read) return std::unexpected(read.error());
+  if (line.find_first_not_of(" \t\r") == line.npos)
+    return failure(Errc::invalid_request, "the line is empty");
+  if (auto read = json.read_object(parameters, line); !read) {
+    Error error = read.error();
+    if (error.message.starts_with(kBody)) error.message.replace(0, kBody.size(), "the line");
+    return std::unexpected(std::move(error));
+  }
   server::Arguments& arguments = json.arguments();
   if (json.ns() != "default")
     return failure(Errc::invalid_request, "the namespace is the connection's: --namespace");

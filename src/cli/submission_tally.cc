@@ -27,7 +27,8 @@ void SubmissionTally::tell(std::size_t number, const Result<client::Submitted>& 
   if (options_.json) fmt::print("{}\n", json_of(*outcome).whole());
 }
 
-void SubmissionTally::tell_of(std::size_t number, const Error& error) {
+void SubmissionTally::tell_of(std::size_t number, const Error& said) {
+  const Error error = in_our_words(said);
   exit_code_ = std::max(exit_code_, exit_code_of(error.code));
   if (options_.ids) fmt::print("-\n");
   if (options_.json) fmt::print("{}\n", json_of(error).number("line", number + 1).whole());

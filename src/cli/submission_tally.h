@@ -32,7 +32,7 @@ class SubmissionTally {
 
  private:
   void tell(std::size_t number, const Result<client::Submitted>& outcome);
-  void tell_of(std::size_t number, const Error& error);
+  void tell_of(std::size_t number, const Error& said);
 
   const SubmitOptions& options_;
   InOrder<Result<client::Submitted>> in_order_{

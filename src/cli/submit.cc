@@ -49,8 +49,8 @@ int submit_one(client::Client& client, const SubmitOptions& options) {
   if (!options.file.empty()) {
     auto content = read_whole(options.file);
     if (!content) {
-      complain(content.error(), format_of(options.json));
-      return kExitNoInput;
+      const int refused = complain(content.error(), format_of(options.json));
+      return content.error().code == Errc::too_large ? refused : kExitNoInput;
     }
     task.payload = std::move(*content);
   }
@@ -133,6 +133,8 @@ std::optional<std::string> contradiction(const SubmitOptions& options) {
   if (!options.payload && !many && options.file.empty())
     return "there is no payload; give it, or --file, --lines or --ndjson";
   if (!options.queue && !options.ndjson) return "queue is required";
+  if (options.queue && !core::is_name(*options.queue)) return no_queue(*options.queue);
+  if (options.within && !options.wait) return "--within is for --wait";
   if (many && !options.task.key.empty()) return "a key names one task, and there may be several";
   if (options.keyed && !options.lines) return "--keyed says what the lines of --lines are like";
   if (!many && (options.ids || !options.run.empty())) return "--ids and --run are for --lines and --ndjson";
@@ -147,7 +149,7 @@ std::optional<std::string> contradiction(const SubmitOptions& options) {
 
 int run_submit(const SubmitOptions& options) {
   if (const auto complaint = contradiction(options)) {
-    fmt::print(stderr, "baton: {}; baton submit --help tells how it is used\n", *complaint);
+    fmt::print(stderr, "baton: {}\n", *complaint);
     return kExitUsage;
   }
   const bool many = options.lines || options.ndjson;

@@ -18,7 +18,7 @@ constexpr std::uint64_t kPageMax = 1000;
 constexpr std::size_t kUnderWayMax = 256;
 
 bool chooses(const TaskCommandOptions& options) {
-  return !options.query.queue.empty() || !options.query.state.empty();
+  return !options.query.queue.empty() || !options.query.state.empty() || options.all_queues;
 }
 
 // Those that are to be acted on, all before the first one is: what is made meanwhile is not meant.
@@ -47,20 +47,23 @@ std::future<Result<T>> begun(const std::function<void(client::Callback<T>)>& beg
   return promise->get_future();
 }
 
-// Acts on all that were chosen, many at a time. `tell` is given each task and its outcome, in order; one that
-// has changed its state since it was chosen is only counted.
+enum class Effect : bool { done, done_before };
+
+// Acts on all that were chosen, many at a time. `tell` is given each task and its outcome, in order, and says
+// whether that is new; one that has changed its state since it was chosen is only counted.
 template <class T>
 int act_on_chosen(client::Client& client, const TaskCommandOptions& options, const char* done,
                   const std::function<void(const std::string&, client::Callback<T>)>& act,
-                  const std::function<void(const std::string&, const Result<T>&)>& tell) {
+                  const std::function<Effect(const std::string&, const Result<T>&)>& tell) {
   const auto tasks = chosen(client, options);
   if (!tasks) return complain(tasks.error(), format_of(options.json));
   if (options.dry_run) {
-    for (const std::string& task : *tasks) fmt::print("{}\n", task);
+    for (const std::string& task : *tasks)
+      fmt::print("{}\n", options.json ? JsonObject().text("task", task).whole() : task);
     fmt::print(stderr, "{} would be {}\n", counted(tasks->size(), "task"), done);
     return 0;
   }
-  std::uint64_t good = 0, changed = 0;
+  std::uint64_t good = 0, done_before = 0, changed = 0;
   int exit_code = 0;
   Progress progress("tasks");
   for (std::size_t first = 0; first < tasks->size(); first += kUnderWayMax) {
@@ -71,18 +74,18 @@ int act_on_chosen(client::Client& client, const TaskCommandOptions& options, con
     for (std::size_t at = first; at < end; ++at) {
       const Result<T> outcome = under_way[at - first].get();
       if (outcome) {
-        ++good;
-        tell((*tasks)[at], outcome);
+        ++(tell((*tasks)[at], outcome) == Effect::done ? good : done_before);
       } else if (outcome.error().code == Errc::wrong_state || outcome.error().code == Errc::not_found) {
         ++changed;
       } else {
         exit_code = std::max(exit_code, complain(outcome.error(), format_of(options.json)));
       }
     }
-    progress.show(good, end, tasks->size());
+    progress.show(good + done_before, end, tasks->size());
   }
   progress.clear();
-  fmt::print(stderr, "{} {}{}\n", counted(good, "task"), done,
+  fmt::print(stderr, "{} {}{}{}\n", counted(good, "task"), done,
+             done_before > 0 ? fmt::format(", {} had been already", done_before) : "",
              changed > 0 ? fmt::format(", {} had changed meanwhile", changed) : "");
   return exit_code;
 }
@@ -104,6 +107,10 @@ std::optional<std::string> contradiction(const TaskCommandOptions& options) {
   if (options.tasks.empty() && !chooses(options)) return "name tasks, or choose them by --queue and --state";
   if (chooses(options) && options.query.state.empty()) return "--state says which of the queue's tasks";
   if (!options.tasks.empty() && chooses(options)) return "name tasks or choose them, not both";
+  if (!options.query.queue.empty() && options.all_queues)
+    return "--queue and --all-queues exclude each other";
+  if (chooses(options) && options.query.queue.empty() && !options.all_queues)
+    return "--queue says whose tasks; --all-queues takes those of every queue";
   if (!options.tasks.empty() && options.dry_run) return "--dry-run is for tasks that are chosen";
   if (!options.key.empty() && options.tasks.size() != 1)
     return "a key names one task, and there may be several";
@@ -117,7 +124,10 @@ int task_cancel(client::Client& client, const TaskCommandOptions& options) {
         [&](const std::string& task, client::Callback<void> then) {
           client.cancel(task, options.actor, options.note, std::move(then));
         },
-        [&](const std::string& task, const Status&) { tell_cancelled(task, options); });
+        [&](const std::string& task, const Status&) {
+          tell_cancelled(task, options);
+          return Effect::done;
+        });
   }
   return do_each(options.tasks, format_of(options.json), [&](const std::string& task) -> Status {
     if (auto done = client.cancel(task, options.actor, options.note); !done) return done;
@@ -134,7 +144,10 @@ int task_requeue(client::Client& client, const TaskCommandOptions& options) {
         [&](const std::string& task, client::Callback<client::Submitted> then) {
           client.requeue(task, "requeue:" + task, std::move(then));
         },
-        [&](const std::string&, const Result<client::Submitted>& made) { tell_requeued(*made, options); });
+        [&](const std::string&, const Result<client::Submitted>& made) {
+          tell_requeued(*made, options);
+          return made->existed ? Effect::done_before : Effect::done;
+        });
   }
   return do_each(options.tasks, format_of(options.json), [&](const std::string& task) -> Status {
     const auto made = client.requeue(task, options.key);

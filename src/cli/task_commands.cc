@@ -24,6 +24,8 @@ constexpr std::uint64_t kPageMax = 1000;
 constexpr std::uint64_t kChosenMax = 1000;  // unless more are asked for
 constexpr std::size_t kShownMax = 2000;     // characters of a payload, for people
 
+constexpr const char* kDelayed = "delayed";  // waiting, and not before its time
+
 Duration since(Instant at) { return wall_clock() - at; }
 
 // Until then, if it waits for its time to come.
@@ -61,7 +63,7 @@ void print_task(const client::Task& task) {
   line("retry of", view.retry_of);
   line("payload", printable(task.payload, kShownMax));
   line("result", printable(task.result, kShownMax));
-  line("last failure", printable(task.reason, kShownMax));
+  line(view.dead_reason == "cancelled" ? "note" : "last failure", printable(task.reason, kShownMax));
 }
 
 void print_bytes(const std::string& bytes) { std::fwrite(bytes.data(), 1, bytes.size(), stdout); }
@@ -101,22 +103,25 @@ int task_list(client::Client& client, const TaskCommandOptions& options) {
                {"WORKER"},
                {"KEY"}});
   client::TaskQuery query = options.query;
+  const bool only_delayed = query.state == kDelayed;
+  if (only_delayed) query.state = "waiting";
   std::uint64_t left = options.limit == 0 ? UINT64_MAX : options.limit;
   do {
     query.count = static_cast<std::uint32_t>(std::min(left, kPageMax));
     const auto page = client.tasks(query);
     if (!page) return complain(page.error(), format_of(options.json));
     for (const client::TaskView& view : page->tasks) {
+      const auto delay = delay_of(view);
+      if (only_delayed && !delay) continue;
+      --left;
       if (options.json) {
         fmt::print("{}\n", json_of(view).whole());
       } else {
-        const auto delay = delay_of(view);
-        table.row({view.task, printable(view.queue), delay ? "delayed" : view.state,
+        table.row({view.task, printable(view.queue), delay ? kDelayed : view.state,
                    delay ? due_text(*delay) : rough_text(since(view.since)), std::to_string(view.attempt),
                    std::to_string(view.priority), printable(view.worker), printable(view.key)});
       }
     }
-    left -= page->tasks.size();
     query.cursor = page->cursor;
   } while (query.cursor != 0 && left > 0);
   if (options.json) return 0;
@@ -135,9 +140,9 @@ void add_task_commands(CommandLine& line) {
     auto options = std::make_shared<TaskCommandOptions>();
     Command command = line.command("task " + name, description);
     command.footer("Example: " + program + " task " + name + " " + example);
-    command.run([options, run, check, name] {
+    command.run([options, run, check] {
       if (const auto complaint = check != nullptr ? check(*options) : std::nullopt) {
-        fmt::print(stderr, "baton: {}; baton task {} --help tells how it is used\n", *complaint, name);
+        fmt::print(stderr, "baton: {}\n", *complaint);
         return kExitUsage;
       }
       return with_client(options->connection, format_of(options->json),
@@ -149,7 +154,8 @@ void add_task_commands(CommandLine& line) {
 
   auto [get, got] = add("get", "Shows tasks with payload, and result or reason", "key:greet-alice", task_get);
   get.arguments("task", got->tasks, kTask)
-      .choice("--only PART", got->only, {"payload", "result", "reason"}, "These bytes and nothing else");
+      .choice("--only PART", got->only, {"payload", "result", "reason"},
+              "payload, result or reason: these bytes and nothing else");
 
   auto [wait, waited] = add("wait", "Waits for tasks to end, and prints their results",
                             "key:greet-alice --within 5m", task_wait);
@@ -159,8 +165,9 @@ void add_task_commands(CommandLine& line) {
   auto [list, listed] = add("list", "Lists tasks, in the order in which they were submitted",
                             "--queue mail --state leased --older-than 1h", task_list);
   list.option("--queue QUEUE", listed->query.queue, "Of this queue only")
-      .choice("--state STATE", listed->query.state, {"waiting", "leased", "completed", "failed", "dead"},
-              "waiting, leased, completed, failed or dead only")
+      .choice("--state STATE", listed->query.state,
+              {"waiting", kDelayed, "leased", "completed", "failed", "dead"},
+              "waiting (delayed or not), delayed, leased, completed, failed or dead only")
       .option("--worker NAME", listed->query.worker, "Held by this worker only")
       .duration("--older-than TIME", listed->query.older_than, "In their state for longer than this only")
       .number("--limit N", listed->limit, "So many at most, 0 for all");
@@ -182,6 +189,7 @@ void add_task_commands(CommandLine& line) {
     Command each = command;
     options->limit = kChosenMax;
     each.option("--queue QUEUE", options->query.queue, "In place of tasks: all of this queue")
+        .flag("--all-queues", options->all_queues, "In place of tasks: all of every queue")
         .choice("--state STATE", options->query.state, states, "In place of tasks: all in this state")
         .number("--limit N", options->limit, "So many of them at most", 1)
         .flag("--dry-run", options->dry_run, "Print which ones, and do nothing");

@@ -20,6 +20,7 @@ struct TaskCommandOptions {
   std::string key;
   std::string actor;
   std::string note;
+  bool all_queues = false;  // in place of one that is named
   bool dry_run = false;
   bool json = false;
 };

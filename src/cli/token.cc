@@ -5,16 +5,25 @@
 #include <memory>
 
 #include "cli/command_line.h"
-#include "cli/complaint.h"
 #include "cli/json_object.h"
+#include "core/names.h"
 #include "server/access.h"
 
 namespace baton::cli {
 
 int run_token(const TokenOptions& options) {
+  // Of a line in the file only what is before a # counts.
+  if (!core::is_name(options.name) || options.name.find('#') != std::string::npos) {
+    fmt::print(stderr, "baton: '{}' is no name: 1 to 128 graphic ASCII characters, and no #\n", options.name);
+    return kExitUsage;
+  }
   const server::NewToken made = server::make_token();
   const std::string line = fmt::format("{} {} {}", options.name, made.hash, options.allowed);
-  if (auto read = server::Access::read(line); !read) return complain(read.error(), format_of(options.json));
+  if (auto read = server::Access::read(line); !read) {
+    const std::string& message = read.error().message;  // "line 1: what is wrong", where no file was read
+    fmt::print(stderr, "baton: --allow: {}\n", message.substr(message.find(": ") + 2));
+    return kExitUsage;
+  }
   if (options.json) {
     fmt::print("{}\n",
                JsonObject().text("name", options.name).text("token", made.token).text("line", line).whole());

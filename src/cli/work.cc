@@ -20,6 +20,7 @@
 #include "cli/json_object.h"
 #include "cli/quantities.h"
 #include "client/worker.h"
+#include "core/names.h"
 #include "process/child_process.h"
 
 namespace baton::cli {
@@ -115,7 +116,7 @@ class Work {
     const std::lock_guard lock(mutex_);
     if (error.message != std::exchange(last_trouble_, error.message)) complain(error);
     if (error.code != Errc::permission_denied && error.code != Errc::invalid_request) return;
-    exit_code_ = error.code == Errc::permission_denied ? kExitNotAllowed : kExitUsage;
+    exit_code_ = error.code == Errc::invalid_request ? kExitUsage : exit_code_of(in_our_words(error).code);
     wake_up();
   }
   void give_up() { gives_up_.request_stop(); }
@@ -216,6 +217,11 @@ int run_work(const WorkOptions& options) {
     fmt::print(stderr, "baton: there is no program '{}' to run\n", options.command.front());
     return kExitUsage;
   }
+  for (const std::string& queue : options.queues) {
+    if (core::is_name(queue)) continue;
+    fmt::print(stderr, "baton: {}\n", no_queue(queue));
+    return kExitUsage;
+  }
   const Signals signals;
   const auto client = connect(options.connection, Breaks::told);
   if (!client) return complain_of_connection(client.error(), format_of(options.json));
@@ -226,7 +232,7 @@ int run_work(const WorkOptions& options) {
     fmt::print(stderr,
                "baton: takes no further task and waits for those under way; once more gives them back\n");
   drain(**worker, work, signals);
-  print((*worker)->counts(), format_of(options.json));
+  if (work.exit_code() != kExitUsage) print((*worker)->counts(), format_of(options.json));
   return work.exit_code();
 }
 

@@ -167,7 +167,8 @@ TEST(Client, FailsAtOnceWhenItIsNotLetIn) {
   options.token = "wrong";
   options.deadline = hours(1);
   Client client(options);
-  EXPECT_EQ(client.queues().error(), (Error{Errc::permission_denied, "WRONGPASS no such token"}));
+  EXPECT_EQ(client.queues().error(),
+            (Error{Errc::permission_denied, server.address() + ": WRONGPASS no such token"}));
   EXPECT_EQ(client.wait("a-1", seconds(1)).error().code, Errc::permission_denied);
 }
 

@@ -189,7 +189,8 @@ void Line::tell(const ConnectionNews& news) const {
 void Line::turned_away(const Error& error) {
   const std::int64_t now = now_ms();
   endpoints_.clear();
-  break_off(options_.addresses[address_].text() + ": " + error.message, now);
+  const Error where{error.code, options_.addresses[address_].text() + ": " + error.message};
+  break_off(where.message, now);
   if (++turned_away_ < options_.addresses.size())
     return tell({.trouble = trouble_,
                  .was_turned_away = true,
@@ -197,7 +198,7 @@ void Line::turned_away(const Error& error) {
                  .wait = milliseconds(retry_at_ - now)});
   turned_away_ = 0;
   for (const CallPtr& call : std::exchange(pending_, {})) {
-    if (!call->is_settled()) tells_.settle(*call, std::unexpected(error));
+    if (!call->is_settled()) tells_.settle(*call, std::unexpected(where));
   }
 }
 

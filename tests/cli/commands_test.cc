@@ -55,7 +55,30 @@ TEST(Token, IsShownOnceBesideItsLine) {
   EXPECT_TRUE(begins(said.output, "ci ") && contains(said.output, " default=submit\n")) << said.output;
   EXPECT_TRUE(contains(said.errors, "which is shown only now:\n")) << said.errors;
   EXPECT_TRUE(begins(baton({"token", "ci", "--json"}).output, R"({"name":"ci","token":")"));
-  EXPECT_EQ(baton({"token", "ci", "--allow", "default=everything"}).exit_code, 1);
+  for (const auto& [arguments, expected] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"token", "ci", "--allow", "default=everything"}, "baton: --allow: 'default=everything' is not "},
+           {{"token", "ci", "--allow", ""}, "baton: --allow: nothing is allowed "},
+           {{"token", "two words"}, "baton: 'two words' is no name: 1 to 128 "},
+           {{"token", "a#b"}, "baton: 'a#b' is no name: "}}) {
+    const Said wrong = baton(arguments);
+    EXPECT_EQ(wrong.exit_code, 64) << wrong.errors;
+    EXPECT_TRUE(begins(wrong.errors, expected)) << wrong.errors;
+    EXPECT_TRUE(contains(wrong.errors, "\nbaton token --help tells how it is used\n")) << wrong.errors;
+  }
+}
+
+TEST(StreamCommands, SayWhatMakesNoSenseAndWhereToReadOn) {
+  for (const auto& [arguments, expected] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"stream", "migrate"}, "which database? Give --database URL"},
+           {{"stream", "status", "--connect", "a:1", "--database", "b", "--json"}, "name two places"},
+           {{"stream", "status", "--connect", "127.0.0.1"}, "--connect: '127.0.0.1' is not HOST:PORT"}}) {
+    const Said said = baton(arguments);
+    EXPECT_EQ(said.exit_code, 64) << said.errors;
+    EXPECT_TRUE(contains(said.errors, expected)) << said.errors;
+    EXPECT_TRUE(contains(said.errors, "\nbaton stream " + arguments[1] + " --help tells how "))
+        << said.errors;
+    EXPECT_EQ(said.output, "");
+  }
 }
 
 TEST(LogCommands, SayThatThereIsNoLogAndLeaveNothingBehind) {
@@ -127,7 +150,7 @@ TEST(LogDump, PrintsEachEntryOnALine) {
 TEST(LogStat, CountsEntriesByKind) {
   const Said said = baton({"log", "stat", demo_directory()});
   EXPECT_EQ(said.exit_code, 0) << said.errors;
-  EXPECT_TRUE(begins(said.output, "1 segments, 8388608 bytes in all, 0 snapshots, entries 1 to "))
+  EXPECT_TRUE(begins(said.output, "1 segment, 8388608 bytes in all, 0 snapshots, entries 1 to "))
       << said.output;
   EXPECT_TRUE(contains(said.output, "\nTaskCreated                 4 ")) << said.output;
   EXPECT_TRUE(contains(said.output, "\nTaskCompleted               4 ")) << said.output;
@@ -142,11 +165,11 @@ TEST(LogBackup, MakesACopyThatRestoresToTheSameLog) {
   const std::string backup = temporary.path() + "/backup", restored = temporary.path() + "/restored";
   const Said made = baton({"log", "backup", demo_directory(), backup});
   EXPECT_EQ(made.exit_code, 0) << made.errors;
-  EXPECT_TRUE(begins(made.output, "backed up to " + backup + ": 1 segments and 0 snapshots, up to entry "))
+  EXPECT_TRUE(begins(made.output, "backed up to " + backup + ": 1 segment and 0 snapshots, up to entry "))
       << made.output;
   const Said back = baton({"log", "restore", backup, restored});
   EXPECT_EQ(back.exit_code, 0) << back.errors;
-  EXPECT_TRUE(begins(back.output, "restored to " + restored + ": 1 segments")) << back.output;
+  EXPECT_TRUE(begins(back.output, "restored to " + restored + ": 1 segment ")) << back.output;
   EXPECT_EQ(baton({"log", "dump", restored}).output, baton({"log", "dump", demo_directory()}).output);
   EXPECT_EQ(baton({"demo", "--data", restored, "--tasks", "1"}).exit_code, 0);  // it goes on from there
 }

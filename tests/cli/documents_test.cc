@@ -21,7 +21,7 @@ TEST(Completion, OffersCommandsOptionsAndValuesInBash) {
   EXPECT_EQ(completed("baton ta"), "task");
   EXPECT_EQ(completed("baton task ''"), "get wait list cancel requeue -h --help");
   EXPECT_EQ(completed("baton task list --st"), "--state");
-  EXPECT_EQ(completed("baton task list --state ''"), "waiting leased completed failed dead");
+  EXPECT_EQ(completed("baton task list --state ''"), "waiting delayed leased completed failed dead");
   EXPECT_EQ(completed("baton task list --state w"), "waiting");
   EXPECT_EQ(completed("baton completion z"), "zsh");
   EXPECT_EQ(completed("baton submit --ndjson --prio"), "--priority");

@@ -85,7 +85,13 @@ TEST(ServeSettings, FromTheEnvironmentOfAServerDoNotTroubleOtherCommands) {
   ::unsetenv("BATON_STUCK_MAX");
   EXPECT_EQ(other.exit_code, 74);
   EXPECT_EQ(server.exit_code, 64);
-  EXPECT_TRUE(begins(server.errors, "baton: --stuck-max: 'soon' is no time")) << server.errors;
+  EXPECT_TRUE(begins(server.errors, "baton: BATON_STUCK_MAX: 'soon' is no time")) << server.errors;
+  EXPECT_TRUE(begins(baton({"serve", "--stuck-max", "soon"}).errors, "baton: --stuck-max: 'soon'"));
+  const Said listen = baton({"serve", "--listen", "127.0.0.1"});
+  EXPECT_EQ(listen.errors,
+            "baton: listen: '127.0.0.1' is not HOST:PORT, such as 127.0.0.1:7077\n"
+            "baton serve --help tells how it is used\n");
+  EXPECT_EQ(listen.exit_code, 64);
 }
 
 }  // namespace

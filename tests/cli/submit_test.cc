@@ -163,6 +163,9 @@ TEST(SubmitCommand, ReadsTasksAsJsonAndTellsWhichLineIsWrong) {
   EXPECT_TRUE(contains(said.errors, "baton: line 3: INVALID_REQUEST: ")) << said.errors;
   EXPECT_TRUE(contains(said.errors, "\n3 tasks submitted in ")) << said.errors;
   EXPECT_TRUE(contains(said.errors, " s, 3 refused\n")) << said.errors;
+  EXPECT_TRUE(contains(at.shell("echo | baton submit b --ndjson").errors,
+                       "line 1: INVALID_REQUEST: the line is empty"));
+  EXPECT_TRUE(contains(at.shell("echo no | baton submit b --ndjson").errors, ": the line is not JSON: "));
   const Said queues = at.shell("redis-cli -u redis://$0 QUEUES");
   EXPECT_TRUE(contains(queues.output, "\na\n") && contains(queues.output, "\nb\n")) << queues.output;
 }
@@ -198,12 +201,38 @@ TEST(SubmitCommand, RefusesWhatMakesNoSenseTogether) {
                                              {"submit", "mail", "hello", "--run", "r"},
                                              {"submit", "mail", "--lines", "--ids", "--json"},
                                              {"submit", "mail", "--lines", "--run", "no blanks"},
-                                             {"submit", "mail", "hello", "--delay", "soon"},
-                                             {"submit", "mail", "hello", "--priority", "10"}}) {
+                                             {"submit", "two words", "hello"},
+                                             {"submit", "mail", "hello", "--within", "5s"},
+                                             {"submit", "mail", "hello", "--namespace", "two words"},
+                                             {"submit", "mail", "hello", "--connect", "127.0.0.1"}}) {
+    const Said said = baton(arguments);
+    EXPECT_EQ(said.exit_code, 64) << said.errors;
+    EXPECT_TRUE(contains(said.errors, "\nbaton submit --help tells how it is used")) << said.errors;
+    EXPECT_TRUE(begins(said.errors, "baton: ") && said.output.empty()) << said.output;
+  }
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"submit", "mail", "hello", "--delay", "soon"}, {"submit", "mail", "hello", "--priority", "10"}}) {
     const Said said = baton(arguments);
     EXPECT_EQ(said.exit_code, 64) << said.errors;
     EXPECT_TRUE(contains(said.errors, "; baton submit --help tells how it is used")) << said.errors;
   }
+}
+
+TEST(SubmitCommand, SaysWhichInputIsTooLargeOrCannotBeRead) {
+  const AtServer at;
+  const Said large = at.shell("head -c 5000000 /dev/zero | baton submit mail --file -");
+  EXPECT_EQ(large.exit_code, 1) << large.errors;
+  EXPECT_TRUE(begins(large.errors, "baton: TOO_LARGE: standard input is over 1000000 bytes")) << large.errors;
+  for (const char* how : {"--file", "--lines --file"}) {
+    const Said folder = at.shell(std::string("baton submit mail ") + how + " /tmp");
+    EXPECT_EQ(folder.exit_code, 66) << folder.errors;
+    EXPECT_TRUE(contains(folder.errors, "/tmp: Is a directory")) << folder.errors;
+  }
+}
+
+TEST(SubmitCommand, SaysWhichValueOfARetryPolicyIsOutOfRange) {
+  const Said said = AtServer().baton({"submit", "mail", "hello", "--max-failures", "0"});
+  EXPECT_EQ(said.errors, "baton: INVALID_REQUEST: max_failures must be 1 to 1000\n");
 }
 
 TEST(ConnectionOptions, ThatIsRefusedSaysHowToStartAServer) {  // X7
@@ -280,10 +309,13 @@ TEST(ConnectionOptions, NeedsTheRightToken) {  // X4
   const AtServer at({"--tokens", tokens});
   const Said stranger = at.baton({"submit", "mail", "hello"});
   EXPECT_EQ(stranger.exit_code, 77) << stranger.errors;
-  EXPECT_TRUE(contains(stranger.errors, "NOAUTH")) << stranger.errors;
+  EXPECT_TRUE(contains(stranger.errors, "wants a token: --token-file FILE, or BATON_TOKEN"))
+      << stranger.errors;
   EXPECT_EQ(at.baton({"submit", "mail", "hello", "--token-file", token}).exit_code, 0);
   EXPECT_EQ(at.shell("BATON_TOKEN=$(cat " + token + ") baton submit mail hello").exit_code, 0);
-  EXPECT_EQ(at.shell("BATON_TOKEN=wrong baton submit mail hello").exit_code, 77);
+  const Said wrong = at.shell("BATON_TOKEN=wrong baton submit mail hello");
+  EXPECT_EQ(wrong.exit_code, 77);
+  EXPECT_TRUE(contains(wrong.errors, "does not know this token: look at --token-file")) << wrong.errors;
 }
 
 TEST(ConnectionOptions, SpeakTlsToACoordinatorThatWantsIt) {  // X4
@@ -305,6 +337,28 @@ TEST(ConnectionOptions, SpeakTlsToACoordinatorThatWantsIt) {  // X4
   EXPECT_EQ(unknown.exit_code, 77);
   EXPECT_TRUE(contains(unknown.errors, "the coordinator's certificate is not accepted: self-signed"))
       << unknown.errors;
+  EXPECT_TRUE(contains(unknown.errors, "(--tls-ca FILE)")) << unknown.errors;
+
+  AtServer asking({"--tls-certificate", certificate, "--tls-key", key, "--tls-client-ca", certificate});
+  const Said nobody = asking.baton({"submit", "mail", "hello", "--tls-ca", certificate});
+  EXPECT_EQ(nobody.exit_code, 77) << nobody.errors;
+  EXPECT_TRUE(contains(nobody.errors, asking.server().address() +
+                                          ": the coordinator wants a certificate: --tls-certificate FILE"))
+      << nobody.errors;
+}
+
+TEST(ConnectionOptions, SayThatTheCoordinatorSpeaksNoTls) {  // X7
+  AtServer at;
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"submit", "mail", "hello", "--tls"},
+                                             {"stats", "--tls"},
+                                             {"work", "mail", "--tls", "--", "cat"}}) {
+    const Said said = at.baton(arguments);
+    EXPECT_EQ(said.exit_code, 69) << said.errors;
+    EXPECT_TRUE(
+        contains(said.errors, at.server().address() + ": that port does not speak TLS; leave out --tls"))
+        << said.errors;
+  }
 }
 
 }  // namespace

@@ -100,6 +100,10 @@ TEST(TaskList, TellsWhenADelayedTaskIsDue) {
       << list.output;
   const Said seen = at.baton({"task", "get", "key:k"});
   EXPECT_TRUE(contains(seen.output, "state         delayed, due in ")) << seen.output;
+  at.baton({"submit", "q", "now"});
+  EXPECT_EQ(at.shell("baton task list --state delayed --json --limit 1 | grep -c '\"key\":\"k\"'").output,
+            "1\n");
+  EXPECT_EQ(at.shell("baton task list --state delayed --json | wc -l").output, "1\n");
 }
 
 TEST(TaskList, GoesThroughEveryPage) {
@@ -118,6 +122,7 @@ TEST(TaskCancel, EndsTheTaskAndRequeueHandsItInAgain) {
   EXPECT_EQ(said.output, "key:k is cancelled\n") << said.errors;
   const Said seen = at.baton({"task", "get", "key:k"});
   EXPECT_TRUE(contains(seen.output, "dead (cancelled)")) << seen.output;
+  EXPECT_TRUE(contains(seen.output, "\nnote          never mind\n")) << seen.output;
   const std::string again = first_line(at.baton({"task", "requeue", "key:k"}).output);
   EXPECT_TRUE(contains(at.baton({"task", "get", again}).output, "retry of")) << again;
 }
@@ -131,25 +136,39 @@ TEST(TaskRequeue, TakesAllOfAQueueAndStateOnceAndUpToALimit) {
   EXPECT_EQ(dry.exit_code, 0) << dry.errors;
   EXPECT_EQ(dry.errors, "30 tasks would be requeued\n");
   EXPECT_EQ(std::count(dry.output.begin(), dry.output.end(), '\n'), 30);
+  const Said json =
+      at.baton({"task", "requeue", "--queue", "mail", "--state", "dead", "--dry-run", "--json"});
+  EXPECT_EQ(first_line(json.output), R"({"task":")" + first_line(dry.output) + "\"}");
   const Said some = at.baton({"task", "requeue", "--queue", "mail", "--state", "dead", "--limit", "20"});
   EXPECT_TRUE(begins(some.errors, "baton: there may be more than these 20; ")) << some.errors;
   EXPECT_TRUE(contains(some.errors, "\n20 tasks requeued\n")) << some.errors;
   const Said all = at.baton({"task", "requeue", "--queue", "mail", "--state", "dead"});
   EXPECT_TRUE(begins(all.output, some.output)) << "the same ones are the same tasks";
+  EXPECT_EQ(all.errors, "10 tasks requeued, 20 had been already\n");
   const Said queues = at.baton({"queue", "list", "--json"});
   EXPECT_TRUE(contains(queues.output, R"("queue":"mail","paused":false,"waiting":30)")) << queues.output;
   EXPECT_TRUE(contains(queues.output, R"("queue":"other","paused":false,"waiting":1)")) << queues.output;
 }
 
 TEST(TaskCancel, RefusesWhatMakesNoSenseTogether) {
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{"task", "cancel"},
-                                             {"task", "cancel", "--queue", "mail"},
-                                             {"task", "cancel", "key:k", "--state", "waiting"},
-                                             {"task", "cancel", "key:k", "--dry-run"},
-                                             {"task", "cancel", "--queue", "mail", "--state", "dead"},
-                                             {"task", "requeue", "--queue", "mail", "--key", "k"}})
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"task", "cancel"},
+           {"task", "cancel", "--queue", "mail"},
+           {"task", "cancel", "key:k", "--state", "waiting"},
+           {"task", "cancel", "key:k", "--dry-run"},
+           {"task", "cancel", "--state", "waiting"},
+           {"task", "cancel", "--all-queues"},
+           {"task", "cancel", "--queue", "q", "--all-queues", "--state", "leased"},
+           {"task", "requeue", "--state", "dead"},
+           {"task", "cancel", "--queue", "mail", "--state", "dead"},
+           {"task", "requeue", "--queue", "mail", "--key", "k"}})
     EXPECT_EQ(baton(arguments).exit_code, 64) << arguments.back();
+}
+
+TEST(TaskCancel, TakesEveryQueueOnlyIfToldTo) {
+  const AtServer at;
+  at.shell("baton submit mail hello; baton submit other x");
+  EXPECT_EQ(at.baton({"task", "cancel", "--all-queues", "--state", "waiting"}).errors, "2 tasks cancelled\n");
 }
 
 TEST(Audit, SaysWhetherALineWasChanged) {

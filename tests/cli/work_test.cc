@@ -107,14 +107,21 @@ TEST(WorkCommand, DoesNotTakeTasksForAProgramThatIsNotThere) {
   at.baton({"submit", "q", "x", "--key", "k"});
   const Said worked = at.baton({"work", "q", "--", "no-such-program"});
   EXPECT_EQ(worked.exit_code, 64);
-  EXPECT_EQ(worked.errors, "baton: there is no program 'no-such-program' to run\n");
+  EXPECT_EQ(worked.errors,
+            "baton: there is no program 'no-such-program' to run\nbaton work --help tells how it is used\n");
   EXPECT_EQ(state_of(at, "k"), "waiting");
 }
 
 TEST(WorkCommand, EndsWhereNothingCanEverCome) {
   const Said said = AtServer().baton({"work", "no queue", "--", "cat"});
   EXPECT_EQ(said.exit_code, 64);
-  EXPECT_TRUE(begins(said.errors, "baton: INVALID_REQUEST: queue must be ")) << said.errors;
+  EXPECT_EQ(said.errors,
+            "baton: 'no queue' is no queue: a name is 1 to 128 graphic ASCII characters\n"
+            "baton work --help tells how it is used\n");
+  const Said ttl = AtServer().baton({"work", "q", "--ttl", "100d", "--", "cat"});
+  EXPECT_EQ(ttl.exit_code, 64) << ttl.errors;
+  EXPECT_FALSE(contains(ttl.errors, "completed")) << ttl.errors;
+  EXPECT_TRUE(begins(ttl.errors, "baton: INVALID_REQUEST: ")) << ttl.errors;
 }
 
 TEST(WorkCommand, DoesNotMindACommandThatReadsNothing) {

@@ -37,11 +37,20 @@ std::uint64_t content_of_repeat(TaskId old) {
   return content_hash(std::as_bytes(std::span(words)));
 }
 
-bool is_sane(const RetryPolicy& policy) {
-  return policy.max_failures >= 1 && policy.max_failures <= kFailuresMax && policy.base.ms >= 0 &&
-         policy.base <= kDelayMax && policy.max >= policy.base && policy.max <= kDelayMax &&
-         policy.factor_percent >= 100 && policy.factor_percent <= kFactorPercentMax &&
-         policy.jitter_percent <= 100;
+std::optional<Reject> refuse(const RetryPolicy& policy) {
+  const char* wrong = nullptr;
+  if (policy.max_failures < 1 || policy.max_failures > kFailuresMax)
+    wrong = "max_failures must be 1 to 1000";
+  else if (policy.base.ms < 0 || policy.base > kDelayMax)
+    wrong = "the backoff must be 0 to 366 days";
+  else if (policy.max < policy.base || policy.max > kDelayMax)
+    wrong = "the longest backoff must be as long as the first one, and 366 days at most";
+  else if (policy.factor_percent < 100 || policy.factor_percent > kFactorPercentMax)
+    wrong = "the factor of the backoff must be 100 to 10000 percent";
+  else if (policy.jitter_percent > 100)
+    wrong = "the jitter must be 0 to 100 percent";
+  if (wrong == nullptr) return {};
+  return Reject{Errc::invalid_request, wrong};
 }
 
 std::optional<Reject> refuse_name(std::string_view ns, std::string_view queue) {
@@ -64,9 +73,7 @@ std::optional<Reject> refuse(const SubmitTask& request, const Rules& rules) {
   if (request.delay < Duration{} || request.delay > kDelayMax) {
     return Reject{Errc::invalid_request, "the delay must be 0 to 366 days"};
   }
-  if (!is_sane(request.retry)) {
-    return Reject{Errc::invalid_request, "the retry policy is out of range"};
-  }
+  if (auto bad = refuse(request.retry)) return bad;
   if (request.max_attempts < 1 || request.max_attempts > kAttemptsMax) {
     return Reject{Errc::invalid_request, "the number of attempts must be 1 to 1000000"};
   }
