@@ -128,15 +128,19 @@ void Groups::looked_at(Entries::iterator entry, Instant now) {
   });
   Instant due = group.is_deserted() ? now + kDesertedKept : group.next();
   for (const auto& [operation, watch] : watches) due = std::min(due, watch.deadline);
+  due_.erase({entry->second.due, &entry->first});
   entry->second.due = due;
+  due_.emplace(due, &entry->first);
 }
 
 std::vector<Groups::Answered> Groups::take(Instant now) {
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto here = entry++;
-    if (here->second.due > now) continue;
+  std::vector<Entries::iterator> overdue;
+  for (auto at = due_.begin(); at != due_.end() && at->first <= now; ++at)
+    overdue.push_back(entries_.find(*at->second));
+  for (const Entries::iterator here : overdue) {
     group::Group& group = here->second.group;
     if (group.is_deserted() && here->second.watches.empty()) {
+      due_.erase({here->second.due, &here->first});
       entries_.erase(here);
       continue;
     }
@@ -155,6 +159,7 @@ std::vector<Groups::Answered> Groups::take(Instant now) {
 std::vector<Groups::Answered> Groups::take_all(const Error& why) {
   for (const auto& [operation, place] : std::exchange(places_, {}))
     answered_.push_back({operation, std::unexpected(why)});
+  due_.clear();
   entries_.clear();
   waiters_.clear();
   return std::exchange(answered_, {});
@@ -162,9 +167,7 @@ std::vector<Groups::Answered> Groups::take_all(const Error& why) {
 
 Instant Groups::next() const {
   if (!answered_.empty()) return {};
-  Instant next{INT64_MAX};
-  for (const auto& [name, entry] : entries_) next = std::min(next, entry.due);
-  return next;
+  return due_.empty() ? Instant{INT64_MAX} : due_.begin()->first;
 }
 
 const group::Group* Groups::find(const Name& name) const {

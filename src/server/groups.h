@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,6 +73,7 @@ class Groups {
   group::Generation last_;
   group::Waiter last_waiter_ = 0;
   Entries entries_;
+  std::set<std::pair<Instant, const Name*>> due_;  // of all entries, by their keys
   std::map<group::Waiter, Operation*> waiters_;
   std::map<Operation*, Place> places_;  // who waits, and as whom
   std::vector<Answered> answered_;

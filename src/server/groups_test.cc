@@ -35,5 +35,34 @@ TEST(ARank, ThatDoesNotAskAgainIsGivenUpAfterItsTimeToLive) {
   EXPECT_EQ(state_at(kStart + seconds(9)), "lost");
 }
 
+// C2: by time alone, whichever of them that is.
+TEST(Groups, AreLookedAtWhenTheFirstOfThemIsDue) {
+  Groups groups(1);
+  EXPECT_EQ(groups.next(), Instant{INT64_MAX});
+  const auto join = [&](const char* name, Duration time_to_live) {
+    const group::Joining joining{
+        .rank = 0, .world_size = 2, .incarnation = "a", .time_to_live = time_to_live};
+    return groups.join({"", name}, joining, kStart).value();
+  };
+  const auto state_of = [&](const char* name, Instant now) {
+    groups.take(now);
+    return groups.find({"", name})->members(now)[0].state;
+  };
+  join("slow", seconds(90));
+  const group::Generation quick = join("quick", seconds(9));
+  EXPECT_EQ(groups.next(), kStart + seconds(9));
+  EXPECT_EQ(state_of("quick", kStart + seconds(9)), "lost");
+  EXPECT_EQ(state_of("slow", kStart + seconds(9)), "here");
+  groups.leave({"", "quick"}, {0, "a", quick}, kStart + seconds(9));
+  const Instant forgotten = groups.next();
+  EXPECT_GT(forgotten, kStart + seconds(9));
+  EXPECT_LT(forgotten, kStart + seconds(90));
+  groups.take(forgotten);
+  EXPECT_EQ(groups.find({"", "quick"}), nullptr);
+  EXPECT_EQ(groups.next(), kStart + seconds(90));
+  groups.take_all(Error{Errc::closed, "it stops"});
+  EXPECT_EQ(groups.next(), Instant{INT64_MAX});
+}
+
 }  // namespace
 }  // namespace baton::server
