@@ -268,13 +268,13 @@ constexpr std::string_view kSchemas = R"({
       "host": {"type": "string"}, "process": {"type": "integer"}, "silent_ms": {"type": "integer"},
       "is_stale": {"type": "boolean"}, "held_streams": {"type": "integer"},
       "held_messages": {"type": "integer"}}}}, "cursor": {"type": "integer"}}},
-  "StreamLag": {"type": "object", "required": ["lsn", "streams"], "properties": {"lsn": {"type": "integer"},
-    "streams": {"type": "array", "items": {"type": "object", "required": ["service", "lane", "stream", "partition",
+  "StreamLag": {"type": "object", "required": ["lsn", "streams", "complete"], "properties": {
+    "lsn": {"type": "integer"}, "complete": {"type": "boolean"}, "streams": {"type": "array", "items": {"type": "object", "required": ["service", "lane", "stream", "partition",
       "messages", "waits_ms", "state"], "properties": {"service": {"type": "string"},
       "lane": {"enum": ["outbox", "inbox"]}, "stream": {"type": "string"}, "partition": {"type": "integer"},
       "messages": {"type": "integer"}, "waits_ms": {"type": "integer"}, "state": {"type": "string"}}}}}},
-  "StreamPartitions": {"type": "object", "required": ["lsn", "partitions"], "properties": {"lsn": {"type": "integer"},
-    "partitions": {"type": "array", "items": {"type": "object", "required": ["service", "lane", "partition",
+  "StreamPartitions": {"type": "object", "required": ["lsn", "partitions", "complete"], "properties": {
+    "lsn": {"type": "integer"}, "complete": {"type": "boolean"}, "partitions": {"type": "array", "items": {"type": "object", "required": ["service", "lane", "partition",
       "streams", "messages"], "properties": {"service": {"type": "string"}, "lane": {"enum": ["outbox", "inbox"]},
       "partition": {"type": "integer"}, "streams": {"type": "integer"}, "messages": {"type": "integer"},
       "oldest_claimable_ms": {"type": "integer"}, "offered_to": {"type": "string"}}}}}},

@@ -107,14 +107,13 @@ class LookOperation final : public Operation {
   }
   std::size_t weight() const override { return 512; }
   void write(ReplyWriter& reply) override {
-    constexpr bool is_page = requires { seen_.next; };
-    reply.map(is_page ? 3 : 2);
+    reply.map(3);
     reply.member("lsn", lsn_);
-    if constexpr (is_page) {
-      write_rows(reply, list_, seen_.rows);
+    write_rows(reply, list_, seen_.rows);
+    if constexpr (requires { seen_.next; }) {
       reply.member("cursor", seen_.next);
     } else {
-      write_rows(reply, list_, seen_);
+      reply.name("complete"), reply.boolean(seen_.is_complete);
     }
   }
 

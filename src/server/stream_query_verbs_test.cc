@@ -47,6 +47,7 @@ TEST_F(AnOperator, SeesLanesAndInstances) {
   EXPECT_EQ(member(instances, "held_messages"), "2");
   EXPECT_EQ(member(client_.ask({"STREAM_PARTITIONS"}), "offered_to"), kMe);
   EXPECT_THAT(client_.ask({"STREAM_LAG"}), HasSubstr("held by " + kMe));
+  EXPECT_EQ(member(client_.ask({"STREAM_LAG"}), "complete"), "1");
   client_.ask({"USE", "other"});
   EXPECT_THAT(client_.ask({"STREAM_STATUS"}), HasSubstr("lanes *0"));
 }

@@ -40,6 +40,16 @@ void note_older(std::optional<Duration>& oldest, const std::set<Ready>& ready, I
   oldest = std::max(oldest.value_or(Duration{}), now - ready.begin()->at);
 }
 
+// Streams with messages.
+std::uint64_t streams_in(const Streams& all, std::string_view ns) {
+  std::uint64_t streams = 0;
+  for (Slot slot = 1; slot < all.services.end(); ++slot) {
+    if (all.services[slot].ns != ns) continue;
+    for (const stream::Lane lane : kLanes) streams += all.services[slot].at(lane).streams;
+  }
+  return streams;
+}
+
 std::string state_of(const Streams& all, const Stream& of, Instant now) {
   if (of.parking > 0) return "parked behind a dead letter";
   if (of.owner != 0) {
@@ -128,14 +138,16 @@ StreamPage<InstanceView> instances(const State& state, const Presence& presence,
 }
 
 // Messages are numbered as they come, so the first ones are those that have been there for longest.
-std::vector<StreamView> lag(const State& state, const StreamLook& look) {
+StreamRows<StreamView> lag(const State& state, const StreamLook& look) {
   const Streams& all = state.streams;
-  std::vector<StreamView> found;
+  const std::size_t wanted = std::min<std::uint64_t>(rows_wanted(look), streams_in(all, look.ns));
+  StreamRows<StreamView> answer;
+  std::vector<StreamView>& found = answer.rows;
   std::set<Slot> seen;
   std::size_t examined = 0;
-  for (Slot slot = all.message_numbers.first_from(1); slot != 0 && ++examined <= kStreamsExaminedMax;
+  for (Slot slot = all.message_numbers.first_from(1); slot != 0 && found.size() < wanted;
        slot = all.message_numbers.first_from(all.messages[slot].number + 1)) {
-    if (found.size() >= rows_wanted(look)) break;
+    if (++examined > kStreamsExaminedMax) break;
     const Stream& of = all.streams[all.messages[slot].stream];
     const Service& service = all.services[of.service];
     if (of.is_loose() || service.ns != look.ns || !seen.insert(all.messages[slot].stream).second) continue;
@@ -148,7 +160,8 @@ std::vector<StreamView> lag(const State& state, const StreamLook& look) {
                      .state = state_of(all, of, look.now)});
   }
   std::ranges::stable_sort(found, std::greater(), &StreamView::waits);
-  return found;
+  answer.is_complete = found.size() == wanted;
+  return answer;
 }
 
 std::optional<stream::InstanceId> owner_of(const State& state, const Presence& presence,
@@ -156,21 +169,25 @@ std::optional<stream::InstanceId> owner_of(const State& state, const Presence& p
   return offered_to(ranked(state, presence, look, state.streams.services[service]), partition);
 }
 
-std::vector<PartitionView> partitions(const State& state, const Presence& presence, const StreamLook& look) {
+StreamRows<PartitionView> partitions(const State& state, const Presence& presence, const StreamLook& look) {
   const Streams& all = state.streams;
   std::map<std::tuple<Slot, stream::Lane, std::int32_t>, PartitionView> met;
   std::size_t examined = 0;
-  for (Slot slot = all.stream_numbers.first_from(1); slot != 0 && ++examined <= kStreamsExaminedMax;
+  std::uint64_t left = streams_in(all, look.ns);
+  for (Slot slot = all.stream_numbers.first_from(1); slot != 0 && left > 0;
        slot = all.stream_numbers.first_from(all.streams[slot].number + 1)) {
+    if (++examined > kStreamsExaminedMax) break;
     const Stream& of = all.streams[slot];
     if (of.pending == 0 || of.is_loose() || all.services[of.service].ns != look.ns) continue;
     PartitionView& view = met[{of.service, of.lane, of.partition}];
+    --left;
     ++view.streams;
     view.messages += of.pending;
     if (of.ready_at <= look.now)
       view.oldest_claimable = std::max(view.oldest_claimable.value_or(Duration{}), look.now - of.ready_at);
   }
-  std::vector<PartitionView> found;
+  StreamRows<PartitionView> answer{.rows = {}, .is_complete = left == 0};
+  std::vector<PartitionView>& found = answer.rows;
   for (auto& [key, view] : met) {
     const auto& [service, lane, partition] = key;
     view.service = all.services[service].name, view.lane = lane, view.partition = partition;
@@ -185,7 +202,7 @@ std::vector<PartitionView> partitions(const State& state, const Presence& presen
     if (is_new) ranks->second = ranked(state, presence, look, service);
     view.offered_to = offered_to(ranks->second, view.partition);
   }
-  return found;
+  return answer;
 }
 
 StreamPage<LetterView> letters(const State& state, const StreamLook& look,

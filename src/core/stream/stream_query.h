@@ -30,6 +30,12 @@ struct StreamPage {
   std::vector<View> rows;
   std::uint64_t next = 0;  // where to go on, 0 at the end
 };
+// The first of all that there are.
+template <class View>
+struct StreamRows {
+  std::vector<View> rows;
+  bool is_complete = true;  // false: there was more to look at than is looked at, perhaps of other namespaces
+};
 
 // A lane of a service.
 struct LaneView {
@@ -69,7 +75,7 @@ struct StreamView {
   Duration waits;  // its first message
   std::string state;
 };
-std::vector<StreamView> lag(const State& state, const StreamLook& look);
+StreamRows<StreamView> lag(const State& state, const StreamLook& look);
 
 struct PartitionView {
   std::string service;
@@ -81,7 +87,7 @@ struct PartitionView {
   std::optional<stream::InstanceId> offered_to;  // none: nobody is at work
 };
 // Those with the most messages, of as many streams as are looked at.
-std::vector<PartitionView> partitions(const State& state, const Presence& presence, const StreamLook& look);
+StreamRows<PartitionView> partitions(const State& state, const Presence& presence, const StreamLook& look);
 // The active instance that streams of a partition are offered to first.
 std::optional<stream::InstanceId> owner_of(const State& state, const Presence& presence,
                                            const StreamLook& look, Slot service, std::int32_t partition);

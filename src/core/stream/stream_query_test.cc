@@ -108,7 +108,7 @@ TEST_F(AnOperator, SeesTheStreamsThatHaveWaitedForLongest) {
   fail(1);
   now_ = now_ + seconds(10);
   ask(a_store(1, {a_message(2, 2), a_message(3, 2)}));
-  const auto rows = lag(state(), look());
+  const auto rows = lag(state(), look()).rows;
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].id, stream_id(1));
   EXPECT_EQ(rows[0].waits, seconds(10));
@@ -132,12 +132,34 @@ TEST_F(AnOperator, ReadsTimesAtAGlance) {
 TEST_F(AnOperator, SeesWhosePartitionsAre) {
   claim();
   ask(a_store(1, {a_message(1, 1), a_message(2, 1), a_message(3, 2)}));
-  const auto rows = partitions(state(), presence(), look());
+  const auto rows = partitions(state(), presence(), look()).rows;
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].messages, 2u);
   EXPECT_EQ(rows[0].offered_to, instance_id(1));
   now_ = now_ + hours(1);
-  EXPECT_FALSE(partitions(state(), presence(), look())[0].offered_to) << "nobody is at work any more";
+  EXPECT_FALSE(partitions(state(), presence(), look()).rows[0].offered_to) << "nobody is at work any more";
+}
+
+// S23: no more is looked at than may be, and nobody takes that for all there is.
+TEST_F(AnOperator, IsToldWhenNotAllWasLookedAt) {
+  ProcessWork of_others = a_heartbeat(2);
+  of_others.ns = "others";
+  const auto is_complete = [&] {
+    return std::pair(lag(state(), look()).is_complete, partitions(state(), presence(), look()).is_complete);
+  };
+  ask(a_store(1, {a_message(1, 1)}));
+  for (unsigned number = 0; number < kStreamsExaminedMax;) {
+    of_others.messages.inbox.clear();
+    for (int i = 0; i < 5'000; ++i) of_others.messages.inbox.push_back(a_message(++number, 0));
+    ASSERT_TRUE(ask(of_others).appended);
+  }
+  EXPECT_EQ(is_complete(), std::pair(true, true)) << "all of the namespace was";
+  ask(a_store(1, {a_message(2, 2)}));
+  EXPECT_EQ(is_complete(), std::pair(false, false));
+  EXPECT_EQ(lag(state(), look()).rows.size(), 1u);
+  StreamLook one = look();
+  one.count_max = 1;
+  EXPECT_TRUE(lag(state(), one).is_complete) << "no more was asked for";
 }
 
 // S15
@@ -210,9 +232,8 @@ TEST_F(AnOperator, IsToldOfOlderDeadLettersThatWereNotLookedAt) {
     ProcessWork failure = a_call(1);
     for (unsigned number = first; number < first + kPerCall; ++number) {
       messages.push_back(a_message(number, 0));
-      failure.failures.inbox.push_back({.held = {message_id(number)},
-                                        .error = Blob("it broke"),
-                                        .policy = stream::FailurePolicy::park});
+      failure.failures.inbox.push_back(
+          {.held = {message_id(number)}, .error = Blob("it broke"), .policy = stream::FailurePolicy::park});
     }
     ask(a_store(1, std::move(messages)));
     ask(a_claim(1, {.lease = minutes(1), .limits = {.messages = kPerCall}}));
