@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -184,9 +185,20 @@ Result<Verdicts> WorkCoordinator::do_release(InstanceId instance, Lane lane,
 }
 
 Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::stop_token stop) {
-  auto batch = say({}, Command("STREAM_RESUME").add(to_text(instance.value)), stop);
-  if (!batch) return std::unexpected(batch.error());
-  return std::move(batch->work);
+  std::vector<Work> held;
+  for (std::int64_t cursor = 0;;) {  // page by page
+    if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
+    Command command("STREAM_RESUME");
+    command.add(to_text(instance.value)).option_if(cursor != 0, "CURSOR", cursor);
+    const auto reply = client_.say(command);
+    if (!reply) return std::unexpected(reply.error());
+    auto batch = batch_of(*reply);
+    if (!batch) return std::unexpected(batch.error());
+    std::ranges::move(batch->work, std::back_inserter(held));
+    const RespValue* next = reply->find("cursor");
+    if (next == nullptr || next->number == 0) return held;
+    cursor = next->number;
+  }
 }
 
 void WorkCoordinator::asks_for_work(InstanceId instance) {

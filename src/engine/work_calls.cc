@@ -171,24 +171,37 @@ Result<core::Slot> service_of(const core::State& state, const std::string& ns, I
   return state.streams.instances[*slot].service;
 }
 
-Result<std::vector<core::GivenMessage>> held_by(const core::State& state, const std::string& ns,
-                                                InstanceId instance) {
+Result<HeldPage> held_by(const core::State& state, const std::string& ns, InstanceId instance,
+                         const HeldLook& look) {
   const core::streams::Streams& all = state.streams;
   const auto slot = registered(all, ns, instance);
   if (!slot) return std::unexpected(slot.error());
-  std::vector<core::GivenMessage> held;
+  std::vector<std::pair<std::uint64_t, core::Slot>> streams;  // by number, so that it can go on
   for (core::Slot at = all.instances[*slot].held.head; at != 0; at = all.streams[at].next) {
+    if (all.streams[at].number >= look.from) streams.emplace_back(all.streams[at].number, at);
+  }
+  std::ranges::sort(streams);
+  HeldPage page;
+  std::size_t bytes = 0;
+  for (const auto& [number, at] : streams) {
+    if (page.messages.size() >= look.messages_max || bytes >= look.bytes_max) {
+      page.next = number;
+      break;
+    }
     const core::streams::Stream& of = all.streams[at];
-    for (core::Slot message = of.messages.head; message != 0; message = all.messages[message].next) {
-      if (all.messages[message].seq > of.given_seq) break;
-      if (core::streams::is_out(of, all.messages[message])) held.push_back(given(of, all.messages[message]));
+    for (core::Slot next = of.messages.head; next != 0; next = all.messages[next].next) {
+      const core::streams::Message& message = all.messages[next];
+      if (message.seq > of.given_seq) break;
+      if (!core::streams::is_out(of, message)) continue;
+      page.messages.push_back(given(of, message));
+      bytes += message.body.length;
     }
   }
   // Those without a stream last.
-  std::ranges::sort(held, {}, [](const core::GivenMessage& one) {
+  std::ranges::sort(page.messages, {}, [](const core::GivenMessage& one) {
     return std::tuple(one.lane, !one.stream, one.stream.value_or(StreamId{}), one.sequence, one.message);
   });
-  return held;
+  return page;
 }
 
 Result<Work> work_of(const core::GivenMessage& given, const SharedBytes& body, const ReadBlob& read) {

@@ -2,6 +2,7 @@
 // little is left to do on the loop. And the other way: what was handed out, as work.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -29,9 +30,19 @@ Result<core::ProcessWork> renewal_of(std::string ns, stream::InstanceId instance
 
 // Of an instance. Errc::lease_lost or not_found if it may not ask.
 Result<core::Slot> service_of(const core::State& state, const std::string& ns, stream::InstanceId instance);
-// Whatever the instance holds and has not reported on. Likewise.
-Result<std::vector<core::GivenMessage>> held_by(const core::State& state, const std::string& ns,
-                                                stream::InstanceId instance);
+// Whatever the instance holds and has not reported on, by whole streams: one, and more while there is room
+// for the next message. Likewise.
+struct HeldLook {
+  std::uint64_t from = 0;  // cursor
+  std::size_t messages_max = SIZE_MAX;
+  std::size_t bytes_max = SIZE_MAX;
+};
+struct HeldPage {
+  std::vector<core::GivenMessage> messages;
+  std::uint64_t next = 0;  // where to go on, 0 at the end
+};
+Result<HeldPage> held_by(const core::State& state, const std::string& ns, stream::InstanceId instance,
+                         const HeldLook& look = {});
 
 // Reads bytes that are not at hand any more.
 using ReadBlob = std::function<Result<Bytes>(const core::BlobRef&)>;

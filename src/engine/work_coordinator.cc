@@ -126,11 +126,11 @@ Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::s
   // A call that says nothing: the instance is alive.
   if (auto heard = process(core::ProcessWork{.ns = ns_, .instance = instance}, stop); !heard)
     return std::unexpected(heard.error());
-  Result<std::vector<core::GivenMessage>> held;
+  Result<HeldPage> held;
   auto looked = coordinator_.inspect([&](const core::State& state) { held = held_by(state, ns_, instance); });
   if (!looked) return std::unexpected(looked.error());
   if (!held) return std::unexpected(held.error());
-  return work_of({.processed = {.work = std::move(*held)}, .bodies = {}});
+  return work_of({.processed = {.work = std::move(held->messages)}, .bodies = {}});
 }
 
 Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {

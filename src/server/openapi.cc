@@ -218,8 +218,8 @@ constexpr std::string_view kSchemas = R"({
     "scope": {"type": "string"}, "status": {"type": "integer"}, "flags": {"type": "integer"},
     "deliveries": {"type": "integer"}, "failures": {"type": "integer"}, "reason": {"type": "integer"},
     "error": {"type": "string"}}},
-  "HeldWork": {"type": "object", "required": ["lsn", "work"], "properties": {"lsn": {"type": "integer"},
-    "work": {"type": "array", "items": {"$ref": "#/components/schemas/Work"}}}},
+  "HeldWork": {"type": "object", "required": ["lsn", "work", "cursor"], "properties": {"lsn": {"type": "integer"},
+    "work": {"type": "array", "items": {"$ref": "#/components/schemas/Work"}}, "cursor": {"type": "integer"}}},
   "WorkBatch": {"type": "object", "required": ["lsn", "rank", "active", "work"], "properties": {
     "lsn": {"type": "integer"}, "rank": {"type": "integer"}, "active": {"type": "integer"},
     "outbox_completions": {"$ref": "#/components/schemas/Verdicts"},

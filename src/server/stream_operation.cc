@@ -174,13 +174,14 @@ void StreamWaitOperation::write(ReplyWriter& reply) {
 
 void ResumeOperation::look(engine::Engine& engine) {
   lsn_ = engine.state().last;
-  auto held = engine::held_by(engine.state(), ns_, instance_);
+  auto held = engine::held_by(engine.state(), ns_, instance_, {cursor_, kMessagesMax, kBytesMax});
   if (!held) {
     error_ = held.error();
     return;
   }
   engine.note_life(ns_, instance_);
-  work_.take(std::move(*held));
+  cursor_ = held->next;
+  work_.take(std::move(held->messages));
 }
 
 void ResumeOperation::looked(Desk& desk) { work_.fetch(desk, *this); }
@@ -191,10 +192,11 @@ void ResumeOperation::fetched(Desk&, std::size_t index, Result<Bytes> bytes) {
 
 void ResumeOperation::write(ReplyWriter& reply) {
   if (error_) return reply.error(*error_);
-  reply.map(2);
+  reply.map(3);
   reply.member("lsn", lsn_);
   reply.name("work");
   work_.write(reply);
+  reply.member("cursor", cursor_);
 }
 
 }  // namespace baton::server

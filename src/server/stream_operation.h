@@ -84,10 +84,14 @@ class StreamWaitOperation final : public Operation {
   core::Lsn lsn_ = 0;
 };
 
-// What an instance holds, to be taken up again.
+// A page of what an instance holds, to be taken up again.
 class ResumeOperation final : public Operation {
  public:
-  ResumeOperation(std::string ns, stream::InstanceId instance) : ns_(std::move(ns)), instance_(instance) {}
+  static constexpr std::size_t kMessagesMax = 1000;
+  static constexpr std::size_t kBytesMax = std::size_t{8} << 20;
+
+  ResumeOperation(std::string ns, stream::InstanceId instance, std::uint64_t cursor)
+      : ns_(std::move(ns)), instance_(instance), cursor_(cursor) {}
 
   void begin(Desk& desk) override { desk.look(*this); }
   void look(engine::Engine& engine) override;
@@ -99,6 +103,7 @@ class ResumeOperation final : public Operation {
  private:
   const std::string ns_;
   const stream::InstanceId instance_;
+  std::uint64_t cursor_;  // and then where the next page goes on
   core::Lsn lsn_ = 0;
   std::optional<Error> error_;
   GivenWork work_;

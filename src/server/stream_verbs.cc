@@ -81,6 +81,8 @@ constexpr Parameter kHeld[] = {
     kInstance, kLane, {"held", Kind::json, Place::position, "List of messages, perhaps with epochs"}};
 constexpr Parameter kRenew[] = {kHeld[0], kHeld[1], kHeld[2], kLease};
 constexpr Parameter kWho[] = {kInstance};
+constexpr Parameter kResume[] = {
+    kInstance, {"cursor", Kind::number, Place::option, "Where to go on, as the page before said"}};
 constexpr Parameter kWaitForWork[] = {
     kInstance, {"since_ms", Kind::number, Place::option, "How long ago it looked for work; 0"}, kWait};
 constexpr Parameter kLetters[] = {{"letter", Kind::number, Place::repeated, "Only this one"}};
@@ -222,7 +224,8 @@ std::unique_ptr<Operation> release(const std::string& ns, Arguments& arguments) 
 }
 
 std::unique_ptr<Operation> resume(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<ResumeOperation>(ns, instance_of(arguments));
+  return std::make_unique<ResumeOperation>(ns, instance_of(arguments),
+                                           arguments.number("cursor", 0, INT64_MAX));
 }
 
 std::unique_ptr<Operation> wait(const std::string& ns, Arguments& arguments) {
@@ -258,7 +261,7 @@ constexpr Verb kVerbs[] = {
     {"stream_renew", Permission::work, kRenew, renew, "Holds messages and their streams for longer",
      "WorkBatch"},
     {"stream_release", Permission::work, kHeld, release, "Gives messages back unharmed", "WorkBatch"},
-    {"stream_resume", Permission::work, kWho, resume, "What an instance holds, to be taken up again",
+    {"stream_resume", Permission::work, kResume, resume, "What an instance holds, to be taken up again",
      "HeldWork"},
     {"stream_wait", Permission::work, kWaitForWork, wait,
      "Waits until there is something to claim that was not there before", "WorkAwaited"},

@@ -64,6 +64,30 @@ TEST(AStream, GoesThroughItsLifeInParts) {
   EXPECT_THAT(client.ask({"STREAM_CLAIM", kMe}), HasSubstr("-NOT_FOUND"));
 }
 
+// S20, X3: a page of it at a time.
+TEST(AnInstance, ThatHoldsMuchTakesItUpPageByPage) {
+  Backstage stage;
+  Client client(stage);
+  client.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  const auto id_of = [](int number) {
+    return "01930000-0000-7000-8000-00000001" + std::to_string(1000 + number);
+  };
+  for (int of = 0; of < 5; ++of) {
+    std::string messages;
+    for (int i = 0; i < 300; ++i)
+      messages += (i == 0 ? "" : ",") + (R"({"message": ")" + id_of(300 * of + i) + R"(", "stream": ")") +
+                  id(of) + R"(", "type": "Order", "target": "there", "data": 1})";
+    client.ask({"STREAM_STORE", kMe, "inbox", "[" + messages + "]"});
+  }
+  client.ask({"STREAM_CLAIM", kMe, "MAX_MESSAGES", "1500", "MAX_PER_STREAM", "300"});
+  const std::string first = client.ask({"STREAM_RESUME", kMe});
+  EXPECT_THAT(first, HasSubstr("work *1200 "));
+  const std::string second = client.ask({"STREAM_RESUME", kMe, "CURSOR", member(first, "cursor")});
+  EXPECT_THAT(second, HasSubstr("work *300 "));
+  EXPECT_EQ(member(second, "message"), id_of(1200));
+  EXPECT_EQ(member(second, "cursor"), "0");
+}
+
 // S20: whoever waits is woken when there is work where none was.
 TEST(AClaim, WaitsForWork) {
   Backstage stage;

@@ -234,6 +234,16 @@ TEST_P(Report, IsStillPossibleForWhoeverAsksWhatItHolds) {
   EXPECT_EQ(a.coordinator->resume(instance(9)).error().code, Errc::not_found);
 }
 
+// E6, X3
+TEST_P(Report, IsPossibleOnAllThatAnInstanceHoldsHoweverMuch) {
+  Person a = person(1);
+  std::vector<NewMessage> all;
+  for (unsigned i = 1; i <= 1500; ++i) all.push_back(in_stream(i, 1 + i % 30));
+  a.store(Lane::inbox, all);
+  ASSERT_EQ(granted(a.coordinator->claim(a.me.id, {.limits = {.messages = 2000}})).size(), 1500u);
+  EXPECT_EQ(a.done(granted(a.coordinator->resume(a.me.id))), all_ok(1500));
+}
+
 // S17
 TEST_P(Report, OfAPerspectiveNeverMovesItPastAnEventThatIsMissing) {
   Person a = person(1);
