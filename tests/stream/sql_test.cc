@@ -1,4 +1,5 @@
 // The functions and views as plain SQL sees them, from any language.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -145,6 +146,29 @@ TEST(ProcessWorkBatch, RefusesFieldsItDoesNotKnow) {
   EXPECT_TRUE(said("p_inbox_completions", R"("status": 2)").starts_with("WH003"));
   EXPECT_TRUE(said("p_inbox_completions", R"("Epoch": 1)").starts_with("WH003"));
   EXPECT_EQ(said("p_inbox_completions", R"("Status": 2)"), "2");
+}
+
+// S25: whoever wrote it knows where to look.
+TEST(ProcessWorkBatch, SaysWhichListMakesNoSense) {
+  const std::string url = migrated_database();
+  const auto said = [&](const std::string& argument) {
+    return ask(url, "select count(*)::text from process_work_batch(" + std::string(kOne) + ", 'orders', " +
+                        argument + ")");
+  };
+  const std::string id = R"("MessageId": "01000000-0000-0000-0000-000000000001")";
+  const std::pair<std::string, std::string> wrong[] = {
+      {"p_inbox_failures => '{}'", "p_inbox_failures has to be a JSON array"},
+      {"p_inbox_failures => null", "p_inbox_failures has to be a JSON array"},
+      {"p_inbox_completions => '[1]'", "p_inbox_completions: item 1 is no object"},
+      {"p_inbox_completions => '[{" + id + R"(, "Status": "done"}]')",
+       "p_inbox_completions: Status of item 1 is no number"},
+      {R"(p_outbox_failures => '[{"MessageId": "77", "Error": "x"}]')",
+       "p_outbox_failures: MessageId of item 1 is no UUID"},
+      {R"(p_receptor_completions => '[{"EventId": 5, "ReceptorName": "x"}]')",
+       "p_receptor_completions: EventId of item 1 is no UUID"},
+  };
+  for (const auto& [argument, complaint] : wrong)
+    EXPECT_THAT(said(argument), ::testing::StartsWith("WH003: " + complaint)) << argument;
 }
 
 // S1: it would be published nowhere, and be gone.

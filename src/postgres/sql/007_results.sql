@@ -16,6 +16,23 @@ begin
 end $$;
 comment on function wh_check_fields is 'A field that is misspelt would otherwise be one that is left out, such as a stream.';
 
+create function wh_check_list(argument text, items jsonb) returns void
+language plpgsql as $$
+declare
+  place bigint;
+  wrong text;
+begin
+  perform wh_require(jsonb_typeof(items) = 'array', argument || ' has to be a JSON array');
+  select i.nth into place from jsonb_array_elements(items) with ordinality as i(item, nth) where jsonb_typeof(i.item) <> 'object' limit 1;
+  perform wh_require(place is null, argument || ': item ' || place || ' is no object');
+  select i.nth, f.field into place, wrong
+  from jsonb_array_elements(items) with ordinality as i(item, nth) cross join jsonb_each_text(i.item) as f(field, value)
+  where f.field in ('MessageId', 'StreamId', 'EventId', 'LastEventId') and f.value !~ '^\{?([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?$'
+     or f.field in ('Status', 'CompletedStatus', 'Reason', 'Epoch', 'Attempt') and f.value !~ '^-?[0-9]{1,18}$' limit 1;
+  perform wh_require(wrong is null, argument || ': ' || wrong || ' of item ' || place || ' is no ' || case when wrong like '%Id' then 'UUID' else 'number' end);
+end $$;
+comment on function wh_check_list is 'Of an argument: a list of objects whose ids and numbers are such, before anything is made of them.';
+
 create function wh_lock_results(events uuid[], receptors text[], streams uuid[], perspectives text[], last_events uuid[]) returns void
 language plpgsql set search_path from current as $$
 begin

@@ -112,6 +112,13 @@ declare
   standing record;
 begin
   perform wh_require(p_flags & ~196 = 0, 'flags are 4 (debug mode), 64 (no inbox claims) and 128 (no outbox claims); the others are reserved');
+  perform wh_check_list(l.argument, l.items)
+  from (values ('p_outbox_completions', p_outbox_completions), ('p_outbox_failures', p_outbox_failures),
+               ('p_inbox_completions', p_inbox_completions), ('p_inbox_failures', p_inbox_failures),
+               ('p_receptor_completions', p_receptor_completions), ('p_receptor_failures', p_receptor_failures),
+               ('p_perspective_completions', p_perspective_completions), ('p_perspective_failures', p_perspective_failures),
+               ('p_new_outbox_messages', p_new_outbox_messages), ('p_new_inbox_messages', p_new_inbox_messages)) as l(argument, items)
+  where l.items is distinct from '[]';
   outbox := wh_ids_in(array[p_outbox_completions, p_outbox_failures], 'MessageId') || p_renew_outbox_lease_ids;
   inbox := wh_ids_in(array[p_inbox_completions, p_inbox_failures], 'MessageId') || p_renew_inbox_lease_ids;
   standing := wh_begin_batch(
