@@ -38,6 +38,8 @@ constexpr std::string_view kNoTls = "TLS: wrong version number";  // how OpenSSL
 
 Error in_our_words(Error error) {
   std::string& message = error.message;
+  // Whoever names an option or an address knows better what is wanted.
+  if (message.find("--") != std::string::npos || message.find("redis://") != std::string::npos) return error;
   for (const Saying& saying : kSayings) {
     if (message.find(saying.theirs) == std::string::npos) continue;
     message.replace(std::min(message.find(saying.from), message.size()), std::string::npos, saying.ours);
