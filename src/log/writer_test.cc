@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "base/check.h"
 #include "log/recovery.h"
 #include "tests/sim/sim_disk.h"
 
@@ -27,6 +28,17 @@ Status flush(LogWriter& writer) {
   auto done = writer.perform(*flush);
   if (done) writer.finish(std::move(*flush));
   return done;
+}
+
+// Until there are so many segments; the place of the first record, which holds "payload" as all of them do.
+Place fill(LogWriter& writer, std::size_t segments) {
+  Place first;
+  while (writer.segments().list().size() < segments) {
+    const Place place = writer.append(1, Instant{0}, bytes_of("payload"));
+    if (first.lsn == 0) first = place;
+    BATON_CHECK(flush(writer));
+  }
+  return first;
 }
 
 LogReport report_on(Disk& disk) { return verify_log(disk).value(); }
@@ -154,12 +166,7 @@ TEST(FullDisk, FailsTheFlushThatNeedsANewSegment) {
 TEST(Segments, KeepTheNewestAndForgetARemovedOne) {
   SimDisk disk;
   auto writer = writer_on(disk);
-  Place first;
-  while (writer->segments().list().size() < 3) {
-    const Place place = writer->append(1, Instant{0}, bytes_of("payload"));
-    if (first.lsn == 0) first = place;
-    ASSERT_TRUE(flush(*writer));
-  }
+  const Place first = fill(*writer, 3);
   EXPECT_EQ(text_of(writer->segments().read(first.lsn, first.offset, 7).value()), "payload");
   const auto segments = writer->segments().list();
   EXPECT_EQ(writer->segments().remove(segments[2].first).error().code, Errc::wrong_state);
@@ -172,12 +179,7 @@ TEST(Segments, KeepTheNewestAndForgetARemovedOne) {
 TEST(Segments, ReadAtOnceOnlyFromFilesThatAreOpen) {
   SimDisk disk;
   auto writer = writer_on(disk);
-  Place first;
-  while (writer->segments().list().size() < 2) {
-    const Place place = writer->append(1, Instant{0}, bytes_of("payload"));
-    if (first.lsn == 0) first = place;
-    ASSERT_TRUE(flush(*writer));
-  }
+  const Place first = fill(*writer, 2);
   Segments& segments = writer->segments();
   EXPECT_FALSE(segments.read_at_once(first.lsn, first.offset, 7)) << "opening it may take long";
   ASSERT_TRUE(segments.read(first.lsn, first.offset, 7));
@@ -191,10 +193,7 @@ TEST(Segments, ReadAtOnceOnlyFromFilesThatAreOpen) {
 TEST(Segments, HoldNobodyUpWhileAFileIsRemoved) {
   SimDisk disk;
   auto writer = writer_on(disk);
-  while (writer->segments().list().size() < 3) {
-    writer->append(1, Instant{0}, bytes_of("payload"));
-    ASSERT_TRUE(flush(*writer));
-  }
+  fill(*writer, 3);
   std::promise<std::size_t> seen;
   std::thread other;
   bool held_up = false;
