@@ -117,7 +117,7 @@ void put_streams(Text& text, const engine::Engine& engine, const Principal* who)
   std::size_t services = 0;
   for (core::Slot slot = 1; slot < all.services.end() && services < kServicesShown; ++slot) {
     const core::streams::Service& service = all.services[slot];
-    if (who == nullptr || !who->may(Permission::query, service.ns)) continue;
+    if (!service.is_known() || who == nullptr || !who->may(Permission::query, service.ns)) continue;
     const std::string labels =
         fmt::format("namespace=\"{}\",service=\"{}\"", escaped(service.ns), escaped(service.name));
     ++services;

@@ -71,28 +71,11 @@ StreamChange::~StreamChange() {
   if (now.is_idle()) link_back(all_.streams, all_.idle, slot_);
 }
 
-Slot Keeper::make_space(std::string_view ns) {
-  if (const Slot known = all_.space_names.find(ns)) return known;
-  const Slot slot = all_.spaces.take();
-  all_.spaces[slot].name = ns;
-  all_.space_names.insert(ns, slot);
-  return slot;
-}
-
-Slot Keeper::make_service(std::string_view ns, std::string_view service) {
-  if (const Slot known = find_service(all_, ns, service)) return known;
-  const Slot slot = all_.services.take();
-  Service& made = all_.services[slot];
-  made.ns = ns, made.name = service;
-  made.space = make_space(ns);
-  all_.service_names.insert(service_key(ns, service), slot);
-  return slot;
-}
-
 Slot Keeper::make_history(Slot space, stream::StreamId id) {
   if (const Slot known = all_.history_ids.find(space, id.value)) return known;
   const Slot slot = all_.histories.take();
   all_.histories[slot].id = id, all_.histories[slot].space = space;
+  use_space(space);
   all_.history_ids.insert(space, id.value, slot);
   digest_ += fact_hash(all_, all_.histories[slot]);
   return slot;
@@ -123,6 +106,7 @@ void Keeper::add(const Instance& instance) {
   Service& service = all_.services[instance.service];
   BATON_CHECK(all_.instance_ids.find(service.space, instance.id.value) == 0);
   const Slot slot = all_.instances.take();
+  use_service(instance.service);
   all_.instances[slot] = instance;
   all_.instance_ids.insert(service.space, instance.id.value, slot);
   const bool is_new = all_.instance_numbers.emplace(instance.number, slot).second;
@@ -135,16 +119,19 @@ void Keeper::remove_instance(Slot slot) {
   const Instance& gone = all_.instances[slot];
   BATON_CHECK(gone.holds == 0);
   digest_ -= fact_hash(all_, gone);
-  Service& service = all_.services[gone.service];
+  const Slot of = gone.service;
+  Service& service = all_.services[of];
   service.instances.erase(gone.id);
   all_.instance_ids.erase(service.space, gone.id.value);
   all_.instance_numbers.erase(gone.number);
   all_.instances.give_back(slot);
+  let_go_of_service(of);
 }
 
 Slot Keeper::add(const Stream& stream) {
   BATON_CHECK(stream.pending == 0 && stream.owner == 0 && stream.letters == 0 && stream.ready_at == kNever);
   const Slot slot = all_.streams.take();
+  use_service(stream.service);
   all_.streams[slot] = stream;
   all_.stream_numbers.append(stream.number, slot);
   if (!stream.is_loose()) {
@@ -164,9 +151,11 @@ void Keeper::remove_stream(Slot slot) {
   digest_ -= fact_hash(all_, gone);
   count(all_, gone, Count::out);
   unlink(all_.streams, all_.idle, slot);
-  if (!gone.is_loose()) all_.stream_ids.erase(scope_of(gone.service, gone.lane), gone.id.value);
+  const Slot service = gone.service;
+  if (!gone.is_loose()) all_.stream_ids.erase(scope_of(service, gone.lane), gone.id.value);
   all_.stream_numbers.erase(gone.number);
   all_.streams.give_back(slot);
+  let_go_of_service(service);
 }
 
 Slot Keeper::add(const Message& message) {
@@ -224,6 +213,7 @@ Slot Keeper::oldest(const Memory<T>& memory) const {
 
 void Keeper::add(Memory<Letter>& into, const Letter& letter) {
   const Slot slot = keep(into, letter);
+  use_service(letter.service);
   if (!letter.is_dead) return;
   const bool is_new = all_.dead_numbers.emplace(letter.number, slot).second;
   BATON_CHECK(is_new);
@@ -233,10 +223,12 @@ void Keeper::add(Memory<Letter>& into, const Letter& letter) {
 
 void Keeper::remove_dead(Slot slot) {
   const Letter& gone = all_.dead.all[slot];
-  --all_.services[gone.service].at(gone.lane).letters;
+  const Slot service = gone.service;
+  --all_.services[service].at(gone.lane).letters;
   all_.dead_numbers.erase(gone.number);
   all_.dead_in_no_way.erase(gone.number);
   drop(all_.dead, slot);
+  let_go_of_service(service);
 }
 
 // Of one that was seen too long ago to count, the time is new.
@@ -244,12 +236,15 @@ void Keeper::remember(const Seen& seen) {
   if (const Slot known = all_.seen_ids.find(seen.service, seen.id.value)) {
     all_.seen_ids.erase(seen.service, seen.id.value);
     drop(all_.seen, known);
+  } else {
+    use_service(seen.service);
   }
   all_.seen_ids.insert(seen.service, seen.id.value, keep(all_.seen, seen));
 }
 
 void Keeper::remember(const Tombstone& tombstone) {
   BATON_CHECK(all_.tombstone_ids.find(tombstone.space, tombstone.id.value) == 0);
+  use_space(tombstone.space);
   all_.tombstone_ids.insert(tombstone.space, tombstone.id.value, keep(all_.tombstones, tombstone));
 }
 
@@ -265,6 +260,8 @@ void Keeper::remember(const ReceptorRecord& record) {
   if (const Slot known = all_.receptor_names.find(key)) {
     all_.receptor_names.erase(key);
     drop(all_.receptors, known);
+  } else {
+    use_space(record.space);
   }
   all_.receptor_names.insert(key, keep(all_.receptors, record));
 }
@@ -285,23 +282,31 @@ void Keeper::remember(const Checkpoint& checkpoint) {
 void Keeper::let_go(Slot slot) {
   History& history = all_.histories[slot];
   if (--history.known > 0) return;
+  const Slot space = history.space;
   digest_ -= fact_hash(all_, history);
-  all_.history_ids.erase(history.space, history.id.value);
+  all_.history_ids.erase(space, history.id.value);
   all_.histories.give_back(slot);
+  let_go_of_space(space);
 }
 
-void Keeper::forget_kept() { drop(all_.kept, oldest(all_.kept)); }
+void Keeper::forget_kept() {
+  const Slot slot = oldest(all_.kept), service = all_.kept.all[slot].service;
+  drop(all_.kept, slot);
+  let_go_of_service(service);
+}
 
 void Keeper::forget_seen() {
-  const Slot slot = oldest(all_.seen);
-  all_.seen_ids.erase(all_.seen.all[slot].service, all_.seen.all[slot].id.value);
+  const Slot slot = oldest(all_.seen), service = all_.seen.all[slot].service;
+  all_.seen_ids.erase(service, all_.seen.all[slot].id.value);
   drop(all_.seen, slot);
+  let_go_of_service(service);
 }
 
 void Keeper::forget_tombstone() {
-  const Slot slot = oldest(all_.tombstones);
-  all_.tombstone_ids.erase(all_.tombstones.all[slot].space, all_.tombstones.all[slot].id.value);
+  const Slot slot = oldest(all_.tombstones), space = all_.tombstones.all[slot].space;
+  all_.tombstone_ids.erase(space, all_.tombstones.all[slot].id.value);
   drop(all_.tombstones, slot);
+  let_go_of_space(space);
 }
 
 void Keeper::forget_event() {
@@ -315,8 +320,10 @@ void Keeper::forget_event() {
 void Keeper::forget_receptor() {
   const Slot slot = oldest(all_.receptors);
   const ReceptorRecord& record = all_.receptors.all[slot];
-  all_.receptor_names.erase(scoped_key(record.space, record.event.value, record.receptor));
+  const Slot space = record.space;
+  all_.receptor_names.erase(scoped_key(space, record.event.value, record.receptor));
   drop(all_.receptors, slot);
+  let_go_of_space(space);
 }
 
 void Keeper::forget_checkpoint() {

@@ -34,6 +34,7 @@ class Keeper {
 
   Slot make_space(std::string_view ns);  // or the one that is there; likewise the next
   Slot make_service(std::string_view ns, std::string_view service);
+  void remove_unused(Slot service);  // nothing belongs to it
   Slot make_history(Slot space, stream::StreamId id);
   Slot recorded_instance(Number number) const;
   Slot recorded_stream(Number number) const;
@@ -78,6 +79,10 @@ class Keeper {
   template <class T>
   Slot oldest(const Memory<T>& memory) const;
   void let_go(Slot history);
+  void use_service(Slot service) { ++all_.services[service].uses; }
+  void let_go_of_service(Slot service);
+  void use_space(Slot space) { ++all_.spaces[space].uses; }
+  void let_go_of_space(Slot space);
 
   Streams& all_;
   std::uint64_t& digest_;

@@ -57,14 +57,9 @@ void fact(State& state, const LettersReplayed& event, const Stamp& at) {
   for (const Number number : event.letters) {
     const Slot slot = keeper.recorded_letter(number);
     const Letter letter = state.streams.dead.all[slot];
-    if (letter.message.stream != 0) {
-      // First the message, then the letter: its stream is never without either.
-      put_back(state, keeper, letter, at);
-      take_letter(state, keeper, slot, at);
-    } else {
-      take_letter(state, keeper, slot, at);
-      put_back(state, keeper, letter, at);
-    }
+    // First the message, then the letter: its stream, or else its service, is never without either.
+    put_back(state, keeper, letter, at);
+    take_letter(state, keeper, slot, at);
   }
 }
 

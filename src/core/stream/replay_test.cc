@@ -19,7 +19,9 @@ class Conversation {
     if (one_in(60)) return LeaveWork{.ns = "n", .instance = instance_id(someone())};
     if (one_in(40)) return ReplayLetters{.ns = "n"};
     if (one_in(80)) return PurgeLetters{.ns = "n", .older_than = minutes(10)};
-    ProcessWork call = one_in(4) ? a_call(someone()) : a_heartbeat(someone(), minutes(15));
+    const unsigned instance = someone();
+    ProcessWork call = one_in(4) ? a_call(instance) : a_heartbeat(instance, minutes(15));
+    if (call.heartbeat) call.heartbeat->service = "service " + std::to_string(instance % 2);
     for (const stream::Lane lane : kLanes) {
       for (int left = below(4); left > 0; --left) call.messages[lane].push_back(message());
       for (int left = below(6); left > 0 && !given_.empty(); --left) report(call);
@@ -41,7 +43,10 @@ class Conversation {
     for (const GivenMessage& work : answer.as<WorkProcessed>().work) given_.push_back(work);
     if (given_.size() > 40) given_.erase(given_.begin(), given_.begin() + 20);
   }
-  Duration pause() { return one_in(10) ? minutes(below(20)) : seconds(below(20)); }
+  Duration pause() {
+    if (one_in(100)) return hours(2 + below(24));  // nearly all is forgotten
+    return one_in(10) ? minutes(below(20)) : seconds(below(20));
+  }
   bool one_in(int many) { return below(many) == 0; }
 
  private:
@@ -117,8 +122,42 @@ void expect_counted(const State& state) {
     EXPECT_EQ(all.instances[slot].messages, given[slot]);
 }
 
+// A service is known as long as something belongs to it; one of a namespace, if anything does.
+void expect_uses(const State& state) {
+  const Streams& all = state.streams;
+  std::map<Slot, std::uint64_t> of_services, of_spaces;
+  const auto each = [](const auto& memory, auto note) {
+    for (Slot slot = memory.by_age.head; slot != 0; slot = memory.all[slot].next) note(memory.all[slot]);
+  };
+  const auto note_service = [&](const auto& fact) { ++of_services[fact.service]; };
+  const auto note_space = [&](const auto& fact) { ++of_spaces[fact.space]; };
+  for (const auto& [number, slot] : all.instance_numbers) note_service(all.instances[slot]);
+  for (Slot slot = all.stream_numbers.first_from(1); slot != 0;
+       slot = all.stream_numbers.first_from(all.streams[slot].number + 1))
+    note_service(all.streams[slot]);
+  each(all.dead, note_service), each(all.kept, note_service), each(all.seen, note_service);
+  each(all.tombstones, note_space), each(all.receptors, note_space);
+  for (Slot slot = 1; slot < all.histories.end(); ++slot) {
+    if (all.histories[slot].known > 0) note_space(all.histories[slot]);
+  }
+  std::size_t known = 0;
+  std::vector<Slot> spare;
+  for (Slot slot = 1; slot < all.services.end(); ++slot) {
+    const streams::Service& service = all.services[slot];
+    EXPECT_EQ(service.uses, of_services[slot]);
+    if (!service.is_known()) continue;
+    ++known;
+    if (service.uses == 0) spare.push_back(slot);
+    EXPECT_EQ(all.spaces[service.space].uses, of_spaces[service.space]);
+  }
+  EXPECT_EQ(known, all.services.used());
+  EXPECT_EQ(all.spaces.used(), known == 0 ? 0u : 1u);
+  EXPECT_LE(spare.size(), of_spaces.empty() ? 0u : 1u);
+  for (const Slot slot : spare) EXPECT_EQ(all.spaces[all.services[slot].space].unused_service, slot);
+}
+
 class RandomConversation : public testing::TestWithParam<unsigned> {};
-INSTANTIATE_TEST_SUITE_P(Of, RandomConversation, testing::Range(1u, 9u));
+INSTANTIATE_TEST_SUITE_P(Of, RandomConversation, testing::Range(1u, 33u));
 
 TEST_P(RandomConversation, GivesTheSameStateWhenItIsReplayedAndWhenItIsReadFromASnapshot) {
   Conversation conversation(GetParam());
@@ -127,6 +166,7 @@ TEST_P(RandomConversation, GivesTheSameStateWhenItIsReplayedAndWhenItIsReadFromA
   authority.rules.streams.seen_for = hours(1);
   authority.rules.streams.idle_for = hours(1);
   authority.rules.streams.kept_for = hours(1);
+  authority.rules.streams.tombstone_for = hours(1);
   Instant now = kStart;
   for (int step = 0; step < 400; ++step) {
     now = now + conversation.pause();
@@ -137,6 +177,8 @@ TEST_P(RandomConversation, GivesTheSameStateWhenItIsReplayedAndWhenItIsReadFromA
       ASSERT_EQ(full_digest(copy), copy.digest);
       expect_counted(authority.state());
       expect_counted(copy);
+      expect_uses(authority.state());
+      expect_uses(copy);
       // Who is heard of is not in it, so only what does not depend on that is compared.
       const bool evicts = due_before(copy, authority.workers, request, authority.moment(now)).has_value();
       if (!evicts) {

@@ -141,8 +141,10 @@ struct Service {
   Slot space = 0;
   std::map<stream::InstanceId, Slot> instances;
   std::array<LaneOfService, 2> lanes;
+  std::uint64_t uses = 0;  // instances, streams, letters and messages seen that belong to it
   Slot next = 0;
 
+  bool is_known() const { return !ns.empty(); }  // its slot is in use
   LaneOfService& at(stream::Lane lane) { return lanes[static_cast<std::size_t>(lane) - 1]; }
   const LaneOfService& at(stream::Lane lane) const { return lanes[static_cast<std::size_t>(lane) - 1]; }
 };
@@ -150,6 +152,9 @@ struct Service {
 // What belongs to a namespace and to no service in particular is found through it.
 struct Space {
   std::string name;
+  std::uint32_t services = 0;
+  std::uint64_t uses = 0;   // what belongs to it and to no service
+  Slot unused_service = 0;  // stays for the sake of that
   Slot next = 0;
 };
 

@@ -45,7 +45,9 @@ void StreamsWriter::plan() {
       facts_[static_cast<std::size_t>(kind)].push_back(slot);
   };
   const auto add = [&](FactKind kind, Slot slot) { facts_[static_cast<std::size_t>(kind)].push_back(slot); };
-  for (Slot slot = 1; slot < all_.services.end(); ++slot) add(FactKind::service, slot);
+  for (Slot slot = 1; slot < all_.services.end(); ++slot) {
+    if (all_.services[slot].is_known()) add(FactKind::service, slot);
+  }
   for (const auto& [number, slot] : all_.instance_numbers) add(FactKind::instance, slot);
   by_number(FactKind::stream, all_.stream_numbers, all_.streams);
   by_number(FactKind::message, all_.message_numbers, all_.messages);
@@ -74,13 +76,15 @@ void StreamsWriter::head(ByteWriter& out) const {
 bool StreamsWriter::next(ByteWriter& out) {
   if (!planned_) {
     planned_ = true;
-    if (all_.services.used() == 0) return false;
+    // Numbers are not used twice: they are written even if all they were given to is gone.
+    if (all_.services.used() == 0 && all_.next_stream + all_.next_message + all_.next_letter == 3)
+      return false;
     plan();
     head(out);
     return true;
   }
   while (kind_ < kFactKinds && next_ == facts_[kind_].size()) ++kind_, next_ = 0;
-  if (kind_ == kFactKinds || facts_[0].empty()) return false;
+  if (kind_ == kFactKinds) return false;
   write(out, static_cast<FactKind>(kind_), facts_[kind_][next_++]);
   return true;
 }
@@ -246,6 +250,9 @@ bool StreamsReader::finish() {
   if (!head_read_) return true;
   while (kind_ < kFactKinds && read_ == expected_[kind_]) ++kind_, read_ = 0;
   if (kind_ < kFactKinds) return false;
+  for (Slot slot = 1; slot < all_.services.end(); ++slot) {
+    if (all_.services[slot].is_known() && all_.services[slot].uses == 0) keeper_.remove_unused(slot);
+  }
   // The one that has been idle longest goes first.
   std::vector<Slot> idle;
   for (Slot slot = all_.idle.head; slot != 0; slot = all_.streams[slot].next) idle.push_back(slot);

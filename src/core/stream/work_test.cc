@@ -95,6 +95,34 @@ TEST(AService, MayHaveALongName) {
   EXPECT_TRUE(authority.ask(call, kStart).is<WorkProcessed>());
 }
 
+// S23: names of services are not used up.
+TEST(AService, IsForgottenWithTheLastThatBelongsToIt) {
+  Authority authority;
+  authority.rules.streams.services_max = 1;
+  const auto join = [&](unsigned instance, Instant now) {
+    ProcessWork call = a_heartbeat(instance);
+    call.heartbeat->service = "service " + std::to_string(instance);
+    return authority.ask(call, now);
+  };
+  const auto leave = [&](unsigned instance) {
+    authority.ask(LeaveWork{.ns = "n", .instance = instance_id(instance)}, kStart);
+  };
+  for (unsigned i = 1; i <= 5; ++i) {
+    ASSERT_TRUE(join(i, kStart).is<WorkProcessed>());
+    EXPECT_EQ(join(i + 1, kStart).refusal, Errc::exhausted);
+    if (i < 5) leave(i);
+  }
+  authority.ask(a_store(5, {a_message(1, 1)}), kStart);
+  authority.ask(a_completion(5, authority.ask(a_claim(5), kStart).as<WorkProcessed>().work), kStart);
+  leave(5);
+  EXPECT_EQ(join(6, kStart).refusal, Errc::exhausted) << "its inbox has seen a message";
+  const Instant later = kStart + just_over(authority.rules.streams.seen_for);
+  authority.record(overdue_to_forget(authority.state(), authority.moment(later)).value(), later);
+  EXPECT_EQ(authority.state().streams.services.used(), 0u);
+  EXPECT_EQ(reloaded(authority.state()).streams.next_stream, 2u) << "numbers are not used twice";
+  EXPECT_TRUE(join(6, later).is<WorkProcessed>());
+}
+
 // S17: those that are forgotten can never be reported, and hold up nothing.
 TEST(APerspective, BeginsWithTheOldestEventThatIsKnown) {
   Authority authority = with_instance();

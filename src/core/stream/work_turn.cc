@@ -67,7 +67,10 @@ std::optional<Reject> WorkTurn::beat(const stream::Instance& said) {
       return Reject{Errc::exhausted, "there are as many instances as there may be"};
     service_ = find_service(all_, request_.ns, said.service);
     if (service_ == 0 && all_.services.used() >= at_.rules.streams.services_max)
-      return Reject{Errc::exhausted, "there are as many services as there may be"};
+      return Reject{
+          Errc::exhausted,
+          "there are as many services as there may be: one goes with its last instance, stream, dead letter "
+          "and message it has seen"};
     entry_.heard = {.joins = true,
                     .service = said.service,
                     .host = said.host,
