@@ -1,5 +1,7 @@
 #include "cli/coordinator_streams.h"
 
+#include <fmt/format.h>
+
 #include "wire/resp_value.h"
 
 namespace baton::cli {
@@ -23,6 +25,11 @@ std::int64_t number_of(const RespValue& reply, std::string_view name) {
   return found == nullptr ? 0 : found->number;
 }
 
+bool is_part(const RespValue& reply) {
+  const RespValue* complete = reply.find("complete");
+  return complete != nullptr && !complete->truth && complete->number == 0;
+}
+
 void add_letters(std::vector<std::string>& words, const StreamSource::Letters& letters) {
   for (const std::string& letter : letters) words.insert(words.end(), {"LETTER", letter});
 }
@@ -43,6 +50,10 @@ Result<Rows> CoordinatorStreams::ask(const Words& words, std::string_view list,
     for (const RespValue& one : found->items) {
       Row& row = rows.emplace_back();
       for (const Field& field : fields) row.push_back(cell_of(one, field));
+    }
+    if (is_part(*reply)) {
+      fmt::print(stderr,
+                 "baton: there are too many messages to look at all of them: this is of the oldest ones\n");
     }
     cursor = number_of(*reply, "cursor");
     if (cursor == 0) return rows;

@@ -98,6 +98,31 @@ TEST_P(AnOperator, SeesBacklogInstancesAndDeadLetters) {
   EXPECT_THAT(baton({"lag"}).text, HasSubstr("held by"));
 }
 
+// S23
+TEST(BatonStream, SaysWhenItHasNotLookedAtEverything) {
+  const auto backend = served_backend().make();
+  const auto coordinator = backend->connect();
+  granted(coordinator->heartbeat({.id = instance(1), .service = "orders", .host = "here"}));
+  const auto store = [&](const std::vector<NewMessage>& messages) {
+    granted(coordinator->store(instance(1), Lane::inbox, messages));
+  };
+  constexpr unsigned kLookedAt = 100'000, kAtOnce = 1'000;
+  for (unsigned number = 1; number <= kLookedAt;) {
+    std::vector<NewMessage> messages;
+    while (messages.size() < kAtOnce) messages.push_back(loose(number++));
+    store(messages);
+  }
+  const auto errors = [&](const char* command) {
+    const Said said = baton({command}, backend->options_of_command());
+    EXPECT_EQ(said.code, 0);
+    return said.errors;
+  };
+  EXPECT_EQ(errors("lag"), "");
+  store({in_stream(kLookedAt + 1, 1)});
+  EXPECT_THAT(errors("lag"), HasSubstr("this is of the oldest ones"));
+  EXPECT_THAT(errors("partitions"), HasSubstr("this is of the oldest ones"));
+}
+
 // S23: what the command line says counts more than what the environment does.
 TEST(BatonStream, LooksWhereTheCommandLineSays) {
   const std::string url = migrated_database();
