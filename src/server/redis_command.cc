@@ -42,11 +42,25 @@ Nothing run_quit(const RedisCall& call) {
   return {};
 }
 
+// With a place among the connections of that principal, and with no other.
+bool becomes(const RedisCall& call, PrincipalRef principal) {
+  call.caller.principal.reset();
+  call.caller.place = {};  // it may be the same as before
+  auto place = call.desk.principals.enter(principal->name(), call.desk.limits.connections_per_principal_max);
+  if (!place) {
+    call.reply().error("EXHAUSTED",
+                       fmt::format("'{}' has too many connections; retry_after_ms=1000", principal->name()));
+    return false;
+  }
+  call.caller.place = std::move(*place);
+  call.caller.principal = std::move(principal);
+  return true;
+}
+
 Nothing run_reset(const RedisCall& call) {
   const PrincipalRef certified = call.caller.certified;
-  call.caller = {.id = call.caller.id,
-                 .principal = certified ? certified : call.access.everyone(),
-                 .certified = certified};
+  call.caller = {.id = call.caller.id, .principal = call.access.everyone(), .certified = certified};
+  if (certified && !becomes(call, certified)) return {};
   call.reply().simple("RESET");
   return {};
 }
@@ -180,17 +194,7 @@ bool authenticate(const RedisCall& call, std::span<const std::string_view> name_
     call.reply().error("WRONGPASS", "no such name and token");
     return false;
   }
-  call.caller.place = {};  // it may be the same as before
-  auto place = call.desk.principals.enter(found->name(), call.desk.limits.connections_per_principal_max);
-  if (!place) {
-    call.caller.principal.reset();
-    call.reply().error("EXHAUSTED",
-                       fmt::format("'{}' has too many connections; retry_after_ms=1000", found->name()));
-    return false;
-  }
-  call.caller.place = std::move(*place);
-  call.caller.principal = std::move(found);
-  return true;
+  return becomes(call, std::move(found));
 }
 
 }  // namespace baton::server

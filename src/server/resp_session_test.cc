@@ -289,6 +289,9 @@ TEST(RespSession, GoesByTheNameInACertificateWhateverTokenThatNameHas) {  // X5
   Client another(stage);
   another.session.certified("ci");
   EXPECT_THAT(another.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH ")) << "there is one already";
+  EXPECT_EQ(known.ask({"RESET"}), "+RESET ");
+  another.session.certified("ci");
+  EXPECT_THAT(another.ask({"SUBMIT", "q", "x"}), StartsWith("-NOAUTH ")) << "it has its place again";
   stage.access = Access::read("ci " + make_token().hash + " default=submit").value();
   known.session.access_changed();
   EXPECT_THAT(known.ask({"SUBMIT", "q", "x"}), HasSubstr("task"));

@@ -222,8 +222,11 @@ void Server::Sockets::take_signals() {
 
 void Server::Sockets::reload() {
   const auto note = [&](const std::string& text) { options_.coordinator.on_note("SIGHUP: " + text); };
-  if (auto read = read_secrets(); !read)
+  if (auto read = read_secrets(); !read) {
     note("the tokens and certificates stay as they were: " + read.error().message);
+  } else if (options_.tls || !options_.tokens.empty()) {
+    note("the tokens and certificates were read again");
+  }
   connections_.access_changed();
   if (!audit_) return;
   if (auto opened = audit_->reopen(); !opened)
