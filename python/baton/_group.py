@@ -1,6 +1,7 @@
 """Ranks that meet."""
 from __future__ import annotations
 
+import functools
 import json
 import os
 from typing import TYPE_CHECKING, Any, Callable, Sequence
@@ -82,10 +83,8 @@ class Group:
 
     def all_reduce(self, name: str, value: Any, reduce: Callable[[Any, Any], Any], deadline: float = DEADLINE) -> Any:
         """All values folded in the order of ranks, by each rank itself: the same everywhere, floats too."""
-        first, *others = self.all_gather(name, value, deadline)
-        for each in others:
-            first = reduce(first, each)
-        return first
+        brought = self._joined().all_to_reduce(name, _bytes(value, name), seconds(deadline))
+        return functools.reduce(reduce, map(_value, brought))
 
     def tell_doing(self, doing: str) -> None:
         """Told to others who wait for this rank in vain: "epoch 3, evaluation". From any thread."""

@@ -97,12 +97,14 @@ py::list gather(std::shared_ptr<Seat> seat, const std::string& name, const py::o
       }));
 }
 
-py::list all_gather(std::shared_ptr<Seat> seat, const std::string& name, const py::object& mine,
-                    double deadline) {
+// Of an operation that tells every rank what all have brought.
+template <auto kOperation>
+py::list meet_for_all(std::shared_ptr<Seat> seat, const std::string& name, const py::object& mine,
+                      double deadline) {
   const How how(name, deadline);
   return all_to_python(
       run(py::none(), [turn = Turn(std::move(seat)), how, mine = brought(mine)](std::stop_token stop) {
-        return turn.collective().all_gather(how.call(std::move(stop)), contribution(mine));
+        return (turn.collective().*kOperation)(how.call(std::move(stop)), contribution(mine));
       }));
 }
 
@@ -117,7 +119,8 @@ void bind_group(py::module_& module) {
       .def("barrier", &barrier)
       .def("broadcast", &broadcast)
       .def("gather", &gather)
-      .def("all_gather", &all_gather);
+      .def("all_gather", &meet_for_all<&Collective::all_gather>)
+      .def("all_to_reduce", &meet_for_all<&Collective::all_to_reduce>);
   module.def("join", &join);
   module.def("join_threads", &join_threads);
 }

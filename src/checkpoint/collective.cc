@@ -9,7 +9,11 @@ namespace baton::checkpoint {
 
 Collective::Collective() : background_turns_(std::make_shared<Turns>()) {}
 
-Status Collective::barrier(const Call& call) { return vote(call, {}); }
+Status Collective::barrier(const Call& call) {
+  auto met = checked_meet({OperationKind::barrier, call.name}, ByteView{}, call);
+  if (!met) return std::unexpected(met.error());
+  return {};
+}
 
 Result<Bytes> Collective::broadcast(const Call& call, const Contribution& of_root, Rank root) {
   const bool is_root = rank() == root;
@@ -29,17 +33,21 @@ Result<std::vector<Bytes>> Collective::all_gather(const Call& call, const Contri
 }
 
 Result<Bytes> Collective::all_reduce(const Call& call, const Contribution& mine, const Reducer& reducer) {
-  auto all = all_gather(call, mine);
+  auto all = all_to_reduce(call, mine);
   if (!all) return std::unexpected(all.error());
   Bytes folded = std::move(all->front());
   for (std::size_t from = 1; from < all->size(); ++from) folded = reducer(folded, (*all)[from]);
   return folded;
 }
 
+Result<std::vector<Bytes>> Collective::all_to_reduce(const Call& call, const Contribution& mine) {
+  return checked_meet({OperationKind::all_reduce, call.name}, mine, call);
+}
+
 Status Collective::vote(const Call& call, const Status& mine) {
   Contribution contribution;
   if (!mine) contribution = std::unexpected(mine.error());
-  auto met = checked_meet({OperationKind::barrier, call.name}, contribution, call);
+  auto met = checked_meet({OperationKind::vote, call.name}, contribution, call);
   if (!met) return std::unexpected(met.error());
   return {};
 }

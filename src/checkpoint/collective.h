@@ -85,6 +85,8 @@ class Collective {
   // everywhere and every time.
   using Reducer = std::function<Bytes(ByteView left, ByteView right)>;
   Result<Bytes> all_reduce(const Call& call, const Contribution& mine, const Reducer& reducer);
+  // The same operation, for whoever folds values rather than bytes: what there is to fold, by rank.
+  Result<std::vector<Bytes>> all_to_reduce(const Call& call, const Contribution& mine);
   // Fine if it is fine with all; otherwise the first error that was brought.
   Status vote(const Call& call, const Status& mine);
 

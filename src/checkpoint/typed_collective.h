@@ -67,9 +67,9 @@ Result<T> broadcast(Collective& collective, const Call& call, const T& of_root, 
   return WireForm<T>::decode(*bytes);
 }
 
+// What each rank brought, as values.
 template <class T>
-Result<std::vector<T>> all_gather(Collective& collective, const Call& call, const T& mine) {
-  auto all = collective.all_gather(call, WireForm<T>::encode(mine));
+Result<std::vector<T>> decoded(const Result<std::vector<Bytes>>& all) {
   if (!all) return std::unexpected(all.error());
   std::vector<T> values;
   for (const Bytes& bytes : *all) {
@@ -80,10 +80,15 @@ Result<std::vector<T>> all_gather(Collective& collective, const Call& call, cons
   return values;
 }
 
+template <class T>
+Result<std::vector<T>> all_gather(Collective& collective, const Call& call, const T& mine) {
+  return decoded<T>(collective.all_gather(call, WireForm<T>::encode(mine)));
+}
+
 // In the order of ranks, on each rank by itself.
 template <class T, class TypedReducer>
 Result<T> all_reduce(Collective& collective, const Call& call, const T& mine, TypedReducer reducer) {
-  auto values = all_gather(collective, call, mine);
+  auto values = decoded<T>(collective.all_to_reduce(call, WireForm<T>::encode(mine)));
   if (!values) return std::unexpected(values.error());
   T folded = std::move(values->front());
   for (std::size_t from = 1; from < values->size(); ++from)

@@ -33,10 +33,12 @@ void Meeting::arrive(Rank rank, const Operation& operation, Result<Bytes> mine, 
 
 Rank Meeting::hearers(Rank of) const {
   switch (operation_.kind) {
-    case OperationKind::barrier: return 0;
+    case OperationKind::barrier:
+    case OperationKind::vote: return 0;
     case OperationKind::broadcast: return of == operation_.root ? world_size_ : 0;
     case OperationKind::gather: return 1;
-    case OperationKind::all_gather: return world_size_;
+    case OperationKind::all_gather:
+    case OperationKind::all_reduce: return world_size_;
   }
   BATON_CHECK(false && "unknown kind of operation");
 }
@@ -63,9 +65,7 @@ void Meeting::recall(Rank rank, const Kept& kept) {
   is_complete_ = true;
   bring(rank, kept.contribution);
   // A gathering is known to its root only, or to all of them together; a large one is not told again.
-  const bool is_gathered =
-      operation_.kind == OperationKind::gather || operation_.kind == OperationKind::all_gather;
-  const bool knows_all = !is_gathered || (*kept.outcome)->size() == world_size_;
+  const bool knows_all = !gathers(operation_.kind) || (*kept.outcome)->size() == world_size_;
   if (knows_all && !everything_) everything_ = *kept.outcome;
   if (!everything_ && brought_.size() == world_size_) gather_up();
 }
@@ -77,7 +77,7 @@ void Meeting::gather_up() {
   std::vector<Bytes> all;
   if (operation_.kind == OperationKind::broadcast) {
     all.push_back(std::move(brought_.at(operation_.root)));
-  } else if (operation_.kind != OperationKind::barrier) {
+  } else if (gathers(operation_.kind)) {
     for (auto& [rank, bytes] : brought_) all.push_back(std::move(bytes));
   }
   everything_ = std::make_shared<const std::vector<Bytes>>(std::move(all));

@@ -5,7 +5,7 @@
 namespace baton::group {
 namespace {
 
-constexpr std::string_view kWords[] = {"barrier", "broadcast", "gather", "all_gather"};
+constexpr std::string_view kWords[] = {"barrier", "vote", "broadcast", "gather", "all_gather", "all_reduce"};
 
 }  // namespace
 
@@ -16,6 +16,11 @@ std::optional<OperationKind> kind_of(std::string_view word) {
     if (kWords[i] == word) return static_cast<OperationKind>(i);
   }
   return std::nullopt;
+}
+
+bool gathers(OperationKind kind) {
+  return kind == OperationKind::gather || kind == OperationKind::all_gather ||
+         kind == OperationKind::all_reduce;
 }
 
 std::string title(const Operation& operation) {

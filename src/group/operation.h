@@ -19,12 +19,15 @@ using Generation = std::uint64_t;
 
 enum class OperationKind : std::uint8_t {
   barrier,     // nobody gets anything
+  vote,        // nor here; a rank may bring its error
   broadcast,   // everybody gets what the root contributed
   gather,      // the root gets everything, in the order of ranks
   all_gather,  // everybody does
+  all_reduce,  // so too, to fold it
 };
 std::string_view word(OperationKind kind);
 std::optional<OperationKind> kind_of(std::string_view word);
+bool gathers(OperationKind kind);  // what all ranks bring, for one of them or for all
 
 struct Operation {
   OperationKind kind = OperationKind::barrier;

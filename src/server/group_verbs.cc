@@ -45,13 +45,14 @@ constexpr Parameter kResume[] = {
     {"share", Kind::bytes, Place::repeated, "What it got of it"},
     kErrorCode,
     kError};
+constexpr std::string_view kKinds = "barrier, vote, broadcast, gather, all_gather or all_reduce";
 constexpr Parameter kMeet[] = {
     kGroup,
     kRank,
     kIncarnation,
     kGeneration,
     kNumber,
-    {"kind", Kind::text, Place::position, "barrier, broadcast, gather or all_gather"},
+    {"kind", Kind::text, Place::position, kKinds},
     {"name", Kind::text, Place::position, "Name of the operation, the same at all ranks"},
     kRoot,
     kStream,
@@ -107,8 +108,7 @@ group::Joining joining_of(Arguments& arguments) {
 
 group::Operation operation_of(Arguments& arguments) {
   const auto kind = group::kind_of(arguments.text("kind"));
-  if (!kind)
-    arguments.complain(Errc::invalid_request, "kind must be barrier, broadcast, gather or all_gather");
+  if (!kind) arguments.complain(Errc::invalid_request, "kind must be " + std::string(kKinds));
   group::Operation operation{.kind = kind.value_or(group::OperationKind::barrier),
                              .name = short_text(arguments, "name"),
                              .root = static_cast<group::Rank>(arguments.number("root", 0, kWorldMax))};

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 
 #include "checkpoint/typed_collective.h"
@@ -166,6 +167,38 @@ TEST_P(Collectives, RanksAtDifferentOperationsAreToldWhoIsWhere) {
   });
   EXPECT_THAT(heard.all(), Each(AllOf(HasSubstr("CONFLICT"), HasSubstr("\"save\""),
                                       HasSubstr("\"epoch_end\""), HasSubstr("rank"))));
+}
+
+// C2: whoever reads an error looks for the call that the program made
+TEST_P(Collectives, EveryOperationIsCalledByItsOwnName) {
+  using Meet = std::function<std::string(Collective&, const Call&)>;
+  const Collective::Reducer left = [](ByteView kept, ByteView) { return Bytes(kept.begin(), kept.end()); };
+  const std::vector<std::pair<std::string, Meet>> operations{
+      {"barrier", [](Collective& one, const Call& call) { return said(one.barrier(call)); }},
+      {"vote", [](Collective& one, const Call& call) { return said(one.vote(call, {})); }},
+      {"broadcast", [](Collective& one, const Call& call) { return said(one.broadcast(call, ByteView{})); }},
+      {"gather", [](Collective& one, const Call& call) { return said(one.gather(call, ByteView{})); }},
+      {"all_gather",
+       [](Collective& one, const Call& call) { return said(one.all_gather(call, ByteView{})); }},
+      {"all_reduce",
+       [&](Collective& one, const Call& call) { return said(one.all_reduce(call, ByteView{}, left)); }},
+      {"all_reduce",
+       [](Collective& one, const Call& call) { return said(all_reduce(one, call, 1, std::plus())); }},
+  };
+  const auto ranks = group(2);
+  const auto early = ranks->join(0);
+  const auto late = ranks->join(1);
+  ASSERT_TRUE(early && late);
+  for (const auto& [kind, meet] : operations) {
+    EXPECT_THAT(meet(**early, {"loss", kSoon}), HasSubstr("DEADLINE_EXCEEDED: " + kind + " \"loss\""));
+    EXPECT_THAT(meet(**late, {"loss", kSoon}), HasSubstr("DEADLINE_EXCEEDED: " + kind + " \"loss\""));
+
+    std::string heard;
+    std::jthread strays([&] { heard = said((*late)->barrier({"epoch_end"})); });
+    EXPECT_THAT(meet(**early, {"loss"}), AllOf(HasSubstr("CONFLICT"), HasSubstr(kind + " \"loss\"")));
+    strays.join();
+    EXPECT_THAT(heard, HasSubstr(kind + " \"loss\""));
+  }
 }
 
 TEST_P(Collectives, TheSameNameWithAnotherRootIsAnotherOperation) {

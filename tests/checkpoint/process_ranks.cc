@@ -180,9 +180,8 @@ void ProcessRanks::settle() {
   for (const auto& [rank, arrival] : all) {
     std::vector<Bytes> share;
     if (operation.kind == OperationKind::broadcast) share.push_back(*all.at(operation.root).brought);
-    const bool gets_all = operation.kind == OperationKind::all_gather ||
-                          (operation.kind == OperationKind::gather && rank == operation.root);
-    if (gets_all) {
+    const bool gets_all = operation.kind != OperationKind::gather || rank == operation.root;
+    if (group::gathers(operation.kind) && gets_all) {
       for (const auto& [other, brought] : all) share.push_back(*brought.brought);
     }
     answer(rank, share);

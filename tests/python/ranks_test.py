@@ -38,6 +38,16 @@ class Threads(Folder):
         self.assertEqual([outcomes[0].code, outcomes[2].code], ["DEADLINE_EXCEEDED"] * 2)
         self.assertIn("rank 1", str(outcomes[0]))
 
+    def test_hear_of_an_operation_by_its_own_name(self):
+        groups = baton.threads(2)
+        reduce = lambda group, name: group.all_reduce(name, 1, lambda a, b: a + b, deadline=0.2)
+        (outcome,) = on_all(groups[:1], lambda group: reduce(group, "loss"))
+        self.assertRegex(str(outcome), '^DEADLINE_EXCEEDED: all_reduce "loss": .*missing: rank 1')
+        self.assertEqual(str(on_all(groups[1:], lambda group: reduce(group, "loss"))[0]), str(outcome))
+        for outcome in on_all(groups, lambda group: reduce(group, "sum") if group.rank else group.all_gather("sum", 1)):
+            self.assertRegex(str(outcome), "^CONFLICT: .*all_reduce")
+            self.assertRegex(str(outcome), 'all_gather "sum"')
+
     def test_that_save_or_load_alone_wait_no_longer_than_they_say(self):
         for call in (lambda **how: baton.save(self.folder, {"x": 1}, **how), lambda **how: baton.load(self.folder, **how),
                      lambda **how: baton.save_async(self.folder, {"x": 1}, **how),
