@@ -239,6 +239,7 @@ Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<R
     if (!metadata) valid = std::unexpected(metadata.error());
     if (metadata) valid = CheckpointValidator::validate_or_fail(*metadata);
     if (valid) valid = can_be_read_back(*metadata);
+    if (valid) valid = check_written(storage_, *metadata);
     verdict = valid ? AtomicCommitProtocol(storage_).commit(*metadata)
                     : Result<Verdict>(std::unexpected(valid.error()));
     if (verdict && *verdict == Verdict::commit) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <map>
 
 #include "checkpoint/catalog.h"
 #include "wire/text.h"
@@ -39,6 +40,32 @@ Status check_data(const ShardData& mine) {
     if (wrong)
       return failure(Errc::invalid_request,
                      fmt::format("object \"{}\" is not JSON: {}", name, wrong.message()));
+  }
+  return {};
+}
+
+Status check_written(Storage& storage, const CheckpointMetadata& metadata) {
+  const std::string directory = directory_of(metadata.id) + "/";
+  auto entries = storage.list(directory_of(metadata.id));
+  if (!entries && entries.error().code != Errc::not_found) return std::unexpected(entries.error());
+  std::map<std::string, std::uint64_t> sizes;
+  if (entries)
+    for (const StorageEntry& entry : *entries) sizes[directory + entry.name] = entry.bytes;
+  for (const ShardMetadata& shard : metadata.shards) {
+    if (!shard.path.starts_with(directory)) continue;  // of an older checkpoint, where this rank has found it
+    const auto seen = sizes.find(shard.path);
+    if (seen != sizes.end() && seen->second == shard.bytes) continue;
+    // Whoever gave the attempt up has removed its files. The one who commits hears of that.
+    if (storage.get(manifest_path(metadata.id))) return {};
+    return failure(
+        Errc::conflict,
+        fmt::format("rank {} has written {}, and here {}; all ranks have to save to the same place: a "
+                    "directory of a file system that they share, or a bucket",
+                    shard.rank, shard.path,
+                    seen == sizes.end()
+                        ? fmt::format("there is no {}", path_in(storage, shard.path))
+                        : fmt::format("{} has {} bytes in place of {}", path_in(storage, shard.path),
+                                      seen->second, shard.bytes)));
   }
   return {};
 }

@@ -47,6 +47,24 @@ TEST(Trouble, WhicheverCallOfASaveFailsTheCheckpointBeforeStays) {
   }
 }
 
+// C6: the path is the same on every machine, and the disk is not
+TEST(Trouble, OfRanksThatSaveToDisksOfTheirOwnIsHeardOfBeforeACommit) {
+  const Saved disks[2];
+  ASSERT_THAT(save(*disks[0].storage, 2, 1, 1), Each("fine"));
+  std::vector<std::string> heard(2);
+  as_ranks(2, [&](Collective& ranks) {
+    const State state(model(ranks.rank(), 2), 2);
+    heard[ranks.rank()] =
+        said(CheckpointCoordinator(ranks, *disks[ranks.rank()].storage)
+                 .coordinate_save("step-2", [&]() -> Result<ShardData> { return state.shard(); }, {}));
+  });
+  EXPECT_THAT(heard, Each(AllOf(HasSubstr("CONFLICT: rank 0: rank 1 has written step-2/"),
+                                HasSubstr("and here there is no " + disks[0].directory.path()),
+                                HasSubstr("all ranks have to save to the same place"))));
+  EXPECT_THAT(load(*disks[0].storage, 2, "", 1), Each("fine"));
+  EXPECT_THAT(load(*disks[1].storage, 2, "", 1), Each(HasSubstr("NOT_FOUND")));
+}
+
 // C4: what rank 0 returns was read from the storage; that it cannot be read at once is no end of it
 TEST(Trouble, WithReadingTheManifestBackIsHeardOfByAll) {
   Saved saved;
