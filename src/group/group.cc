@@ -52,6 +52,11 @@ Result<Generation> Group::join(const Joining& joining, Generation next, Instant 
     return generation_;
   }
   if (joining.world_size != world_size()) {
+    // Those who wait for this rank will want to know.
+    if (is_known)
+      places_[joining.rank].turned_away =
+          fmt::format("{}{}says that there are {} ranks, not {}", joining.where,
+                      joining.where.empty() ? "it " : " ", joining.world_size, world_size());
     return failure(Errc::conflict,
                    fmt::format("rank {} says that there are {} ranks, and the group has {}; wait until those "
                                "of the older group are gone, or join as one of them",

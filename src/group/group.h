@@ -108,6 +108,7 @@ class Group {
     Instant seen;
     std::string last_at;
     std::string doing;
+    std::string turned_away;   // who wanted to come, and was not let in
     bool has_hung_up = false;  // its connection broke, and it was not heard of since
     bool has_term() const { return presence == Presence::here || presence == Presence::expected; }
   };

@@ -57,6 +57,21 @@ TEST_F(GroupOfTwo, GivesUpARankThatIsSilentForItsTimeToLive) {
   EXPECT_EQ(group.beat(seat(1), std::nullopt, kStart + hours(1)).error().code, Errc::lease_lost);
 }
 
+// C2: whoever was started with another number of ranks is the one that is missing
+TEST(AGroup, TellsWhoWasTurnedAwayFromTheMissingPlace) {
+  Group group(joining(0, 2), 7, false, kStart);
+  const auto refused = group.join(joining(1, 3), 8, kStart);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("rank 1 says that there are 3 ranks, and the group has 2"));
+  const Operation ready{OperationKind::barrier, "ready", 0};
+  ASSERT_TRUE(group.arrive({0, "a", 7}, {"", 0, ready, Bytes{}, seconds(1)}, 1, kStart));
+  group.pass(kStart + seconds(1));
+  const auto answers = group.take_answers();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_THAT(answers[0].outcome.error().message,
+              HasSubstr("rank 1 (has not joined: gpu1, pid 7 says that there are 3 ranks, not 2)"));
+}
+
 // C2: a process that ends is noticed by its connection
 TEST_F(GroupOfTwo, GivesARankWhoseConnectionBrokeOneSecondToComeBack) {
   ASSERT_TRUE(arrive(0, 0, kStart));

@@ -28,7 +28,9 @@ std::string Group::whereabouts(Rank rank, Instant now) const {
   const std::string where = place.where.empty() ? "" : place.where + ", ";
   const std::string ago = in_seconds(now - place.seen) + " ago";
   switch (place.presence) {
-    case Presence::absent: return name + " (has not joined)";
+    case Presence::absent:
+      return fmt::format("{} (has not joined{})", name,
+                         place.turned_away.empty() ? "" : ": " + place.turned_away);
     case Presence::expected: return name + " (has not come back since the coordinator was started again)";
     case Presence::left: return fmt::format("{} ({}dead: it left {})", name, where, ago);
     case Presence::lost: return fmt::format("{} ({}dead: last heard of {})", name, where, ago);
