@@ -15,7 +15,7 @@ from ._baton import Checkpoint, Leased, Saved, Submitted, Task, Ticket, Verdict
 from ._checkpoints import DEADLINE, Checkpoints, Loaded
 from ._client import Client
 from ._errors import Error
-from ._group import Group, threads
+from ._group import Group, check_group, threads
 from ._tensors import Shard
 
 __all__ = [
@@ -33,6 +33,7 @@ def _place(path: str | os.PathLike[str]) -> str:
 
 
 def _at(path: str | os.PathLike[str], group: Group | None, deadline: float) -> Checkpoints:
+    check_group(group)
     places, name = _alone if group is None else group._places, _place(path)
     if name not in places:
         places[name] = Checkpoints(name, group, deadline=deadline)
@@ -41,7 +42,7 @@ def _at(path: str | os.PathLike[str], group: Group | None, deadline: float) -> C
 
 def _looked_at(path: str | os.PathLike[str], group: Group | None, deadline: float = DEADLINE) -> Checkpoints:
     """Without making the directory, unless other ranks may be about to."""
-    return _at(path, group, deadline) if group or _place(path) in _alone else Checkpoints(path, create=False)
+    return _at(path, group, deadline) if group is not None or _place(path) in _alone else Checkpoints(path, create=False)
 
 
 def save(path: str | os.PathLike[str], state: Mapping[str, Any], *, step: int = 0, group: Group | None = None,

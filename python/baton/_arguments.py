@@ -2,19 +2,34 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
-
-_STEP_MAX = 2**63 - 1
+from typing import Any, Iterable
 
 
-def step(value: Any) -> int:
+def _number(what: str, value: Any, bits: int) -> int:
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"a step is an int, not {value!r}") from None
-    if not 0 <= number <= _STEP_MAX:
-        raise ValueError(f"a step is an int from 0 to 2**63 - 1, not {number}")
+        raise TypeError(f"{what} is an int, not {value!r}") from None
+    if not 0 <= number < 2**bits:
+        raise ValueError(f"{what} is an int from 0 to 2**{bits} - 1, not {number}")
     return number
+
+
+def step(value: Any) -> int:
+    return _number("a step", value, 63)
+
+
+def rank(value: Any) -> int:
+    return _number("a rank", value, 32)
+
+
+def world_size(value: Any) -> int:
+    return _number("a world size", value, 32)
+
+
+def place(what: str, values: Iterable[Any]) -> tuple[int, ...]:
+    """A number for each dimension of a tensor."""
+    return tuple(_number(f"each of {what}", value, 63) for value in values)
 
 
 def seconds(value: Any) -> float:

@@ -11,7 +11,7 @@ import numpy
 
 from . import _arguments, _baton, _open, _plain, _tensors
 from ._errors import Error
-from ._group import Group, alone
+from ._group import Group, alone, check_group
 from ._state import Flat, Saved, flatten, put_into
 
 DEADLINE = 600.0  # seconds for each step that waits for other ranks
@@ -43,6 +43,7 @@ class Checkpoints:
 
     def __init__(self, path: str | os.PathLike[str], group: Group | None = None, *, create: bool = True,
                  deadline: float = DEADLINE) -> None:
+        check_group(group)
         self.path = os.fspath(path)
         # Ranks have an order to keep; a process alone does not, and its threads may take turns.
         self._turn: ContextManager[object] = contextlib.nullcontext()

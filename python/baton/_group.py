@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _baton, _open, _plain
-from ._arguments import seconds
+from ._arguments import rank as a_rank, seconds, world_size as a_world_size
 from ._connection import connection
 from ._errors import Error
 
@@ -32,7 +32,7 @@ class Group:
                  time_to_live: float = 10.0, join_deadline: float = 30.0, **options: Any) -> None:
         """Joins. `address`, or BATON_CONNECT, is that of the coordinator; the options are those of Client."""
         self._seat: _baton.Seat | None = _baton.join(
-            connection(address, **options), name, rank, world_size, time_to_live, join_deadline)
+            connection(address, **options), name, a_rank(rank), a_world_size(world_size), time_to_live, join_deadline)
         self._places: dict[str, _Place] = {}  # where it saves: baton.save, baton.save_async
         _open.until_exit(self)
 
@@ -127,11 +127,16 @@ def _number(name: str, meaning: str) -> int:
 
 def threads(world_size: int) -> list[Group]:
     """Ranks that are threads of this process: one group for each, in their order."""
-    return [Group._of(seat) for seat in _baton.join_threads(world_size)]
+    return [Group._of(seat) for seat in _baton.join_threads(a_world_size(world_size))]
 
 
 def alone() -> Group:
     return threads(1)[0]
+
+
+def check_group(group: Any) -> None:
+    if group is not None and not isinstance(group, Group):
+        raise TypeError(f"a group is a baton.Group, not {group!r}")
 
 
 # What a rank cannot bring is told to the others as a str in place of bytes.

@@ -27,10 +27,16 @@ def refusal(where: str, value: Any) -> TypeError:
     )
 
 
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
 def check_key(where: str, key: Any) -> None:
+    place = f' of "{where}"' if where else ""
     if type(key) not in (str, int):
-        place = f' of "{where}"' if where else ""
         raise TypeError(f"the key {key!r}{place} is a {_name_of(type(key))}; a key is a str or an int")
+    if type(key) is str and not _is_text(key):
+        raise TypeError(f"the key {key!r}{place} has a lone surrogate, which is no text")
 
 
 def encoded(value: Any, where: str) -> Any:
@@ -39,7 +45,7 @@ def encoded(value: Any, where: str) -> Any:
     if value is None or kind is bool:
         return value
     if kind is str:
-        if any("\ud800" <= letter <= "\udfff" for letter in value):
+        if not _is_text(value):
             raise TypeError(f'"{where}" is a str with a lone surrogate, which is no text')
         return value
     if kind is int:

@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import numpy
 
-from . import _baton
+from . import _arguments, _baton
 
 # By their names in numpy and torch, which agree.
 _WORDS = {
@@ -33,8 +33,8 @@ class Shard:
         if not is_tensor(array):
             raise TypeError(f"a Shard is part of a tensor or numpy array, not of a {type(array).__name__}")
         self.array = array
-        self.global_shape = tuple(map(int, global_shape))
-        self.offsets = tuple(map(int, offsets))
+        self.global_shape = _arguments.place("global_shape", global_shape)
+        self.offsets = _arguments.place("offsets", offsets)
 
     def __repr__(self) -> str:
         return f"Shard({tuple(self.array.shape)} at {self.offsets} of {self.global_shape})"

@@ -79,6 +79,7 @@ class States(Folder):
         with self.assertRaisesRegex(TypeError, "the same name"):
             baton.save(self.folder, {0: numpy.zeros(1), "0": numpy.ones(1)})
         for state, said in [({2.5: 1}, "the key 2.5 is a float; a key is a str or an int"),
+                            ({"\ud800": numpy.zeros(1)}, r"the key '\ud800' has a lone surrogate, which is no text"),
                             ({"a": {"b": {None: 1}}}, 'the key None of "a/b" is a NoneType; a key is a str or an int')]:
             with self.assertRaises(TypeError) as refused:
                 baton.save(self.folder, state)
@@ -165,11 +166,20 @@ class Checkpoints(Folder):
             baton.load(empty)
         self.assertEqual(str(refused.exception), f"NOT_FOUND: there is no committed checkpoint in {empty}")
 
-    def test_are_refused_steps_and_deadlines_that_make_no_sense(self):
+    def test_are_refused_numbers_and_groups_that_make_no_sense(self):
         for step, kind in [(-1, ValueError), (2**63, ValueError), ("5", TypeError), (1.5, TypeError), (None, TypeError)]:
             for save in (baton.save, baton.save_async):
                 with self.assertRaisesRegex(kind, f"a step is an int.*, not '?{step}'?$"):
                     save(self.folder, {"x": 1}, step=step)
+        for call, said in [(lambda: baton.Shard(numpy.zeros(3), (3,), (-1,)), "each of offsets is an int from 0 to .*, not -1$"),
+                           (lambda: baton.Shard(numpy.zeros(3), (-3,), (0,)), "each of global_shape is an int from 0 .*, not -3$"),
+                           (lambda: baton.Group("run", -1, 3), "a rank is an int from 0 to .*, not -1$"),
+                           (lambda: baton.Group("run", 0, 2**32), "a world size is an int from 0 to .*, not 4294967296$"),
+                           (lambda: baton.threads(-1), "a world size is an int from 0 to .*, not -1$")]:
+            self.assertRaisesRegex(ValueError, f"^{said}", call)
+        for call in (lambda: baton.save(self.folder, {"x": 1}, group="run"), lambda: baton.load(self.folder, group="run"),
+                     lambda: baton.save_async(self.folder, {"x": 1}, group="run"), lambda: baton.Checkpoints(self.folder, "run")):
+            self.assertRaisesRegex(TypeError, "^a group is a baton.Group, not 'run'$", call)
         (group,) = baton.threads(1)
         for call in (lambda: baton.save(self.folder, {"x": 1}, deadline="x"), lambda: group.barrier("b", "x"),
                      lambda: baton.save_async(self.folder, {"x": 1}, deadline="x"),

@@ -108,8 +108,9 @@ class Threads(Folder):
         for state, custom, said in [
             ({"w": WHOLE.T}, None, "rank 1: RuntimeError: no memory on the device"),  # which has to be copied
             (endless, None, "rank 1: RecursionError: "),
-            ({no_text: numpy.zeros(1)}, None, "rank 1: "),
-            ({no_text: 1}, None, "rank 1: UnicodeEncodeError: "),
+            ({no_text: numpy.zeros(1)}, None, "rank 1: the key "),
+            ({no_text: 1}, None, "rank 1: the key "),
+            ({"x": 1}, {no_text: "x"}, "rank 1: UnicodeEncodeError: "),
             ({"x": 1}, {"run": 17}, "rank 1: custom is a dict of texts, and 17 is none"),
         ]:
             for save in (baton.save, lambda *a, **b: baton.save_async(*a, **b).wait()):
