@@ -128,6 +128,22 @@ Command& Command::repeated(const char* name, std::vector<std::string>& values, c
   return added(option->allow_extra_args(false), named.value);
 }
 
+Command& Command::assignments(const char* name, std::map<std::string, std::string>& values,
+                              const char* description) {
+  const Named named(name);
+  const auto read = [=, &values](const std::vector<std::string>& words) {
+    for (const std::string& word : words) {
+      const std::size_t equals = word.find('=');
+      if (equals == std::string::npos || equals == 0)
+        throw CLI::ValidationError(
+            fmt::format("{} takes {}, and '{}' is not of that form", named.long_name(), named.value, word));
+      values[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+  };
+  auto* option = entry_->app->add_option_function<std::vector<std::string>>(named.names, read, description);
+  return added(option->allow_extra_args(false), named.value);
+}
+
 Command& Command::parsed(const char* name, const char* description, const std::string& otherwise,
                          std::function<Status(const std::string& text)> parse) {
   const Named named(name);

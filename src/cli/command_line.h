@@ -53,6 +53,8 @@ class Command {
   // Any number of them; `options` are also taken apart at commas.
   Command& repeated(const char* name, std::vector<std::string>& values, const char* description);
   Command& options(const char* name, std::vector<std::string>& values, const char* description);
+  Command& assignments(const char* name, std::map<std::string, std::string>& values,
+                       const char* description);  // NAME=VALUE; the last one of a name counts
   Command& choice(const char* name, std::string& value, const std::vector<std::string>& among,
                   const char* description);
   Command& number(const char* name, std::uint64_t& value, const char* description, std::uint64_t min = 0,

@@ -65,8 +65,8 @@ class Remembered {
   const std::string folder;
   const PastRun past;
   const LoadedPipeline loaded;
-  const std::optional<pipeline::Graph> graph;  // as it was run
-  const std::optional<pipeline::Graph> all;    // with what was left out
+  const std::expected<pipeline::Graph, int> graph;  // as it was run
+  const std::expected<pipeline::Graph, int> all;    // with what was left out
   const std::vector<JournalLine> journal;
 
  private:

@@ -26,32 +26,61 @@ struct LookOptions {
   std::string format = "dot";
 };
 
-int validate(const LookOptions& options) {
-  const auto loaded = load(options.source);
-  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
-  if (!graph) return pipeline::kExitInvalid;
-  // What no machine that is said to be there can do would wait for ever.
-  int code = 0;
-  for (const pipeline::GraphNode& node : graph->nodes()) {
-    const auto& workers = loaded->file.workers;
-    const bool is_covered = std::ranges::any_of(
-        workers, [&](const auto& one) { return pipeline::covers(one, node.capabilities); });
-    if (workers.empty() || is_covered) continue;
-    fmt::print(stderr, "{}: {}: none of the workers has {}\n", node.spec->where, node.id,
-               pipeline::joined(node.capabilities));
-    code = pipeline::kExitInvalid;
+// What no machine that is said to be there can do would wait for ever.
+std::vector<pipeline::Problem> beyond_all_workers(const pipeline::PipelineFile& file) {
+  std::vector<pipeline::Problem> all;
+  const auto check = [&](const pipeline::ModuleSpec& spec, const std::string& id,
+                         std::vector<std::string> needed) {
+    needed = pipeline::canonical(std::move(needed));
+    const bool is_covered = file.workers.empty() || std::ranges::any_of(file.workers, [&](const auto& one) {
+                              return pipeline::covers(one, needed);
+                            });
+    if (!is_covered) all.push_back({id, spec.where, "none of the workers has " + pipeline::joined(needed)});
+  };
+  for (const pipeline::ModuleSpec& spec : file.definition.modules) {
+    if (spec.pinned) continue;  // to the master
+    if (!spec.is_matrix()) check(spec, spec.id, spec.capabilities);
+    for (const pipeline::Target& target : spec.targets) {
+      std::vector<std::string> needed = spec.capabilities;
+      needed.insert(needed.end(), target.capabilities.begin(), target.capabilities.end());
+      check(spec, spec.id + "[" + target.name + "]", std::move(needed));
+    }
   }
-  if (code == 0)
-    fmt::print("{}: {} makes sense: {}\n", options.source.path, loaded->file.definition.name,
-               counted(graph->size(), "module"));
-  return code;
+  return all;
+}
+
+int validate(const LookOptions& options) {
+  auto definition = definition_of(options.source);
+  if (!definition) return definition.error();
+  pipeline::PipelineReading reading =
+      pipeline::PipelineFile::read(definition->text, definition->path, definition->parameters);
+  std::vector<pipeline::Problem> problems = std::move(reading.problems);
+  std::vector<pipeline::Problem> uncovered = beyond_all_workers(reading.file);
+  const LoadedPipeline loaded{std::move(*definition), std::move(reading.file)};
+  std::size_t modules = 0;
+  if (problems.empty()) {
+    const auto graph = graph_of(loaded);
+    if (!graph) return graph.error();
+    modules = graph->size();
+    std::erase_if(uncovered, [&](const pipeline::Problem& one) {
+      const pipeline::NodeIndex* node = graph->find(one.module);
+      return node == nullptr || (*graph)[*node].left_out;
+    });
+  }
+  problems.insert(problems.end(), uncovered.begin(), uncovered.end());
+  pipeline::sort_by_place(problems);
+  if (!problems.empty()) return tell(problems);
+  fmt::print("{}: {} makes sense: {}\n", options.source.path, loaded.file.definition.name,
+             counted(modules, "module"));
+  return 0;
 }
 
 // Modules in the order of their needs: those of one wave could run together.
 int plan(const LookOptions& options) {
   const auto loaded = load(options.source);
-  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
-  if (!graph) return pipeline::kExitInvalid;
+  if (!loaded) return loaded.error();
+  const auto graph = graph_of(*loaded);
+  if (!graph) return graph.error();
   const pipeline::History history =
       pipeline::Records::history(folder_of(options.source.path), options.source.path);
   std::vector<std::size_t> wave(graph->size());
@@ -85,8 +114,9 @@ int plan(const LookOptions& options) {
 
 int draw(const LookOptions& options) {
   const auto loaded = load(options.source);
-  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
-  if (!graph) return pipeline::kExitInvalid;
+  if (!loaded) return loaded.error();
+  const auto graph = graph_of(*loaded);
+  if (!graph) return graph.error();
   fmt::print("{}", options.format == "svg" ? pipeline::svg_of(*graph) : pipeline::dot_of(*graph));
   return 0;
 }
@@ -102,8 +132,9 @@ int rerun(const RunCommandOptions& options, const PastOptions& past, bool only_f
   const auto kept = pipeline::Records::kept(past.folder, *run);
   if (!kept) return complain(kept.error());
   const auto loaded = load(kept->file);
-  const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
-  if (!graph) return pipeline::kExitInvalid;
+  if (!loaded) return loaded.error();
+  const auto graph = graph_of(*loaded);
+  if (!graph) return graph.error();
   const auto restored = only_failed ? restorable(pipeline::Records::journal(past.folder, *run), *graph)
                                     : std::map<std::string, pipeline::Restored>();
   if (!options.json) {

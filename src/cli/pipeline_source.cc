@@ -2,25 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "cli/command_line.h"
+#include "cli/complaint.h"
 
 namespace baton::cli {
-namespace {
-
-void tell(const std::vector<pipeline::Problem>& problems) {
-  for (const pipeline::Problem& problem : problems) fmt::print(stderr, "{}\n", pipeline::describe(problem));
-}
-
-}  // namespace
 
 void add_source_options(Command& command, PipelineSource& source) {
   command.argument("file", source.path, "The pipeline: a YAML file")
-      .repeated("--param NAME=VALUE", source.parameters, "A parameter of the pipeline; may be repeated")
+      .assignments("--param NAME=VALUE", source.parameters, "A parameter of the pipeline; may be repeated")
       .repeated("--module ID", source.selection.modules,
                 "Only this one, as test or test[linux], and what it needs; may be repeated")
       .repeated("--skip-module ID", source.selection.skip_modules, "Not this one; may be repeated")
@@ -29,51 +26,57 @@ void add_source_options(Command& command, PipelineSource& source) {
       .repeated("--skip-category NAME", source.selection.skip_categories, "No modules of this category");
 }
 
-std::optional<LoadedPipeline> load(const pipeline::FileDefinition& definition) {
+int tell(const std::vector<pipeline::Problem>& problems) {
+  for (const pipeline::Problem& problem : problems) fmt::print(stderr, "{}\n", pipeline::describe(problem));
+  const bool are_given = std::ranges::all_of(problems, [](const pipeline::Problem& problem) {
+    return problem.where.starts_with(pipeline::kGivenParameter);
+  });
+  return are_given ? kExitUsage : pipeline::kExitInvalid;
+}
+
+std::expected<LoadedPipeline, int> load(const pipeline::FileDefinition& definition) {
   auto file = pipeline::PipelineFile::parse(definition.text, definition.path, definition.parameters);
-  if (!file) {
-    tell(file.error());
-    return std::nullopt;
-  }
+  if (!file) return std::unexpected(tell(file.error()));
   return LoadedPipeline{definition, std::move(*file)};
 }
 
-std::optional<LoadedPipeline> load(const PipelineSource& source) {
-  pipeline::FileDefinition definition{.path = source.path, .selection = source.selection};
+std::expected<LoadedPipeline, int> load(const PipelineSource& source) {
+  const auto definition = definition_of(source);
+  return definition ? load(*definition) : std::unexpected(definition.error());
+}
+
+std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource& source) {
   std::ifstream file(source.path, std::ios::binary);
+  const int error = errno;
   std::ostringstream text;
   text << file.rdbuf();
   std::error_code absent;
   if (std::filesystem::is_directory(source.path, absent)) {
     fmt::print(stderr, "baton: {} is a folder; the pipeline is a file, as {}/pipeline.yaml\n", source.path,
                source.path);
-    return std::nullopt;
+    return std::unexpected(kExitNoInput);
   }
   if (!file.is_open() || file.bad()) {
-    fmt::print(stderr, "baton: {} cannot be read\n", source.path);
-    return std::nullopt;
+    fmt::print(stderr, "baton: {} cannot be read: {}\n", source.path, std::strerror(error));
+    return std::unexpected(kExitNoInput);
   }
-  definition.text = text.str();
-  for (const std::string& parameter : source.parameters) {
-    const std::size_t equals = parameter.find('=');
-    if (equals == std::string::npos) {
-      fmt::print(stderr, "baton: --param takes NAME=VALUE, and '{}' has no =\n", parameter);
-      return std::nullopt;
-    }
-    definition.parameters[parameter.substr(0, equals)] = parameter.substr(equals + 1);
-  }
-  return load(definition);
+  return pipeline::FileDefinition{.path = source.path,
+                                  .text = text.str(),
+                                  .parameters = source.parameters,
+                                  .selection = source.selection};
 }
 
-std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded) {
+std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded) {
   return graph_of(loaded, loaded.definition.selection);
 }
 
-std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded, const pipeline::Selection& selection) {
+// The file makes sense by itself, so it is the selection that does not.
+std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded,
+                                             const pipeline::Selection& selection) {
   auto graph = pipeline::Graph::of(loaded.file.definition, selection);
   if (graph) return std::move(*graph);
   tell(graph.error());
-  return std::nullopt;
+  return std::unexpected(kExitUsage);
 }
 
 pipeline::Secrets secrets_of(const pipeline::PipelineFile& file) {

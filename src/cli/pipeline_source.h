@@ -1,8 +1,8 @@
 // A pipeline file as a command gets it, and what is said when it makes no sense.
 #pragma once
 
+#include <expected>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +15,7 @@ class Command;
 
 struct PipelineSource {
   std::string path;
-  std::vector<std::string> parameters;  // NAME=VALUE
+  std::map<std::string, std::string> parameters;
   pipeline::Selection selection;
 };
 void add_source_options(Command& command, PipelineSource& source);
@@ -25,11 +25,16 @@ struct LoadedPipeline {
   pipeline::PipelineFile file;
 };
 
-// Nothing, if something is wrong with it: that was told on standard error.
-std::optional<LoadedPipeline> load(const PipelineSource& source);
-std::optional<LoadedPipeline> load(const pipeline::FileDefinition& definition);
-std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded);  // as far as it was chosen
-std::optional<pipeline::Graph> graph_of(const LoadedPipeline& loaded, const pipeline::Selection& selection);
+// If something is wrong, that is told on standard error, and there is what to exit with.
+std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource& source);
+std::expected<LoadedPipeline, int> load(const PipelineSource& source);
+std::expected<LoadedPipeline, int> load(const pipeline::FileDefinition& definition);
+// As far as it was chosen. A choice of what is not there makes no sense.
+std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded);
+std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded,
+                                             const pipeline::Selection& selection);
+// Says what is wrong with a pipeline. Returns what to exit with.
+int tell(const std::vector<pipeline::Problem>& problems);
 
 // The secrets a file names, as far as this machine has them in its environment.
 pipeline::Secrets secrets_of(const pipeline::PipelineFile& file);

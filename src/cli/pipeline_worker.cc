@@ -129,7 +129,7 @@ class PipelineWorker {
       return pipeline::kExitInvalid;
     }
     const auto loaded = load(*definition);
-    const auto graph = loaded ? graph_of(*loaded) : std::nullopt;
+    const auto graph = loaded ? graph_of(*loaded) : std::unexpected(loaded.error());
     if (!graph) return pipeline::kExitInvalid;
     pipeline::WorkerOptions worker{.index = static_cast<std::int32_t>(options_.index),
                                    .slots = static_cast<std::uint32_t>(options_.slots),

@@ -35,8 +35,9 @@ constexpr char kAbout[] =
     "folder that they share (dir:FOLDER) or at Redis (redis://HOST:PORT).\n\n"
     "Exit codes: 0 all went well, 1 a module failed, 2 the pipeline makes no sense or the run was refused, 3 "
     "cancelled,\n"
-    "4 the coordinator was lost, 64 the command line makes no sense, 73 --report cannot be written, 77 not "
-    "allowed.\n\n";
+    "4 the coordinator was lost, 64 the command line makes no sense, 66 the file cannot be read, 73 --report "
+    "cannot be\n"
+    "written, 77 not allowed, 130 ended by a second Ctrl-C.\n\n";
 
 constexpr int kExitCannotCreate = 73;  // EX_CANTCREAT
 
@@ -139,7 +140,7 @@ bool is_terminal() {
 int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                  const std::map<std::string, pipeline::Restored>& restored) {
   const auto graph = graph_of(loaded);
-  if (!graph) return pipeline::kExitInvalid;
+  if (!graph) return graph.error();
   const std::string directory = folder_of(loaded.definition.path);
   if (const int wrong = check(options, directory)) return wrong;
   const pipeline::StopOnSignal stop;
@@ -219,7 +220,7 @@ void add_run_command(CommandLine& line) {
              " run pipeline.yaml --workers 3\n  " + program + " run pipeline.yaml --connect 10.0.0.5:7077")
       .run([options] {
         const auto loaded = load(options->source);
-        return loaded ? run_pipeline(*options, *loaded) : pipeline::kExitInvalid;
+        return loaded ? run_pipeline(*options, *loaded) : loaded.error();
       });
 }
 

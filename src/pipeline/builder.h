@@ -171,8 +171,9 @@ class ModuleBuilder {
   }
   template <class H>
   ModuleBuilder consumes(const H& producer, std::string name, std::string into = {}) {
-    return set(
-        [&](ModuleSpec& spec) { spec.consumes.push_back({producer.id, std::move(name), std::move(into)}); });
+    return set([&](ModuleSpec& spec) {
+      spec.consumes.push_back({.producer = producer.id, .name = std::move(name), .into = std::move(into)});
+    });
   }
   ModuleBuilder hooks(Hooks hooks) {
     return set([&](ModuleSpec& spec) { spec.hooks = std::move(hooks); });

@@ -32,13 +32,16 @@ class DefinitionCheck {
 
   std::vector<Problem> run() {
     for (const ModuleSpec& spec : definition_.modules) check(spec);
-    if (problems_.empty()) check_cycles();
+    check_cycles();
     return std::move(problems_);
   }
 
  private:
   void complain(const ModuleSpec& spec, std::string message) {
-    problems_.push_back({spec.id, spec.where, std::move(message)});
+    complain(spec, spec.where, std::move(message));
+  }
+  void complain(const ModuleSpec& spec, const std::string& where, std::string message) {
+    problems_.push_back({spec.id, where.empty() ? spec.where : where, std::move(message)});
   }
 
   void check(const ModuleSpec& spec) {
@@ -62,12 +65,13 @@ class DefinitionCheck {
         continue;
       }
       if (need.on == spec.id) {
-        complain(spec, "it needs itself");
-      } else if (modules_.find(need.on) == nullptr && need.kind != NeedKind::optional) {
-        complain(spec, "it needs " + quoted(need.on) + ", which does not exist" +
-                           suggestion(need.on, modules_.ids()));
+        complain(spec, need.where, "it needs itself");
+      } else if (modules_.is_unknown(need)) {
+        complain(
+            spec, need.where,
+            "it needs " + quoted(need.on) + ", which does not exist" + suggestion(need.on, modules_.ids()));
       } else if (!seen.emplace(need.on, need.kind).second) {
-        complain(spec, "it needs " + quoted(need.on) + " twice");
+        complain(spec, need.where, "it needs " + quoted(need.on) + " twice");
       } else if (modules_.find(need.on) != nullptr && need.takes_value &&
                  !modules_.find(need.on)->result.travels() && !spec.pinned) {
         complain(spec, "it needs the result of " + quoted(need.on) +
@@ -147,17 +151,20 @@ class DefinitionCheck {
       const ModuleSpec* producer = modules_.find(consumed.producer);
       const std::string what = quoted(consumed.name) + " of " + quoted(consumed.producer);
       if (producer == nullptr) {
-        complain(spec, "it consumes " + what + ", which does not exist" +
-                           suggestion(consumed.producer, modules_.ids()));
+        complain(
+            spec, consumed.where,
+            "it consumes " + what + ", which does not exist" + suggestion(consumed.producer, modules_.ids()));
         continue;
       }
       std::vector<std::string> produced;
       for (const Produced& one : producer->produces) produced.push_back(one.name);
       if (std::ranges::find(produced, consumed.name) == produced.end()) {
-        complain(spec, "it consumes " + what + ", which produces no such artifact" +
-                           suggestion(consumed.name, produced));
-      } else if (!modules_.is_required(spec, consumed.producer)) {
-        complain(spec, "it consumes " + what + " without needing that module: nothing says that it has run");
+        complain(spec, consumed.where,
+                 "it consumes " + what + ", which produces no such artifact" +
+                     suggestion(consumed.name, produced));
+      } else if (!modules_.may_be_required(spec, consumed.producer)) {
+        complain(spec, consumed.where,
+                 "it consumes " + what + " without needing that module: nothing says that it has run");
       }
     }
   }
@@ -182,6 +189,7 @@ class DefinitionCheck {
     const auto step_of = [&](const ModuleSpec* spec) {
       Step step{spec, {}};
       for (const Need& need : spec->needs) {
+        if (need.by == NeedBy::id && need.on == spec->id) continue;  // that was told
         for (const ModuleSpec* one : modules_.selected_by(need, *spec)) step.needed.push_back(one);
       }
       return step;

@@ -8,7 +8,7 @@
 
 namespace baton::pipeline {
 
-// Everything that is wrong; cycles only if nothing else is.
+// Everything that is wrong.
 std::vector<Problem> check(const Definition& definition, const ModuleIndex& modules);
 
 }  // namespace baton::pipeline

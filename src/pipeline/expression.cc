@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "pipeline/similar.h"
 
@@ -18,39 +19,31 @@ bool is_word(char c) {
 }
 
 // The reference that begins at `at`, where "${" stands; nothing, if it is the shell's.
-Result<std::optional<Reference>> reference_at(std::string_view text, std::size_t at) {
+std::optional<Reference> reference_at(std::string_view text, std::size_t at) {
   const std::size_t end = text.find('}', at);
-  if (end == std::string_view::npos) return std::optional<Reference>();
+  if (end == std::string_view::npos) return std::nullopt;
   const std::string_view inside = text.substr(at + 2, end - at - 2);
   const std::size_t dot = inside.find('.');
   const bool is_plain =
       std::ranges::all_of(inside, [](char c) { return is_word(c) || c == '[' || c == ']' || c == ','; });
-  if (dot == std::string_view::npos || dot == 0 || !is_plain) return std::optional<Reference>();
-  Reference reference{std::string(inside.substr(0, dot)), std::string(inside.substr(dot + 1)), at};
-  if (std::ranges::find(kRoots, reference.root) == kRoots.end()) {
-    return failure(Errc::invalid_request, "${" + std::string(inside) + "}: there is no '" + reference.root +
-                                              "'" + suggestion(reference.root, kRoots));
-  }
-  if (reference.rest.empty())
-    return failure(Errc::invalid_request, "${" + std::string(inside) + "}: a name is missing behind the dot");
-  return std::optional(std::move(reference));
+  if (dot == std::string_view::npos || dot == 0 || !is_plain) return std::nullopt;
+  return Reference{std::string(inside.substr(0, dot)), std::string(inside.substr(dot + 1)), at};
 }
 
 struct Piece {
   std::string_view literal;
   std::optional<Reference> reference;
 };
-Result<std::vector<Piece>> pieces_of(std::string_view text) {
+std::vector<Piece> pieces_of(std::string_view text) {
   std::vector<Piece> pieces;
   std::size_t from = 0;
   for (std::size_t at = 0; (at = text.find("${", at)) != std::string_view::npos;) {
     auto reference = reference_at(text, at);
-    if (!reference) return std::unexpected(reference.error());
-    if (!*reference) {
+    if (!reference) {
       at += 2;
       continue;
     }
-    pieces.push_back({text.substr(from, at - from), std::move(*reference)});
+    pieces.push_back({text.substr(from, at - from), std::move(reference)});
     from = at = text.find('}', at) + 1;
   }
   pieces.push_back({text.substr(from), std::nullopt});
@@ -143,16 +136,19 @@ class Condition {
   std::string quoted(char quote) {
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) return complain("a quotation mark is missing"), "";
-    std::string value(text_.substr(at_ + 1, end - at_ - 1));
-    at_ = end + 1;
-    return value;
+    const std::size_t begin = std::exchange(at_, end + 1) + 1;
+    auto value = substitute(text_.substr(begin, end - begin), [&](Reference reference) {
+      reference.at += begin;
+      return resolve_(reference);
+    });
+    if (!value) return complain(value.error().message), "";
+    return std::move(*value);
   }
   std::string referred() {
     auto reference = reference_at(text_, at_);
-    if (!reference) return complain(reference.error().message), "";
-    if (!*reference) return complain("${…} refers to params, env, vars, matrix, needs or run here"), "";
+    if (!reference) return complain("${…} refers to params, env, vars, matrix, needs or run here"), "";
     at_ = text_.find('}', at_) + 1;
-    auto value = resolve_(**reference);
+    auto value = resolve_(*reference);
     if (!value) return complain(value.error().message), "";
     return std::move(*value);
   }
@@ -185,25 +181,29 @@ class Condition {
 
 }  // namespace
 
-Result<std::vector<Reference>> references_in(std::string_view text) {
-  auto pieces = pieces_of(text);
-  if (!pieces) return std::unexpected(pieces.error());
+std::string spelled(const Reference& reference) { return "${" + reference.root + "." + reference.rest + "}"; }
+
+std::vector<Reference> references_in(std::string_view text) {
   std::vector<Reference> all;
-  for (const Piece& piece : *pieces) {
-    if (piece.reference) all.push_back(*piece.reference);
+  for (Piece& piece : pieces_of(text)) {
+    if (piece.reference) all.push_back(std::move(*piece.reference));
   }
   return all;
 }
 
+std::string trouble_with(const Reference& reference) {
+  if (std::ranges::find(kRoots, reference.root) == kRoots.end())
+    return spelled(reference) + ": there is no '" + reference.root + "'" + suggestion(reference.root, kRoots);
+  return reference.rest.empty() ? spelled(reference) + ": a name is missing behind the dot" : "";
+}
+
 Result<std::string> substitute(std::string_view text, const Resolve& resolve) {
-  auto pieces = pieces_of(text);
-  if (!pieces) return std::unexpected(pieces.error());
   std::string result;
-  for (const Piece& piece : *pieces) {
+  for (const Piece& piece : pieces_of(text)) {
     result += piece.literal;
     if (!piece.reference) continue;
     auto value = resolve(*piece.reference);
-    if (!value) return std::unexpected(value.error());
+    if (!value) return value;
     result += *value;
   }
   return result;

@@ -22,8 +22,11 @@ struct Reference {
   std::string rest;
   std::size_t at = 0;  // in the text
 };
-// All that the text refers to. An error names what is no reference and could be none of the shell's either.
-Result<std::vector<Reference>> references_in(std::string_view text);
+std::string spelled(const Reference& reference);  // as it stands in the text
+// All that the text refers to, whether or not there is such a thing.
+std::vector<Reference> references_in(std::string_view text);
+// What is wrong with it whatever the pipeline: it could be none of the shell's either. Empty: nothing.
+std::string trouble_with(const Reference& reference);
 
 using Resolve = std::function<Result<std::string>(const Reference&)>;
 // The text with every reference replaced.

@@ -4,8 +4,21 @@
 #include <map>
 #include <string>
 
+#include "pipeline/similar.h"
+
 namespace baton::pipeline {
 namespace {
+
+bool is_axis(const std::string& key) { return key != "caps" && key != "exclude" && key != "include"; }
+
+void check_axis(YamlMap& map, const Yaml& matrix, const Yaml& named_at, const std::string& name) {
+  std::vector<std::string> axes;
+  for (const auto& [key, values] : matrix.fields) {
+    if (is_axis(key.text)) axes.push_back(key.text);
+  }
+  if (std::ranges::find(axes, name) == axes.end())
+    map.complain(named_at, "the matrix has no axis '" + name + "'" + suggestion(name, axes));
+}
 
 // Every combination of the axes, less what is excluded, and what is included besides.
 std::vector<Target> combinations_of(YamlMap& map, const Yaml& matrix) {
@@ -13,11 +26,16 @@ std::vector<Target> combinations_of(YamlMap& map, const Yaml& matrix) {
   std::vector<std::string> order;
   std::vector<Axes> all = {{}};
   std::vector<std::string> capabilities;
-  const auto combinations = [&](const Yaml& list) {
+  const auto combinations = [&](const Yaml& key, const Yaml& list) {
     std::vector<Axes> some;
+    if (list.kind != Yaml::Kind::list) map.complain(list, key.text + " has to be a list of `{AXIS: value}`");
     for (const Yaml& item : list.items) {
+      if (item.kind != Yaml::Kind::map) map.complain(item, "an item of " + key.text + " is `{AXIS: value}`");
       Axes& axes = some.emplace_back();
-      for (const auto& [name, value] : item.fields) axes[name.text] = value.text;
+      for (const auto& [name, value] : item.fields) {
+        axes[name.text] = value.text;
+        if (key.text == "exclude") check_axis(map, matrix, name, name.text);
+      }
     }
     return some;
   };
@@ -25,10 +43,14 @@ std::vector<Target> combinations_of(YamlMap& map, const Yaml& matrix) {
   for (const auto& [name, values] : matrix.fields) {
     if (name.text == "caps") {
       capabilities = map.texts_of(values, "caps");
+      for (const std::string& capability : capabilities) {
+        if (capability.starts_with('{') && capability.ends_with('}'))
+          check_axis(map, matrix, values, capability.substr(1, capability.size() - 2));
+      }
     } else if (name.text == "exclude") {
-      excluded = combinations(values);
+      excluded = combinations(name, values);
     } else if (name.text == "include") {
-      included = combinations(values);
+      included = combinations(name, values);
     } else {
       order.push_back(name.text);
       std::vector<Axes> more;
@@ -41,7 +63,7 @@ std::vector<Target> combinations_of(YamlMap& map, const Yaml& matrix) {
       all = std::move(more);
       if (all.size() > kTargetsMax) {
         map.complain(matrix, "a matrix of more than " + std::to_string(kTargetsMax) + " targets");
-        return {Target{}};  // one complaint is enough
+        return {};
       }
     }
   }
@@ -49,6 +71,7 @@ std::vector<Target> combinations_of(YamlMap& map, const Yaml& matrix) {
     return std::ranges::any_of(excluded, [&](const Axes& out) { return std::ranges::includes(axes, out); });
   });
   all.insert(all.end(), included.begin(), included.end());
+  if (order.empty()) return {};
   std::vector<Target> targets;
   for (const Axes& axes : all) {
     Target target{.axes = axes};
@@ -72,10 +95,13 @@ std::vector<Target> combinations_of(YamlMap& map, const Yaml& matrix) {
 }  // namespace
 
 std::vector<Target> targets_of(YamlMap& map, const Yaml& matrix) {
-  if (matrix.kind != Yaml::Kind::list) return combinations_of(map, matrix);
+  if (matrix.kind == Yaml::Kind::map) return combinations_of(map, matrix);
+  if (matrix.kind != Yaml::Kind::list || matrix.items.empty())
+    map.complain(matrix, "matrix has to be a list of targets, or a map of axes");
   std::vector<Target> targets;
-  for (const std::string& name : map.texts_of(matrix, "matrix"))
-    targets.push_back({name, {name}, {{"target", name}}});
+  for (const Yaml& item : matrix.items) {
+    if (auto name = map.text_of(item, "a target")) targets.push_back({*name, {*name}, {{"target", *name}}});
+  }
   return targets;
 }
 

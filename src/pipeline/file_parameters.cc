@@ -30,31 +30,42 @@ std::optional<std::string> trouble_with(const FileParameter& parameter,
   if (!value) return "parameter '" + parameter.name + "' has to be given: --param " + parameter.name + "=…";
   const auto& choices = parameter.choices;
   if (choices.empty() || std::ranges::find(choices, *value) != choices.end()) return std::nullopt;
-  return "parameter '" + parameter.name + "' cannot be '" + *value + "'" + suggestion(*value, choices);
+  std::string all;
+  for (const std::string& one : choices) all += (all.empty() ? "" : ", ") + one;
+  return "parameter '" + parameter.name + "' is one of " + all + ", and '" + *value + "' is not";
 }
 
 }  // namespace
 
-void read_parameters(YamlMap& top, const Yaml& root, Complaints& complaints,
-                     const std::map<std::string, std::string>& given, PipelineFile& file) {
+bool read_parameters(YamlMap& top, Complaints& complaints, const std::map<std::string, std::string>& given,
+                     PipelineFile& file) {
+  const auto complain_of_given = [&](const std::string& name, std::string message) {
+    complaints.all.push_back({{}, std::string(kGivenParameter) + name, std::move(message)});
+  };
   std::vector<std::string> known;
-  if (const Yaml* node = top.map("params")) {
-    for (const auto& [name, about] : node->fields) {
-      FileParameter parameter = parameter_of(name, about, complaints);
-      const auto said = given.find(parameter.name);
-      const auto value = said != given.end() ? std::optional(said->second) : parameter.otherwise;
-      if (auto trouble = trouble_with(parameter, value))
-        complaints.add(name.place, {}, std::move(*trouble));
-      else
-        file.values[parameter.name] = *value;
-      known.push_back(parameter.name);
-      file.parameters.push_back(std::move(parameter));
-    }
+  std::size_t heard = complaints.heard;
+  const Yaml* node = top.map("params");
+  if (complaints.heard != heard) return false;
+  for (const auto& [name, about] : node != nullptr ? node->fields : std::vector<Yaml::Field>()) {
+    heard = complaints.heard;
+    FileParameter parameter = parameter_of(name, about, complaints);
+    const auto said = given.find(parameter.name);
+    const auto value = said != given.end() ? std::optional(said->second) : parameter.otherwise;
+    auto trouble = trouble_with(parameter, value);
+    if (trouble && said != given.end())
+      complain_of_given(said->first, std::move(*trouble));
+    else if (trouble && complaints.heard == heard)
+      complaints.add(name.place, {}, std::move(*trouble));
+    else if (!trouble)
+      file.values[parameter.name] = *value;
+    known.push_back(parameter.name);
+    file.parameters.push_back(std::move(parameter));
   }
   for (const auto& [name, value] : given) {
     if (std::ranges::find(known, name) == known.end())
-      top.complain(root, "there is no parameter '" + name + "'" + suggestion(name, known));
+      complain_of_given(name, "there is no such parameter" + suggestion(name, known));
   }
+  return true;
 }
 
 }  // namespace baton::pipeline

@@ -9,8 +9,9 @@
 
 namespace baton::pipeline {
 
-// Takes `params` out of the map, and the values from what was given. What is wrong is complained of.
-void read_parameters(YamlMap& top, const Yaml& root, Complaints& complaints,
-                     const std::map<std::string, std::string>& given, PipelineFile& file);
+// Takes `params` out of the map, and the values from what was given. What is wrong is complained of. False:
+// what parameters there are is not known.
+bool read_parameters(YamlMap& top, Complaints& complaints, const std::map<std::string, std::string>& given,
+                     PipelineFile& file);
 
 }  // namespace baton::pipeline

@@ -1,104 +1,162 @@
 #include "pipeline/file_references.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "pipeline/similar.h"
 
 namespace baton::pipeline {
 namespace {
 
-std::string text_of(const Reference& reference) { return "${" + reference.root + "." + reference.rest + "}"; }
+// The value, or those that it is made of.
+void add_scalars(std::vector<const Yaml*>& all, const Yaml* value) {
+  if (value == nullptr) return;
+  if (value->kind == Yaml::Kind::scalar) all.push_back(value);
+  for (const Yaml& item : value->items) add_scalars(all, &item);
+  for (const auto& [name, one] : value->fields) add_scalars(all, &one);
+}
+
+bool is_among(const std::vector<std::string>& all, const std::string& one) {
+  return std::ranges::find(all, one) != all.end();
+}
+
+std::string without_target(const std::string& id) { return id.substr(0, id.find('[')); }
 
 }  // namespace
 
-void ReferenceCheck::run() {
-  for (const FileStep& step : module_.steps) check(step.script);
-  for (const std::string& word : module_.words) check(word);
-  for (const auto& [name, value] : module_.environment) check(value);
-  check(module_.directory);
-  for (const auto& condition : {module_.run_if, module_.skip_if}) {
-    if (condition) check_condition(*condition);
+ReferringValues referring_values(const FindValue& find, const Yaml* environment) {
+  ReferringValues all;
+  for (const char* key : {"run", "cmd", "dir", "env"}) add_scalars(all.texts, find(key));
+  if (const Yaml* steps = find("steps")) {
+    for (const Yaml& step : steps->items) add_scalars(all.texts, step.find("run"));
+  }
+  add_scalars(all.texts, environment);
+  for (const char* key : {"produces", "consumes"}) add_scalars(all.paths, find(key));
+  for (const char* key : {"if", "skip_if"}) add_scalars(all.conditions, find(key));
+  return all;
+}
+
+Needable needable_of(const FindValue& find) {
+  Needable one{.is_matrix = find("matrix") != nullptr};
+  if (const Yaml* produces = find("produces")) one.artifacts_are_known = produces->kind == Yaml::Kind::map;
+  const Yaml* outputs = find("outputs");
+  if (outputs == nullptr) return one;
+  one.outputs_are_known = outputs->kind != Yaml::Kind::map;
+  if (outputs->kind == Yaml::Kind::scalar) one.outputs.push_back(outputs->text);
+  for (const Yaml& name : outputs->items) one.outputs.push_back(name.text);
+  return one;
+}
+
+void ReferenceCheck::run(const ReferringValues& values) {
+  for (const Yaml* text : values.texts) check_text(*text);
+  for (const Yaml* path : values.paths) check_path(*path);
+  for (const Yaml* condition : values.conditions) check_condition(*condition);
+}
+
+void ReferenceCheck::check_text(const Yaml& value) {
+  for (const Reference& reference : references_in(value.text)) {
+    complain(value, reference, trouble(reference));
+    // It would be part of a command, for all on the machine to see, and reach modules that do not list it.
+    // Whether there is one may be asked.
+    if (reference.root == "env" && is_among(scope_.file.secrets, reference.rest))
+      complain(value, reference,
+               spelled(reference) + " is a secret: list it under `secrets` of the module, and let its " +
+                   "command read the variable");
   }
 }
 
-void ReferenceCheck::check(const std::string& text) {
-  auto references = references_in(text);
-  if (!references) return map_.complain(node_, references.error().message);
-  for (const Reference& reference : *references) {
-    check(reference);
-    if (reference.root == "env") check_is_no_secret(reference);
+// It is needed before the module runs, and where it does not.
+void ReferenceCheck::check_path(const Yaml& value) {
+  for (const Reference& reference : references_in(value.text)) {
+    const std::string wrong = trouble(reference);
+    const bool fits = !wrong.empty() || reference.root == "matrix";
+    complain(
+        value, reference,
+        fits ? wrong : spelled(reference) + ": a path of an artifact may have ${matrix.AXIS} in it alone");
   }
 }
 
-// It would be part of a command, for all on the machine to see, and reach modules that do not list it.
-// Whether there is one may be asked.
-void ReferenceCheck::check_is_no_secret(const Reference& reference) {
-  if (std::ranges::find(file_.secrets, reference.rest) == file_.secrets.end()) return;
-  map_.complain(node_, text_of(reference) +
-                           " is a secret: list it under `secrets` of the module, and let its " +
-                           "command read the variable");
-}
-
-void ReferenceCheck::check_condition(const std::string& condition) {
-  auto parts = parts_of_condition(condition);
-  if (!parts) return map_.complain(node_, "'" + condition + "': " + parts.error().message);
-  for (const Reference& reference : parts->references) check(reference);
+void ReferenceCheck::check_condition(const Yaml& value) {
+  const auto parts = parts_of_condition(value.text);
+  if (!parts) return complaints_.add(value.place, spec_.id, "'" + value.text + "': " + parts.error().message);
+  for (const Reference& reference : parts->references) complain(value, reference, trouble(reference));
   for (const Asked& asked : parts->asked) {
-    if (asked.function != "exists") check_need(asked.argument, asked.function + "(" + asked.argument + ")");
+    if (asked.function == "exists") continue;
+    const std::string wrong = trouble_with_need(asked.argument, asked.function + "(" + asked.argument + ")");
+    if (!wrong.empty()) complaints_.add(complaints_.place_in(value, 0, asked.argument), spec_.id, wrong);
   }
 }
 
-void ReferenceCheck::check(const Reference& reference) {
+void ReferenceCheck::complain(const Yaml& value, const Reference& reference, std::string trouble) {
+  if (trouble.empty()) return;
+  const YamlPlace place = complaints_.place_in(value, reference.at, spelled(reference));
+  complaints_.add(place, spec_.id, std::move(trouble));
+}
+
+std::string ReferenceCheck::trouble(const Reference& reference) const {
+  if (std::string wrong = trouble_with(reference); !wrong.empty()) return wrong;
   std::vector<std::string> known;
+  if (reference.root == "needs") return trouble_with_need(reference);
+  if (reference.root == "env" || scope_.unread.contains(reference.root)) return {};
+  if (reference.root == "run") known.emplace_back("id");
   if (reference.root == "params") {
-    for (const FileParameter& parameter : file_.parameters) known.push_back(parameter.name);
-    check_among(reference, known);
+    for (const FileParameter& parameter : scope_.file.parameters) known.push_back(parameter.name);
   } else if (reference.root == "vars") {
     for (const auto& [one, value] : module_.variables) known.push_back(one);
-    check_among(reference, known);
-  } else if (reference.root == "run") {
-    check_among(reference, {"id"});
   } else if (reference.root == "matrix") {
+    const bool is_strange = spec_.targets.empty() && scope_.modules.at(spec_.id).is_matrix;
+    if (is_strange) return {};
     for (const Target& target : spec_.targets) {
       for (const auto& [axis, value] : target.axes) known.push_back(axis);
     }
-    check_among(reference, known);
-  } else if (reference.root == "needs") {
-    check_need(reference);
   }
+  return trouble_among(reference, known);
 }
 
-void ReferenceCheck::check_need(const Reference& reference) {
+std::string ReferenceCheck::trouble_among(const Reference& reference,
+                                          const std::vector<std::string>& known) const {
+  if (is_among(known, reference.rest)) return {};
+  return spelled(reference) + " is not known" + suggestion(reference.rest, known);
+}
+
+std::string ReferenceCheck::trouble_with_need(const Reference& reference) const {
   constexpr std::string_view kOutputs = ".outputs.";
   const std::string& rest = reference.rest;
-  const std::string name = text_of(reference);
+  const std::string name = spelled(reference);
   const std::size_t outputs = rest.find(kOutputs);
   const std::size_t status = rest.ends_with(".status") ? rest.rfind(".status") : std::string::npos;
   if (outputs == std::string::npos && status == std::string::npos)
-    return map_.complain(node_, name + ": of a module there are `.outputs.NAME` and `.status`");
+    return name + ": of a module there are `.outputs.NAME` and `.status`";
   const std::string id = rest.substr(0, std::min(outputs, status));
-  if (!check_need(id, name)) return;
-  const auto known = needables_.find(id.substr(0, id.find('[')));
-  if (known == needables_.end()) return;  // optional, and not there
+  if (std::string wrong = trouble_with_need(id, name); !wrong.empty()) return wrong;
+  const auto known = scope_.modules.find(without_target(id));
+  if (known == scope_.modules.end()) return {};  // optional, and not there
   if (known->second.is_matrix && id.find('[') == std::string::npos)
-    return map_.complain(node_, name + ": " + id + " is a matrix, so say which of it: " + id + "[TARGET]");
-  if (outputs == std::string::npos) return;
+    return name + ": " + id + " is a matrix, so say which of it: " + id + "[TARGET]";
+  if (outputs == std::string::npos || !known->second.outputs_are_known) return {};
   const std::string output = rest.substr(outputs + kOutputs.size());
-  if (const auto& all = known->second.outputs; std::ranges::find(all, output) == all.end())
-    map_.complain(node_, name + ": " + id + " does not declare it under `outputs`" + suggestion(output, all));
+  if (is_among(known->second.outputs, output)) return {};
+  return name + ": " + id + " does not declare it under `outputs`" +
+         suggestion(output, known->second.outputs);
 }
 
-void ReferenceCheck::check_among(const Reference& reference, const std::vector<std::string>& known) {
-  if (std::ranges::find(known, reference.rest) == known.end())
-    map_.complain(node_, text_of(reference) + " is not known" + suggestion(reference.rest, known));
-}
-
-bool ReferenceCheck::check_need(const std::string& id, const std::string& name) {
-  const std::string plain = id.substr(0, id.find('['));
-  if (std::ranges::find(module_.needs, plain) != module_.needs.end()) return true;
-  map_.complain(node_,
-                name + ": the module does not need '" + plain + "'" + suggestion(plain, module_.needs));
-  return false;
+std::string ReferenceCheck::trouble_with_need(const std::string& id, const std::string& name) const {
+  const std::string plain = without_target(id);
+  if (!is_among(module_.needs, plain)) {
+    // Another need may be this one, misspelt, which is told elsewhere.
+    const auto is_unknown = [this](const Need& need) {
+      return need.kind != NeedKind::optional && !scope_.modules.contains(need.on);
+    };
+    if (std::ranges::any_of(spec_.needs, is_unknown)) return {};
+    return name + ": the module does not need '" + plain + "'" + suggestion(plain, module_.needs);
+  }
+  const auto known = scope_.modules.find(plain);
+  if (plain == id || known == scope_.modules.end()) return {};
+  const std::vector<std::string>& targets = known->second.targets;
+  const std::string target = id.substr(plain.size() + 1, id.size() - plain.size() - 2);
+  const bool is_strange = known->second.is_matrix && targets.empty();
+  if (is_strange || is_among(targets, target)) return {};
+  return name + ": '" + plain + "' has no target '" + target + "'" + suggestion(target, targets);
 }
 
 void add_command_to_key(CacheInputs& cache, const FileModule& module,
@@ -118,9 +176,7 @@ void add_command_to_key(CacheInputs& cache, const FileModule& module,
   }
   parts.insert(parts.end(), {module.directory, module.run_if.value_or(""), module.skip_if.value_or("")});
   for (const std::string& text : parts) {
-    const auto references = references_in(text);
-    if (!references) continue;  // it has been complained of
-    for (const Reference& reference : *references) {
+    for (const Reference& reference : references_in(text)) {
       if (reference.root == "env") cache.environment.push_back(reference.rest);
     }
   }

@@ -1,8 +1,10 @@
-// What the commands and conditions of a module in a pipeline file refer to: whether all of it is there, and
-// what a cached result depends on because of it.
+// What the values of a module in a pipeline file refer to: whether all of it is there, and what a cached
+// result depends on because of it.
 #pragma once
 
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,34 +15,56 @@
 
 namespace baton::pipeline {
 
+using FindValue = std::function<const Yaml*(const char* key)>;  // of a module, or of the defaults; or null
+
+// The values that may refer to something, as they stand in the file.
+struct ReferringValues {
+  std::vector<const Yaml*> texts;
+  std::vector<const Yaml*> paths;  // of artifacts
+  std::vector<const Yaml*> conditions;
+};
+// `environment` is that of all modules; may be null.
+ReferringValues referring_values(const FindValue& find, const Yaml* environment);
+
 // What others may refer to of a module that they need.
 struct Needable {
   std::vector<std::string> outputs;
+  std::vector<std::string> targets;
   bool is_matrix = false;
+  // Otherwise they were complained of.
+  bool outputs_are_known = true;
+  bool artifacts_are_known = true;
+};
+Needable needable_of(const FindValue& find);  // without its targets
+
+// What is said of the whole file.
+struct ReferenceScope {
+  const PipelineFile& file;
+  std::map<std::string, Needable> modules;  // by id
+  std::set<std::string> unread;  // "params", "vars": which was complained of, and what they are is not known
 };
 
-// Complains to the map, at the node. All outlive it.
+// All outlive it.
 class ReferenceCheck {
  public:
-  ReferenceCheck(const PipelineFile& file, const std::map<std::string, Needable>& needables, YamlMap& map,
-                 const Yaml& node, const ModuleSpec& spec, const FileModule& module)
-      : file_(file), needables_(needables), map_(map), node_(node), spec_(spec), module_(module) {}
+  ReferenceCheck(const ReferenceScope& scope, Complaints& complaints, const ModuleSpec& spec,
+                 const FileModule& module)
+      : scope_(scope), complaints_(complaints), spec_(spec), module_(module) {}
 
-  void run();
+  void run(const ReferringValues& values);
 
  private:
-  void check(const std::string& text);
-  void check_condition(const std::string& condition);
-  void check(const Reference& reference);
-  void check_is_no_secret(const Reference& reference);
-  void check_among(const Reference& reference, const std::vector<std::string>& known);
-  void check_need(const Reference& reference);
-  bool check_need(const std::string& id, const std::string& name);
+  void check_text(const Yaml& value);
+  void check_path(const Yaml& value);
+  void check_condition(const Yaml& value);
+  std::string trouble(const Reference& reference) const;
+  std::string trouble_among(const Reference& reference, const std::vector<std::string>& known) const;
+  std::string trouble_with_need(const Reference& reference) const;
+  std::string trouble_with_need(const std::string& id, const std::string& name) const;
+  void complain(const Yaml& value, const Reference& reference, std::string trouble);
 
-  const PipelineFile& file_;
-  const std::map<std::string, Needable>& needables_;
-  YamlMap& map_;
-  const Yaml& node_;
+  const ReferenceScope& scope_;
+  Complaints& complaints_;
   const ModuleSpec& spec_;
   const FileModule& module_;
 };

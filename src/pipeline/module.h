@@ -46,6 +46,7 @@ struct Need {
   NeedBy by = NeedBy::id;
   NeedKind kind = NeedKind::required;
   bool takes_value = false;  // the body cannot be called without it
+  std::string where;         // in a file: "ci.yaml:12:3"
 };
 
 // One instance of a matrix. The capabilities are those that it needs besides the module's.
@@ -90,7 +91,8 @@ struct Produced {
 struct Consumed {
   std::string producer;
   std::string name;
-  std::string into;  // folder; empty: where the producer had it
+  std::string into;   // folder; empty: where the producer had it
+  std::string where;  // in a file
 };
 
 // What a result depends on besides the results of what the module needs. Nothing given: it is not kept.

@@ -18,6 +18,10 @@ const ModuleSpec* ModuleIndex::find(const std::string& id) const {
   return found == specs_.end() ? nullptr : found->second;
 }
 
+bool ModuleIndex::is_unknown(const Need& need) const {
+  return need.by == NeedBy::id && need.kind != NeedKind::optional && !specs_.contains(need.on);
+}
+
 std::vector<const ModuleSpec*> ModuleIndex::selected_by(const Need& need, const ModuleSpec& of) const {
   std::vector<const ModuleSpec*> selected;
   if (need.by == NeedBy::id) {
@@ -41,12 +45,13 @@ std::vector<const ModuleSpec*> ModuleIndex::required_by(const ModuleSpec& spec) 
   return all;
 }
 
-bool ModuleIndex::is_required(const ModuleSpec& by, const std::string& id) const {
+bool ModuleIndex::may_be_required(const ModuleSpec& by, const std::string& id) const {
   std::set<std::string> seen;
   std::vector<const ModuleSpec*> open = {&by};
   while (!open.empty()) {
     const ModuleSpec& next = *open.back();
     open.pop_back();
+    if (std::ranges::any_of(next.needs, [this](const Need& need) { return is_unknown(need); })) return true;
     for (const ModuleSpec* needed : required_by(next)) {
       if (needed->id == id) return true;
       if (seen.insert(needed->id).second) open.push_back(needed);

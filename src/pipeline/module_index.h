@@ -18,12 +18,13 @@ class ModuleIndex {
   const std::vector<std::string>& ids() const { return ids_; }
   const std::vector<std::string>& categories() const { return categories_; }
 
+  bool is_unknown(const Need& need) const;  // it names a module that does not exist
   // Those that a need is about.
   std::vector<const ModuleSpec*> selected_by(const Need& need, const ModuleSpec& of) const;
   // Those without which the module does not run.
   std::vector<const ModuleSpec*> required_by(const ModuleSpec& spec) const;
-  // Directly or through others.
-  bool is_required(const ModuleSpec& by, const std::string& id) const;
+  // Directly or through others. Also if one of them requires what does not exist: that may be it, misspelt.
+  bool may_be_required(const ModuleSpec& by, const std::string& id) const;
 
  private:
   const Definition& definition_;

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "pipeline/builder.h"
+#include "pipeline/file_artifacts.h"
+#include "pipeline/file_commands.h"
 #include "pipeline/file_matrix.h"
 #include "pipeline/file_module.h"
 #include "pipeline/file_parameters.h"
@@ -17,23 +19,20 @@ namespace baton::pipeline {
 namespace {
 
 constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kPlacesMax = 1'000'000;  // of a pool
 
-// Reads a whole file. Each part that makes no sense is told and left out, so that the rest is looked at too.
+// Reads a whole file. What makes no sense is told and left out, so that the rest is looked at too; where that
+// would make something else seem wrong that is not, nothing is said of it.
 class FileReader {
  public:
-  FileReader(const std::string& path, const std::map<std::string, std::string>& given)
-      : complaints_(path), given_(given) {}
+  FileReader(const std::string& text, const std::string& path,
+             const std::map<std::string, std::string>& given)
+      : complaints_(path, text), given_(given), yaml_(parse_yaml(text)) {}
 
-  std::expected<PipelineFile, std::vector<Problem>> read(const std::string& text) {
-    auto root = parse_yaml(text);
-    if (!root) {
-      for (const YamlError& error : root.error()) complaints_.add(error.place, {}, error.message);
-      return std::unexpected(std::move(complaints_.all));
-    }
-    root_ = std::move(*root);
-    read_top();
-    if (!complaints_.all.empty()) return std::unexpected(std::move(complaints_.all));
-    return std::move(file_);
+  PipelineReading read() {
+    for (const YamlError& error : yaml_.errors) complaints_.add(error.place, {}, error.message);
+    if (yaml_.is_whole) read_top();
+    return {std::move(file_), std::move(complaints_.all)};
   }
 
  private:
@@ -45,10 +44,10 @@ class FileReader {
       top.complain(root_, "`version: 1` is missing");
     }
     definition.name = top.text("name").value_or("pipeline");
-    read_parameters(top, root_, complaints_, given_, file_);
-    file_.secrets = top.texts("secrets");
+    if (!read_parameters(top, complaints_, given_, file_)) scope_.unread.insert("params");
+    top_secrets_are_known_ = is_clean([&] { file_.secrets = top.texts("secrets"); });
     environment_ = top.texts_by_name("env");
-    variables_ = top.texts_by_name("vars");
+    if (!is_clean([&] { variables_ = top.texts_by_name("vars"); })) scope_.unread.insert("vars");
     if (const auto what = top.choice("on_failure", {"stop", "continue"}))
       definition.on_failure = *what == 0 ? OnFailure::stop : OnFailure::finish;
     definition.timeout = top.duration("timeout").value_or(Duration{});
@@ -63,19 +62,29 @@ class FileReader {
       return top.complain(modules != nullptr ? *modules : root_,
                           "`modules` is missing: a map of modules by their ids");
     }
-    for (const auto& [id, node] : modules->fields) note_module(id, node);
     for (const auto& [id, node] : modules->fields) read_module(id, node);
-    check_secrets();
+    check_references(*modules);
+    find_unused_secrets(top);
+    forget_what_cannot_be_judged();
+    if (auto graph = Graph::of(file_.definition); !graph)
+      complaints_.all.insert(complaints_.all.end(), graph.error().begin(), graph.error().end());
+  }
+
+  // Whether nothing was wrong with what it reads.
+  template <class Read>
+  bool is_clean(const Read& read) const {
+    const std::size_t before = complaints_.heard;
+    read();
+    return complaints_.heard == before;
   }
 
   void read_pools(YamlMap& top) {
     const Yaml* node = top.take("pools");
     if (node == nullptr) return;
+    pools_are_known_ = node->kind == Yaml::Kind::map;
     YamlMap pools(*node, complaints_);
-    for (const auto& [name, value] : node->fields) {
-      if (const auto places = pools.number(name.text.c_str(), 1, 1'000'000))
-        file_.definition.pools[name.text] = *places;
-    }
+    for (const auto& [name, value] : node->fields)
+      file_.definition.pools[name.text] = pools.number(name.text.c_str(), 1, kPlacesMax).value_or(kPlacesMax);
   }
 
   // A list of what workers can do, for a check before the run: each a list of capabilities.
@@ -84,99 +93,87 @@ class FileReader {
     if (node == nullptr) return;
     if (node->kind != Yaml::Kind::list)
       return top.complain(*node, "workers has to be a list of lists of capabilities");
-    for (const Yaml& worker : node->items)
-      file_.workers.push_back(canonical(top.texts_of(worker, "a worker")));
+    const bool are_known = is_clean([&] {
+      for (const Yaml& worker : node->items)
+        file_.workers.push_back(canonical(top.texts_of(worker, "a worker")));
+    });
+    if (!are_known) file_.workers.clear();
   }
 
-  // What others may say of it.
-  void note_module(const Yaml& id, const Yaml& node) {
-    ids_.push_back(id.text);
-    const auto find = [&](const char* key) {
+  FindValue values_of(const Yaml& node) const {
+    return [this, &node](const char* key) {
       const Yaml* own = node.find(key);
       return own == nullptr && defaults_ != nullptr ? defaults_->find(key) : own;
     };
-    Needable& one = needables_[id.text];
-    one.is_matrix = find("matrix") != nullptr;
-    if (const Yaml* outputs = find("outputs")) {
-      if (outputs->kind == Yaml::Kind::scalar) one.outputs.push_back(outputs->text);
-      for (const Yaml& name : outputs->items) one.outputs.push_back(name.text);
+  }
+
+  // Once all that they may refer to is known.
+  void check_references(const Yaml& modules) {
+    for (std::size_t i = 0; i < modules.fields.size(); ++i) {
+      const ModuleSpec& spec = file_.definition.modules[i];
+      const Yaml& node = modules.fields[i].value;
+      Needable& one = scope_.modules[spec.id] = needable_of(values_of(node));
+      if (!is_module(node)) one.outputs_are_known = one.artifacts_are_known = false;
+      for (const Target& target : spec.targets) one.targets.push_back(target.name);
     }
+    for (std::size_t i = 0; i < modules.fields.size(); ++i) {
+      ReferenceCheck(scope_, complaints_, file_.definition.modules[i], *modules_[i])
+          .run(referring_values(values_of(modules.fields[i].value), root_.find("env")));
+    }
+  }
+
+  // One with nothing in it gets all from the defaults.
+  static bool is_module(const Yaml& node) {
+    return node.kind == Yaml::Kind::map || node.kind == Yaml::Kind::null;
   }
 
   void read_module(const Yaml& id, const Yaml& node) {
     YamlMap map(node, complaints_, id.text, defaults_);
-    ModuleSpec spec;
+    ModuleSpec& spec = file_.definition.modules.emplace_back();
     spec.id = id.text;
     spec.where = complaints_.where(id.place);
-    auto module = std::make_shared<FileModule>();
+    const auto module = std::make_shared<FileModule>();
+    modules_.push_back(module);
     module->id = id.text;
+    spec.result = result_type<CommandOutputs>();
+    spec.body = body_of(module);
+    if (!is_module(node)) {
+      secrets_are_known_ = false;
+      return;
+    }
     module->variables = variables_;
     spec.description = map.text("desc").value_or("");
-    read_commands(map, node, *module);
+    read_commands(map, node, complaints_, *module);
     read_needs(map, spec, *module);
     read_place(map, spec);
     read_patience(map, spec);
     read_sharing(map, spec);
-    read_files(map, spec);
+    read_inputs(map, complaints_, spec);
+    read_artifacts(map, complaints_, spec);
     module->directory = map.text("dir").value_or("");
     module->environment = environment_;
     for (auto& [name, value] : map.texts_by_name("env")) module->environment[name] = value;
     module->run_if = map.text("if");
     module->skip_if = map.text("skip_if");
-    module->secrets = map.texts("secrets");
+    secrets_are_known_ &= is_clean([&] { module->secrets = map.texts("secrets"); });
+    if (const Yaml* secrets = map.take("secrets")) check_secrets(map, *secrets);
     spec.secrets = module->secrets;
     module->outputs = map.texts("outputs");
     map.finish();
     if (!std::exchange(checked_defaults_, true)) map.finish_fallback();
-    ReferenceCheck(file_, needables_, map, node, spec, *module).run();
     add_command_to_key(spec.cache, *module, file_.values);
-    spec.result = result_type<CommandOutputs>();
-    spec.body = body_of(std::move(module));
-    file_.definition.modules.push_back(std::move(spec));
-  }
-
-  void read_commands(YamlMap& map, const Yaml& node, FileModule& module) {
-    const Yaml* run = map.take("run");
-    const Yaml* command = map.take("cmd");
-    const Yaml* steps = map.take("steps");
-    if ((run != nullptr) + (command != nullptr) + (steps != nullptr) != 1) {
-      map.complain(node, "it needs one of `run` (a script), `cmd` (a list of words) and `steps`");
-    }
-    if (run != nullptr) {
-      for (std::string& script : map.texts_of(*run, "run")) {
-        if (script.empty()) map.complain(*run, "run is empty");
-        module.steps.push_back({{}, std::move(script)});
-      }
-      if (run->kind == Yaml::Kind::list && run->items.empty()) map.complain(*run, "run is empty");
-    }
-    if (command != nullptr) {
-      module.words = map.texts_of(*command, "cmd");
-      if (command->kind != Yaml::Kind::list || module.words.empty())
-        map.complain(*command, "cmd has to be a list: the program and its arguments");
-    }
-    if (steps != nullptr) {
-      if (steps->items.empty())
-        map.complain(*steps, "steps has to be a list of `{name, run}`, of one at least");
-      for (const Yaml& step : steps->items) {
-        YamlMap one(step, complaints_, module.id);
-        module.steps.push_back({one.text("name").value_or("step " + std::to_string(module.steps.size() + 1)),
-                                one.text("run").value_or("")});
-        if (module.steps.back().script.empty()) one.complain(step, "a step needs `run`");
-        one.finish();
-      }
-    }
-    if (const auto shell = map.texts("shell"); !shell.empty()) module.shell = shell;
   }
 
   void read_needs(YamlMap& map, ModuleSpec& spec, FileModule& module) {
     const Yaml* needs = map.take("needs");
     if (needs == nullptr) return;
     const auto add = [&](const Yaml& node) {
-      Need need;
+      Need need{.where = complaints_.where(node.place)};
       if (node.kind == Yaml::Kind::scalar) {
         need.on = node.text;
       } else {
         YamlMap one(node, complaints_, spec.id);
+        if (node.find("id") == nullptr) return map.complain(node, "a need is an id, or has one under `id`");
         need.on = one.text("id").value_or("");
         if (one.boolean("optional").value_or(false)) need.kind = NeedKind::optional;
         if (const auto when = one.choice("when", {"success", "settled", "failed"})) {
@@ -184,10 +181,6 @@ class FileReader {
           need.kind = kKinds[*when];
         }
         one.finish();
-      }
-      if (!needables_.contains(need.on) && need.kind != NeedKind::optional) {
-        return map.complain(node,
-                            "it needs '" + need.on + "', which does not exist" + suggestion(need.on, ids_));
       }
       module.needs.push_back(need.on);
       spec.needs.push_back(std::move(need));
@@ -202,8 +195,10 @@ class FileReader {
     spec.pinned = map.choice("pin", {"master"}).has_value();
     const Yaml* matrix = map.take("matrix");
     if (matrix == nullptr) return;
-    spec.targets = targets_of(map, *matrix);
-    if (spec.targets.empty()) map.complain(*matrix, "a matrix without targets");
+    if (!is_clean([&] { spec.targets = targets_of(map, *matrix); }))
+      spec.targets.clear();
+    else if (spec.targets.empty())
+      map.complain(*matrix, "a matrix without targets");
   }
 
   void read_patience(YamlMap& map, ModuleSpec& spec) {
@@ -229,83 +224,74 @@ class FileReader {
     spec.tags = map.texts("tags");
   }
 
-  // Files, or files, variables and anything else that its result depends on.
-  void read_inputs(YamlMap& map, ModuleSpec& spec) {
-    const Yaml* inputs = map.take("inputs");
-    if (inputs == nullptr) return;
-    if (inputs->kind != Yaml::Kind::map) {
-      spec.cache.files = map.texts_of(*inputs, "inputs");
-      return;
-    }
-    YamlMap one(*inputs, complaints_, spec.id);
-    spec.cache.files = one.texts("files");
-    spec.cache.environment = one.texts("env");
-    spec.cache.parts = one.texts("key");
-    one.finish();
+  void check_secrets(YamlMap& map, const Yaml& secrets) {
+    const auto check = [&](const Yaml& name) {
+      used_.insert(name.text);
+      if (!top_secrets_are_known_ || std::ranges::find(file_.secrets, name.text) != file_.secrets.end())
+        return;
+      secrets_are_known_ = false;  // one that seems to be unused may be this one, misspelt
+      map.complain(name, "secret '" + name.text + "' is not among `secrets` at the top" +
+                             suggestion(name.text, file_.secrets));
+    };
+    if (secrets.kind == Yaml::Kind::scalar) check(secrets);
+    std::ranges::for_each(secrets.items, check);
   }
 
-  void read_files(YamlMap& map, ModuleSpec& spec) {
-    read_inputs(map, spec);
-    if (const Yaml* produces = map.map("produces")) {
-      for (const auto& [name, paths] : produces->fields) {
-        spec.produces.push_back({name.text, map.texts_of(paths, "produces")});
-        if (spec.produces.back().paths.empty())
-          map.complain(name, "artifact '" + name.text + "' has no path");
-      }
-    }
-    if (const Yaml* consumes = map.map("consumes")) {
-      for (const auto& [what, into] : consumes->fields) {
-        const std::size_t slash = what.text.rfind('/');
-        if (slash == std::string::npos) {
-          map.complain(what, "consumes names MODULE/ARTIFACT, and '" + what.text + "' is not of that form");
-          continue;
-        }
-        spec.consumes.push_back({what.text.substr(0, slash), what.text.substr(slash + 1),
-                                 into.kind == Yaml::Kind::scalar ? into.text : ""});
-      }
-    }
+  void find_unused_secrets(YamlMap& top) {
+    const Yaml* secrets = root_.find("secrets");
+    if (secrets == nullptr || !secrets_are_known_) return;
+    const auto check = [&](const Yaml& name) {
+      if (!used_.contains(name.text))
+        top.complain(name, "secret '" + name.text +
+                               "' is used by no module: list it under `secrets` of those that need it");
+    };
+    if (secrets->kind == Yaml::Kind::scalar) check(*secrets);
+    std::ranges::for_each(secrets->items, check);
   }
 
-  void check_secrets() {
-    std::set<std::string> used;
-    for (const ModuleSpec& spec : file_.definition.modules) {
-      for (const std::string& name : spec.secrets) {
-        used.insert(name);
-        if (std::ranges::find(file_.secrets, name) == file_.secrets.end()) {
-          complaints_.all.push_back(
-              {spec.id, spec.where,
-               "secret '" + name + "' is not among `secrets` at the top" + suggestion(name, file_.secrets)});
-        }
-      }
-    }
-    for (const std::string& name : file_.secrets) {
-      if (!used.contains(name))
-        complaints_.add(
-            root_.place, {},
-            "secret '" + name + "' is used by no module: list it under `secrets` of those that need it");
+  // It would be complained of for what is wrong elsewhere.
+  void forget_what_cannot_be_judged() {
+    for (ModuleSpec& spec : file_.definition.modules) {
+      if (!pools_are_known_) spec.pool.clear();
+      std::erase_if(spec.consumes, [this](const Consumed& one) {
+        const auto producer = scope_.modules.find(one.producer);
+        return producer != scope_.modules.end() && !producer->second.artifacts_are_known;
+      });
     }
   }
 
   Complaints complaints_;
   const std::map<std::string, std::string>& given_;
+  const YamlText yaml_;
+  const Yaml& root_ = yaml_.root;
   PipelineFile file_;
-  Yaml root_;
   const Yaml* defaults_ = nullptr;
   std::map<std::string, std::string> environment_;
   std::map<std::string, std::string> variables_;
-  std::vector<std::string> ids_;
-  std::map<std::string, Needable> needables_;
+  std::vector<std::shared_ptr<const FileModule>> modules_;  // as in the definition
+  ReferenceScope scope_{file_, {}, {}};
+  std::set<std::string> used_;  // secrets
   bool checked_defaults_ = false;
+  // Of what was complained of, nothing more can be said.
+  bool top_secrets_are_known_ = true;
+  bool secrets_are_known_ = true;  // of all modules
+  bool pools_are_known_ = true;
 };
 
 }  // namespace
 
+PipelineReading PipelineFile::read(const std::string& text, const std::string& path,
+                                   const std::map<std::string, std::string>& given) {
+  PipelineReading reading = FileReader(text, path, given).read();
+  sort_by_place(reading.problems);
+  return reading;
+}
+
 std::expected<PipelineFile, std::vector<Problem>> PipelineFile::parse(
     const std::string& text, const std::string& path, const std::map<std::string, std::string>& given) {
-  auto file = FileReader(path, given).read(text);
-  if (!file) return file;
-  if (auto graph = Graph::of(file->definition); !graph) return std::unexpected(graph.error());
-  return file;
+  PipelineReading reading = read(text, path, given);
+  if (!reading.problems.empty()) return std::unexpected(std::move(reading.problems));
+  return std::move(reading.file);
 }
 
 }  // namespace baton::pipeline

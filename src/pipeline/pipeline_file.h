@@ -1,4 +1,4 @@
-// A pipeline as a file, for people who write no C++; docs/pipeline-file.md tells all of it.
+// A pipeline as a file, for people who write no C++; docs/pipelines.md tells all of it.
 //
 //   version: 1
 //   name: release
@@ -24,6 +24,11 @@ struct FileParameter {
   std::string help;
 };
 
+// Where a problem is that is with the value of a parameter, and not in the file; its name comes behind it.
+inline constexpr char kGivenParameter[] = "--param ";
+
+struct PipelineReading;
+
 struct PipelineFile {
   Definition definition;
   std::vector<FileParameter> parameters;
@@ -31,9 +36,18 @@ struct PipelineFile {
   std::vector<std::string> secrets;           // names; each machine finds the values in its own environment
   std::vector<std::vector<std::string>> workers;  // capabilities of those that are said to be there
 
-  // `path` is for complaints. `given` are parameters by name. Everything that is wrong is told.
+  // `path` is for complaints. `given` are parameters by name. Everything that is wrong is told, in the order
+  // of the file.
+  static PipelineReading read(const std::string& text, const std::string& path,
+                              const std::map<std::string, std::string>& given = {});
   static std::expected<PipelineFile, std::vector<Problem>> parse(
       const std::string& text, const std::string& path, const std::map<std::string, std::string>& given = {});
+};
+
+// What could be read of a file, and what is wrong with it.
+struct PipelineReading {
+  PipelineFile file;
+  std::vector<Problem> problems;
 };
 
 }  // namespace baton::pipeline

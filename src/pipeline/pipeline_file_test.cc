@@ -12,7 +12,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::UnorderedElementsAre;
 
 std::vector<std::string> problems(const std::string& text,
                                   const std::map<std::string, std::string>& given = {}) {
@@ -104,22 +103,23 @@ modules:
     secrets: [TOKEM]
     if: '${params.config} == '
 )"),
-      UnorderedElementsAre(
-          "ci.yaml:3:11: parameter 'config' has to be given: --param config=…",
+      ElementsAre(
           "ci.yaml:2:1: there is no key 'naem' here (did you mean 'name'?)",
-          "ci.yaml:7:5: build: ${parms.config}: there is no 'parms' (did you mean 'params'?)",
+          "ci.yaml:3:11: parameter 'config' has to be given: --param config=…",
+          "ci.yaml:7:15: build: ${parms.config}: there is no 'parms' (did you mean 'params'?)",
+          "ci.yaml:7:31: build: ${params.confg} is not known (did you mean 'config'?)",
+          "ci.yaml:7:62: build: ${needs.test.outputs.x}: the module does not need 'test'",
           "ci.yaml:8:14: build: timeout has to be a time with its unit, as 30s, 5m or 1h30m",
           "ci.yaml:9:26: build: retries are on any, timeout, lost or exit:CODE, and 'sometimes' is none of "
           "these",
+          "ci.yaml:11:5: test: it needs one of `run` (a script), `cmd` (a list of words) and `steps`",
           "ci.yaml:11:13: test: it needs 'biuld', which does not exist (did you mean 'build'?)",
           "ci.yaml:12:5: test: there is no key 'runs' here (did you mean 'run'?)",
-          "ci.yaml:11:5: test: it needs one of `run` (a script), `cmd` (a list of words) and `steps`",
           "ci.yaml:13:13: test: always has to be true or false",
           "ci.yaml:14:15: test: priority has to be one of low, normal, high, critical",
           "ci.yaml:16:10: deploy: cmd has to be a list: the program and its arguments",
-          "ci.yaml:16:5: deploy: '${params.config} == ': something is missing at the end",
-          "ci.yaml:15:3: deploy: secret 'TOKEM' is not among `secrets` at the top (did you mean 'TOKEN'?)",
-          "ci.yaml:1:1: secret 'TOKEN' is used by no module: list it under `secrets` of those that need it"));
+          "ci.yaml:17:15: deploy: secret 'TOKEM' is not among `secrets` at the top (did you mean 'TOKEN'?)",
+          "ci.yaml:18:9: deploy: '${params.config} == ': something is missing at the end"));
 }
 
 TEST(APipelineFile, KeepsSecretsOutOfCommands) {  // P14
@@ -146,11 +146,11 @@ TEST(APipelineFile, RefusesWhatSurprises) {  // P14
   EXPECT_THAT(problems("version: 1\n---\nversion: 1\n"), Contains(HasSubstr("a second document")));
   EXPECT_THAT(problems("version: 1\nmodules: {}\n"), ElementsAre("there are no modules"));
   EXPECT_THAT(problems("version: 1\nmodules: { a: { run: ls } }", {{"x", "1"}}),
-              ElementsAre("ci.yaml:1:1: there is no parameter 'x'"));
+              ElementsAre("--param x: there is no such parameter"));
   EXPECT_THAT(
       problems("version: 1\nparams: { x: { default: a, choices: [a, b] } }\nmodules: { a: { run: ls } }",
                {{"x", "c"}}),
-      ElementsAre("ci.yaml:2:11: parameter 'x' cannot be 'c' (did you mean 'a'?)"));
+      ElementsAre("--param x: parameter 'x' is one of a, b, and 'c' is not"));
 }
 
 TEST(APipelineFile, PassesNothingOverInSilence) {  // P14
@@ -244,6 +244,7 @@ TEST(ACondition, IsReadAsItLooks) {  // P14
   EXPECT_TRUE(*holds("${params.a} == a && !(${params.b} == 'a') || false"));
   EXPECT_TRUE(*holds("success(yes) && !failed(no)"));
   EXPECT_TRUE(*holds("${env.x} != \"y\""));
+  EXPECT_TRUE(*holds("'${params.a}-${params.b}' == \"a-b\"")) << "also where it is quoted";
   EXPECT_FALSE(*holds("false || 0"));
   EXPECT_FALSE(*holds("!${env.x}"));
   EXPECT_EQ(holds("a ==").error().message, "something is missing at the end");

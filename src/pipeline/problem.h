@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace baton::pipeline {
 
@@ -17,5 +18,8 @@ inline std::string describe(const Problem& problem) {
   const std::string where = problem.where.empty() ? "" : problem.where + ": ";
   return where + (problem.module.empty() ? "" : problem.module + ": ") + problem.message;
 }
+
+// As they stand in the file; first what is not about a place there.
+void sort_by_place(std::vector<Problem>& problems);
 
 }  // namespace baton::pipeline

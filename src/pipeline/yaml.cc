@@ -25,6 +25,7 @@ class Builder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
     complain(mark, "an alias (*name); use `defaults` for what modules have in common");
+    result.is_whole = false;
     add({.place = place_of(mark)});
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -44,8 +45,7 @@ class Builder : public YAML::EventHandler {
   }
   void OnMapEnd() override { close(); }
 
-  Yaml root;
-  std::vector<YamlError> errors;
+  YamlText result;
 
  private:
   struct Open {
@@ -54,7 +54,7 @@ class Builder : public YAML::EventHandler {
   };
 
   void complain(const YAML::Mark& mark, std::string message) {
-    errors.push_back({place_of(mark), std::move(message)});
+    result.errors.push_back({place_of(mark), std::move(message)});
   }
   void check_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) {
     if (anchor != YAML::NullAnchor)
@@ -77,7 +77,7 @@ class Builder : public YAML::EventHandler {
   }
   void add(Yaml node) {
     if (open_.empty()) {
-      if (documents_ == 1) root = std::move(node);
+      if (documents_ == 1) result.root = std::move(node);
       return;
     }
     Open& in = open_.back();
@@ -93,9 +93,10 @@ class Builder : public YAML::EventHandler {
     Yaml key = std::move(in.key.front());
     in.key.clear();
     if (key.kind != Yaml::Kind::scalar) {
-      errors.push_back({key.place, "a key has to be plain text"});
+      result.errors.push_back({key.place, "a key has to be plain text"});
+      result.is_whole = false;
     } else if (in.node.find(key.text) != nullptr) {
-      errors.push_back({key.place, "'" + key.text + "' is there twice"});
+      result.errors.push_back({key.place, "'" + key.text + "' is there twice"});
     } else {
       in.node.fields.emplace_back(std::move(key), std::move(value));
     }
@@ -112,8 +113,8 @@ const Yaml* Yaml::find(std::string_view key) const {
   return found == fields.end() ? nullptr : &found->value;
 }
 
-std::expected<Yaml, std::vector<YamlError>> parse_yaml(const std::string& text) {
-  if (text.size() > kYamlBytesMax) return std::unexpected(std::vector{YamlError{{}, "more than a megabyte"}});
+YamlText parse_yaml(const std::string& text) {
+  if (text.size() > kYamlBytesMax) return {.errors = {{{}, "more than a megabyte"}}, .is_whole = false};
   Builder builder;
   try {
     std::istringstream stream(text);
@@ -121,10 +122,10 @@ std::expected<Yaml, std::vector<YamlError>> parse_yaml(const std::string& text) 
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& trouble) {
-    builder.errors.push_back({place_of(trouble.mark), trouble.msg});
+    builder.result.errors.push_back({place_of(trouble.mark), trouble.msg});
+    builder.result.is_whole = false;
   }
-  if (!builder.errors.empty()) return std::unexpected(std::move(builder.errors));
-  return std::move(builder.root);
+  return std::move(builder.result);
 }
 
 }  // namespace baton::pipeline

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <expected>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +39,12 @@ struct YamlError {
 inline constexpr std::size_t kYamlBytesMax = 1 << 20;
 inline constexpr std::size_t kYamlDepthMax = 32;
 
-// All that is wrong, or the first thing that cannot be read at all.
-std::expected<Yaml, std::vector<YamlError>> parse_yaml(const std::string& text);
+struct YamlText {
+  Yaml root;
+  std::vector<YamlError> errors;
+  bool is_whole = true;  // false: something of it is missing in the tree, because of one of the errors
+};
+// All that is wrong, up to what cannot be read at all.
+YamlText parse_yaml(const std::string& text);
 
 }  // namespace baton::pipeline

@@ -40,7 +40,23 @@ std::string Complaints::where(const YamlPlace& place) const {
 }
 
 void Complaints::add(const YamlPlace& place, const std::string& module, std::string message) {
-  all.push_back({module, where(place), std::move(message)});
+  ++heard;
+  if (told_.insert(where(place) + ": " + message).second)
+    all.push_back({module, where(place), std::move(message)});
+}
+
+YamlPlace Complaints::place_in(const Yaml& value, std::size_t at, std::string_view part) const {
+  std::size_t line_begin = 0;
+  for (int line = 1; line < value.place.line; ++line) line_begin = text_.find('\n', line_begin) + 1;
+  std::size_t found = line_begin + static_cast<std::size_t>(value.place.column - 1);
+  // The value may have the part several times; it has them in the same order in the file.
+  for (std::size_t from = 0; (from = value.text.find(part, from)) < at; ++from)
+    found = std::min(text_.find(part, found), text_.size() - 1) + 1;
+  found = text_.find(part, found);
+  if (found == std::string::npos) return value.place;
+  const std::string_view before = std::string_view(text_).substr(0, found);
+  const auto lines = std::ranges::count(before, '\n');
+  return {static_cast<int>(lines) + 1, static_cast<int>(found - (before.rfind('\n') + 1)) + 1};
 }
 
 YamlMap::YamlMap(const Yaml& node, Complaints& complaints, std::string module, const Yaml* fallback)

@@ -16,16 +16,22 @@
 
 namespace baton::pipeline {
 
-// What was found to be wrong, with where.
+// What was found to be wrong with a file, and where.
 class Complaints {
  public:
-  explicit Complaints(std::string path) : path_(std::move(path)) {}
+  Complaints(std::string path, std::string text) : path_(std::move(path)), text_(std::move(text)) {}
+  // The same of one place is told once, however many modules it is about.
   void add(const YamlPlace& place, const std::string& module, std::string message);
   std::string where(const YamlPlace& place) const;
+  // Where a part of a value stands in the file; the value's place, if it is written there in another way.
+  YamlPlace place_in(const Yaml& value, std::size_t at, std::string_view part) const;
   std::vector<Problem> all;
+  std::size_t heard = 0;  // also those that were told before
 
  private:
   const std::string path_;
+  const std::string text_;
+  std::set<std::string> told_;
 };
 
 // One map. Each key is asked for by name; finish() complains about those nobody asked for.

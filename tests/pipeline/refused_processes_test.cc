@@ -105,7 +105,19 @@ TEST(ProcessesThatAreRefused, SayWhatIsWrongBeforeAnythingIsDone) {  // P14 P16
   EXPECT_THAT(refused(yard, {"--connect", "somewhere"}, 64), HasSubstr("somewhere"));
   EXPECT_THAT(refused(yard, {"--only-master"}, 64), HasSubstr("--workers N or --connect"));
   EXPECT_THAT(refused(yard, {"--report", "/no/where.html"}, 73), HasSubstr("/no/where.html"));
-  EXPECT_THAT(crash::run(yard.baton({"run", yard.path()})).errors, HasSubstr("is a folder"));
+  const crash::Ran half = crash::run(yard.run({"--param", "q"}));
+  EXPECT_EQ(half.exit.code, 64);
+  EXPECT_THAT(half.errors, AllOf(HasSubstr("--param takes NAME=VALUE, and 'q' is not of that form"),
+                                 HasSubstr("run --help")));
+  EXPECT_THAT(refused(yard, {"--param", "q=1"}, 64), HasSubstr("--param q: there is no such parameter"));
+  EXPECT_THAT(refused(yard, {"--module", "b"}, 64), HasSubstr("there is no module 'b'"));
+  EXPECT_THAT(refused(yard, {"--skip-module", "a"}, 64), HasSubstr("nothing is left to run"));
+  const crash::Ran folder = crash::run(yard.baton({"run", yard.path()}));
+  EXPECT_EQ(folder.exit.code, 66);
+  EXPECT_THAT(folder.errors, HasSubstr("is a folder"));
+  const crash::Ran nothing = crash::run(yard.baton({"run", yard.path() + "/none.yaml"}));
+  EXPECT_EQ(nothing.exit.code, 66);
+  EXPECT_THAT(nothing.errors, HasSubstr("/none.yaml cannot be read: No such file or directory"));
 }
 
 TEST(ProcessesThatAreRefused, SayWhatAPasswordIsNeededFor) {  // P16
