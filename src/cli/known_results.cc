@@ -4,14 +4,13 @@
 #include <set>
 #include <utility>
 
+#include "pipeline/own_results.h"
 #include "pipeline/site.h"
 
 namespace baton::cli {
 namespace {
 
-using pipeline::FailureKind;
 using pipeline::JournalLine;
-using pipeline::ModuleFailure;
 using pipeline::ModuleStatus;
 
 bool may_be_begun_twice(const pipeline::Graph& graph, const std::string& module) {
@@ -79,10 +78,7 @@ std::map<std::string, pipeline::Restored> ended_before(const std::string& direct
     if (has_failed(line, graph)) all[line.module].failure = line.failure;
   }
   for (const auto& [module, line] : pipeline::Records::under_way(directory, run)) {
-    if (was_lost_with_master(line, graph))
-      all[module].failure =
-          ModuleFailure{.kind = FailureKind::worker_lost,
-                        .message = "the master was killed while it ran, and it may not be begun twice"};
+    if (was_lost_with_master(line, graph)) all[module].failure = pipeline::lost_with_master();
   }
   return all;
 }

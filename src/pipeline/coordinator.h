@@ -223,7 +223,8 @@ class DistributedCoordinator {
   // for. May wait for a while before it answers Empty, or answer so at once.
   virtual Result<Dequeued> dequeue_module(const WorkerRegistration& worker, std::stop_token stop) = 0;
   // The master publishes what it ran itself, and what it withdraws: a module that was enqueued and that
-  // nobody has, which nobody gets from then on. If somebody has it, that is stale.
+  // nobody has, which nobody gets from then on. If somebody has it, that is stale. So it also notes what it
+  // begins, under a name that no module has, for the master that comes after it.
   virtual Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) = 0;
   virtual Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat& heartbeat, std::stop_token stop) = 0;
   virtual Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) = 0;

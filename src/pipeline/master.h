@@ -47,6 +47,7 @@ class Master {
   Status check_places() const;
   void begin_listening();
   std::vector<WorkerTimes> times() const;
+  void restore_own();
   void restore();
   void restore_failures();
   void take_over();
@@ -59,6 +60,7 @@ class Master {
   bool waits_for_preferred(const Lane& lane);
   void forget_preferences();
   void begin_here(NodeIndex node);
+  bool note_that_it_begins(NodeIndex node);
   bool looks_up(NodeIndex node);
   void looked_up(NodeIndex node, CacheAnswer answer);
   void keep_for_next_time(NodeIndex node);

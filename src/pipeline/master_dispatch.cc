@@ -137,11 +137,25 @@ void Master::keep_for_next_time(NodeIndex node) {
     clerk_->keep(node, **carried, report_.modules[node].artifacts);
 }
 
+// Whoever is the master after us has to know, before it begins.
+bool Master::note_that_it_begins(NodeIndex node) {
+  if (!coordinator_ || lost_ || graph_[node].spec->idempotent) return true;
+  const SerializedModuleResult note{.module = std::string(kBegun) + graph_[node].id,
+                                    .status = ModuleStatus::running};
+  const auto noted = coordinator_->publish_result(note, closing_.get_token());
+  if (noted) return true;
+  lose_coordination(noted.error());
+  finish(node, ModuleStatus::cancelled, "the coordinator was lost",
+         {.kind = FailureKind::cancelled, .message = noted.error().message});
+  return false;
+}
+
 void Master::begin_here(NodeIndex node) {
   auto order = results_.order_of(node);
   if (!order)
     return finish(node, ModuleStatus::failed, {},
                   {.kind = FailureKind::decode, .message = order.error().message});
+  if (!note_that_it_begins(node)) return;
   order->is_carried = coordinator_.has_value();
   schedule_.note_status(node, ModuleStatus::running);
   lacking_.erase(node);

@@ -1,5 +1,6 @@
 // How a run begins: it is opened or refused, and what is known of it from before is not done again.
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/pause.h"
@@ -20,13 +21,25 @@ Status Master::open() {
     if (auto opened = open_at_coordinator(); !opened) return opened;
   }
   if (options_.ended_before) options_.restored.merge(options_.ended_before());
+  restore_own();
+  return {};
+}
+
+// What an earlier master ran itself.
+void Master::restore_own() {
+  std::set<std::string> begun;  // those that may not be begun twice
   for (const SerializedModuleResult& own : own_before_) {
+    if (own.module.starts_with(kBegun)) begun.insert(own.module.substr(kBegun.size()));
+  }
+  for (const SerializedModuleResult& own : own_before_) {
+    if (own.status == ModuleStatus::skipped) begun.erase(own.module);
     const bool is_known =
         own.failure ? own.status != ModuleStatus::cancelled : own.blob || !own.value.empty();
     if (is_known)
       options_.restored.try_emplace(own.module, Carried{own.value, own.blob}, own.artifacts, own.failure);
   }
-  return {};
+  for (const std::string& module : begun)
+    options_.restored.try_emplace(module, Carried{}, std::vector<ArtifactRef>(), lost_with_master());
 }
 
 Status Master::open_at_coordinator() {

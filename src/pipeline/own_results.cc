@@ -4,6 +4,11 @@
 
 namespace baton::pipeline {
 
+ModuleFailure lost_with_master() {
+  return {.kind = FailureKind::worker_lost,
+          .message = "the master was killed while it ran, and it may not be begun twice"};
+}
+
 OwnResults::OwnResults(DistributedCoordinator& coordinator, std::function<void(const std::string&)> trouble)
     : coordinator_(coordinator),
       trouble_(std::move(trouble)),

@@ -6,12 +6,20 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "pipeline/coordinator.h"
 
 namespace baton::pipeline {
+
+// Before the name of a module: so the master notes that it begins one itself which may not be begun twice. No
+// module has such a name.
+inline constexpr std::string_view kBegun = "[begun]";
+
+// What became of such a one when the master was killed.
+ModuleFailure lost_with_master();
 
 class OwnResults {
  public:

@@ -173,6 +173,84 @@ TEST_P(ARunInTrouble, RunsNothingAgainThatItsMasterHadFinished) {  // P17
   EXPECT_EQ(seen, 7);
 }
 
+// One whose process is killed when the test says so: nobody hears of what it does after that.
+class Killed : public DistributedCoordinator {
+ public:
+  Killed(std::unique_ptr<DistributedCoordinator> behind, const std::atomic<bool>& is_dead)
+      : behind_(std::move(behind)), is_dead_(is_dead) {}
+
+  Status open_run(const RunOpening& opening, std::stop_token stop) override {
+    return behind_->open_run(opening, stop);
+  }
+  Result<std::vector<std::string>> enqueued_modules(std::stop_token stop) override {
+    return behind_->enqueued_modules(stop);
+  }
+  Result<std::vector<SerializedModuleResult>> own_results(std::stop_token stop) override {
+    return behind_->own_results(stop);
+  }
+  Status enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) override {
+    return is_dead_ ? dead() : behind_->enqueue_module(assignment, stop);
+  }
+  Result<SerializedModuleResult> wait_for_result(const std::string& module, std::stop_token stop) override {
+    return behind_->wait_for_result(module, stop);
+  }
+  Result<std::vector<RegisteredWorker>> get_registered_workers(std::stop_token stop) override {
+    if (is_dead_) return dead();
+    return behind_->get_registered_workers(stop);
+  }
+  Status broadcast_cancellation(const std::string& reason, std::stop_token stop) override {
+    return is_dead_ ? dead() : behind_->broadcast_cancellation(reason, stop);
+  }
+  Status close_run(const std::string& reason, std::stop_token stop) override {
+    return is_dead_ ? dead() : behind_->close_run(reason, stop);
+  }
+  Status register_worker(const WorkerRegistration&, std::stop_token) override { return dead(); }
+  Result<Dequeued> dequeue_module(const WorkerRegistration&, std::stop_token) override { return dead(); }
+  Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) override {
+    if (is_dead_) return dead();
+    return behind_->publish_result(result, stop);
+  }
+  Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat&, std::stop_token) override { return dead(); }
+  Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token) override {
+    return dead();
+  }
+
+ private:
+  static std::unexpected<Error> dead() { return failure(Errc::unavailable, "killed"); }
+
+  const std::unique_ptr<DistributedCoordinator> behind_;
+  const std::atomic<bool>& is_dead_;
+};
+TEST_P(ARunInTrouble, BeginsNothingTwiceThatItsMasterHadBegun) {  // P17
+  Pipeline pipeline("again");
+  pipeline.on_failure(OnFailure::finish);
+  std::atomic<bool> is_dead = false;
+  std::atomic<int> published = 0, built = 0, skipped = 0;
+  pipeline.add("publish").not_idempotent().run([&](Context& context) {
+    if (++published > 1) return;
+    is_dead = true;
+    while (!context.stop().stop_requested()) std::this_thread::yield();
+  });
+  pipeline.add("build").run([&](Context&) { ++built; });
+  pipeline.add("perhaps").not_idempotent().run([&](Context& context) {
+    if (++skipped == 1) context.skip("not today");
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  Killed killed(subject_->connect(), is_dead);
+  EXPECT_EQ(run(graph, {.jobs = 1, .coordinator = &killed, .worker_poll = milliseconds(1)}).outcome,
+            RunOutcome::coordination_lost);
+  ASSERT_EQ(published, 1);
+  subject_->let_pass(subject_->lease() + milliseconds(10));
+  is_dead = false;
+  Company company(*subject_, pipeline);
+  const RunReport report = company.run({.jobs = 1});
+  EXPECT_EQ(published, 1) << "it was begun twice";
+  EXPECT_EQ(module(report, "publish").failure.kind, FailureKind::worker_lost);
+  EXPECT_THAT(module(report, "publish").failure.message, HasSubstr("it may not be begun twice"));
+  EXPECT_EQ(module(report, "build").status, ModuleStatus::succeeded);
+  EXPECT_EQ(built, 1);
+}
+
 TEST(ARunThatStops, TellsOfTriesThatWereNotMadeAnyMore) {  // P13
   Pipeline pipeline("cut short");
   std::atomic_flag has_failed;
