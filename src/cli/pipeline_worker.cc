@@ -189,6 +189,10 @@ int run_pipeline_worker(PipelineWorkerOptions options) {
     return kExitUsage;
   }
   const pipeline::StopOnSignal stop;
+  const bool is_quiet = options.quiet;
+  const std::stop_callback on_stop(stop.token(), [is_quiet] {
+    if (!is_quiet) fmt::print(stderr, "baton worker: stopping what it runs; Ctrl-C again ends it at once\n");
+  });
   return PipelineWorker(std::move(options)).run(stop.token());
 }
 

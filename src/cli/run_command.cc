@@ -129,6 +129,12 @@ bool write_page(const std::string& path, const pipeline::Graph& graph, const pip
   return static_cast<bool>(page.flush());
 }
 
+// For whoever sees no run view, or has sent it into a file.
+class StopNotice : public pipeline::RunObserver {
+ public:
+  void stopping(std::size_t modules) override { fmt::print(stderr, "baton: {}\n", stop_text(modules)); }
+};
+
 bool is_terminal() {
   const char* term = ::getenv("TERM");
   return ::isatty(STDOUT_FILENO) == 1 && ::getenv("CI") == nullptr && term != nullptr &&
@@ -176,6 +182,8 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   Watchers watchers;
   watchers.add(records);
   if (!options.json) watchers.add(view);
+  StopNotice notice;
+  if (options.json || !is_terminal()) watchers.add(notice);
   watchers.add(workers);
   run.observer = &watchers;
   const pipeline::RunReport report = pipeline::run(*graph, std::move(run));

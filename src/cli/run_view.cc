@@ -160,6 +160,15 @@ void RunView::noticed(const std::string& text) {
   draw();
 }
 
+std::string stop_text(std::size_t modules) {
+  return fmt::format("stopping{}; Ctrl-C again ends it at once",
+                     modules == 0 ? "" : " " + counted(modules, "module"));
+}
+
+void RunView::stopping(std::size_t modules) {
+  if (options_.on_terminal) noticed(stop_text(modules));
+}
+
 void RunView::ended(const pipeline::RunReport& report) {
   erase();
   Table table({{"module"}, {"status"}, {"took", Align::right}, {"where"}, {"why"}});

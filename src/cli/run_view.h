@@ -28,6 +28,7 @@ class RunView : public pipeline::RunObserver {
   void said(const pipeline::LogLine& line) override;
   void progressed(pipeline::NodeIndex node, double part) override { progress_[node] = part; }
   void noticed(const std::string& text) override;
+  void stopping(std::size_t modules) override;
   void time_passed() override;
   bool wants_time() const override { return options_.on_terminal; }
   void ended(const pipeline::RunReport& report) override;
@@ -54,5 +55,8 @@ class RunView : public pipeline::RunObserver {
   std::map<std::string, std::vector<std::string>> said_;
   std::map<std::string, std::size_t> left_out_;
 };
+
+// What to do until a run has stopped that was cancelled.
+std::string stop_text(std::size_t modules);
 
 }  // namespace baton::cli

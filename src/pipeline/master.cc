@@ -84,8 +84,7 @@ void Master::watch() {
 RunReport Master::run() {
   if (auto opened = open(); !opened) return refuse(opened.error());
   observer_.began(graph_, options_.run);
-  const std::stop_callback on_stop(options_.stop,
-                                   [this] { post([this] { stop(options_.stop_reason, true); }); });
+  const std::stop_callback on_stop(options_.stop, [this] { post([this] { cancel(); }); });
   struct Equipment {
     Site site;
     std::shared_ptr<BlobStore> blobs;
@@ -156,6 +155,15 @@ void Master::tell(NodeIndex node) {
   if (options_.observer && has_value(report.status))
     (void)results_.value_of(node);  // one from elsewhere is still encoded
   observer_.changed(report, results_.value_at_hand(node));
+}
+
+void Master::cancel() {
+  if (schedule_.is_over()) return;
+  // Before workers are told, which takes a while if the coordinator does not answer.
+  observer_.stopping(static_cast<std::size_t>(std::ranges::count_if(report_.modules, [&](const auto& one) {
+    return schedule_.status(one.node) == ModuleStatus::running && !graph_[one.node].spec->always_run;
+  })));
+  stop(options_.stop_reason, true);
 }
 
 void Master::stop(const std::string& reason, bool by_user) {

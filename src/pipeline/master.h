@@ -74,6 +74,7 @@ class Master {
   void tell_what_ended();
   void tell(NodeIndex node);
   void stop(const std::string& reason, bool by_user);
+  void cancel();
   RunReport refuse(const Error& error);
   void miss_coordinator();
   void note_what_is_ready();

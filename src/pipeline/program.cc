@@ -61,6 +61,9 @@ class Teller : public RunObserver {
     std::printf("%s | %s\n", line.module.c_str(), line.text.c_str());
   }
   void noticed(const std::string& text) override { std::printf("! %s\n", text.c_str()); }
+  void stopping(std::size_t modules) override {
+    tell("stopping " + counted(modules, "module") + "; Ctrl-C again ends it at once");
+  }
   void ended(const RunReport& report) override {
     std::printf("%s %s after %lld ms\n", report.pipeline.c_str(), std::string(word(report.outcome)).c_str(),
                 static_cast<long long>(report.took.ms));

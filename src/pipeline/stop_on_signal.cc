@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include "process/descendants.h"
+
 namespace baton::pipeline {
 
 StopOnSignal::StopOnSignal() {
@@ -20,7 +22,10 @@ StopOnSignal::~StopOnSignal() {
 void StopOnSignal::wait() {
   int number = 0;
   while (::sigwait(&set_, &number) == 0 && number != SIGUSR1) {
-    if (source_.stop_requested()) ::_exit(128 + number);
+    if (source_.stop_requested()) {
+      process::kill_descendants();
+      ::_exit(128 + number);
+    }
     source_.request_stop();
   }
 }

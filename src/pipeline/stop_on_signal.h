@@ -1,5 +1,5 @@
 // Ctrl-C and SIGTERM as a stop token: modules are asked to stop, and what always runs still does. A second
-// signal ends the process at once, and the commands that run with it.
+// signal ends the process at once, and all that runs because of it.
 #pragma once
 
 #include <csignal>

@@ -139,17 +139,6 @@ TEST(ProcessesInTrouble, LeaveNothingBehindThatNobodyRemembers) {  // P16
   EXPECT_EQ(folders, 1U);
 }
 
-TEST(ProcessesInTrouble, EndAtOnceAtTheSecondSignal) {  // X6
-  const Yard yard(
-      "version: 1\nmodules: { a: { stop_grace: 1h, run: \"trap '' TERM; touch began; sleep 1000\" } }");
-  crash::Child master(yard.run({}));
-  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
-  master.signal(SIGINT);
-  // The first may not have been heard of yet, and two of one kind are one.
-  master.signal(SIGTERM);
-  EXPECT_GE(master.wait(crash::after_ms(30'000)).code, 128);
-}
-
 // The contract: noticed and begun elsewhere within the lease and a second.
 TEST(ProcessesInTrouble, GiveALostModuleToAnotherInTime) {  // P4
   const Yard yard("version: 1\nmodules: { a: { run: 'echo $BATON_RUN >> ran; [ -e go ] || sleep 1000' } }");

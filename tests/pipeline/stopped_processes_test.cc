@@ -1,0 +1,82 @@
+// Pipelines of processes that somebody stops: with Ctrl-C, and once more if that takes too long.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/pipeline/yard.h"
+
+namespace baton::pipeline {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kStubborn[] = R"(
+version: 1
+modules:
+  a: { stop_grace: 1h, run: "trap '' TERM; sleep 1000 & echo $! > pid; touch began; wait; wait" }
+  b: { needs: [a], run: ls }
+)";
+
+// Neither there nor left for somebody to ask how it ended.
+bool is_over(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::ostringstream stat;
+  stat << file.rdbuf();
+  return stat.str().empty() || stat.str().find(") Z ") != std::string::npos;
+}
+
+bool has_said(crash::Child& child, const std::string& text) {
+  return eventually([&] {
+    child.listen(crash::after_ms(1), [](const std::string&) { return true; });
+    return child.errors().find(text) != std::string::npos;
+  });
+}
+
+class ProcessesThatAreStopped : public ::testing::TestWithParam<std::vector<std::string>> {};
+INSTANTIATE_TEST_SUITE_P(With, ProcessesThatAreStopped,
+                         ::testing::Values(std::vector<std::string>{}, std::vector<std::string>{"--json"},
+                                           std::vector<std::string>{"--workers", "1", "--only-master"}),
+                         [](const auto& with) {
+                           return with.param.empty()               ? "NoOptions"
+                                  : with.param.front() == "--json" ? "AReport"
+                                                                   : "Workers";
+                         });
+
+TEST_P(ProcessesThatAreStopped, SaySoAtOnceAndEndAtTheSecondSignal) {  // P7 P16
+  const Yard yard(kStubborn);
+  std::vector<std::string> how = GetParam();
+  how.insert(how.end(), {"--run", "r"});
+  crash::Child master(yard.run(how));
+  const std::string running = R"("a","status":"running")";
+  ASSERT_TRUE(eventually([&] {
+    return std::filesystem::exists(yard.path() + "/began") &&
+           yard.contents(".baton/runs/r/progress").find(running) != std::string::npos;
+  })) << yard.contents(".baton/runs/r/progress");
+  master.signal(SIGINT);
+  EXPECT_TRUE(has_said(master, "stopping 1 module; Ctrl-C again ends it at once\n")) << master.errors();
+  std::string pid = yard.contents("pid");
+  pid.pop_back();
+  EXPECT_FALSE(is_over(pid));
+  master.signal(SIGINT);
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 130);
+  EXPECT_TRUE(eventually([&] { return is_over(pid); })) << "what a command has started outlives it";
+}
+
+TEST(ProcessesOfAWorkerThatIsStopped, EndAtTheSecondSignalToo) {  // P7 P16
+  const Yard yard(kStubborn);
+  Served server(BATON_PROGRAM);
+  crash::Child master(yard.run({"--connect", server.address(), "--only-master", "--run", "r"}));
+  crash::Child worker(yard.worker(server.address()));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+  worker.signal(SIGINT);
+  EXPECT_TRUE(has_said(worker, "stopping what it runs; Ctrl-C again ends it at once")) << worker.errors();
+  worker.signal(SIGINT);
+  EXPECT_EQ(worker.wait(crash::after_ms(30'000)).code, 130);
+  std::string pid = yard.contents("pid");
+  pid.pop_back();
+  EXPECT_TRUE(eventually([&] { return is_over(pid); }));
+}
+
+}  // namespace
+}  // namespace baton::pipeline
