@@ -79,6 +79,12 @@ class Remembered {
         journal(Records::journal(folder, past.run)) {}
 };
 
+// "was skipped", for a module that is over.
+std::string ending_of(const JournalLine& line) {
+  const auto status = pipeline::status_of(line.status);
+  return status ? std::string(pipeline::ending(*status)) : line.status;
+}
+
 // Those that a module needs and that are not over.
 std::vector<std::string> open_needs(const pipeline::Graph& graph, const pipeline::Schedule& schedule,
                                     NodeIndex node) {
@@ -139,7 +145,7 @@ std::string why_not_ended(const Remembered& run, const std::string& module) {
 void say_why(const Remembered& run, const std::string& module) {
   const JournalLine* line = run.line_of(module);
   if (line == nullptr) return fmt::print("{}\n", why_not_ended(run, module));
-  fmt::print("{} {} in run {}", line->module, line->status, run.past.run);
+  fmt::print("{} {} in run {}", line->module, ending_of(*line), run.past.run);
   if (!line->worker.empty()) fmt::print(" on {}", line->worker);
   if (line->took > Duration{}) fmt::print(" in {}", rough_text(line->took));
   if (line->tries.value_or(1) > 1) fmt::print(", {} tries", *line->tries);
@@ -155,7 +161,7 @@ void say_why(const Remembered& run, const std::string& module) {
   for (const pipeline::GraphNeed& need : (*run.graph)[*node].needs) {
     for (const NodeIndex other : need.on) {
       if (const JournalLine* needed = run.line_of((*run.graph)[other].id))
-        fmt::print("  it needs {}, which {}{}\n", needed->module, needed->status,
+        fmt::print("  it needs {}, which {}{}\n", needed->module, ending_of(*needed),
                    needed->reason.empty() ? "" : ": " + needed->reason);
     }
   }

@@ -104,9 +104,9 @@ int plan(const LookOptions& options) {
       about = "left out";
     else if (node.spec->pinned)
       about = "on the master" + (about.empty() ? "" : "; " + about);
-    table.row({std::to_string(wave[index] + 1), node.id, printable(pipeline::joined(needs)),
+    table.row({std::to_string(wave[index] + 1), node.id, cell(pipeline::joined(needs)),
                pipeline::joined(node.capabilities), known != history.end() ? rough_text(known->second) : "",
-               printable(about)});
+               cell(about)});
   }
   table.print();
   return 0;

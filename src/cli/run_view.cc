@@ -177,7 +177,7 @@ void RunView::ended(const pipeline::RunReport& report) {
   for (std::size_t i = 0; i < all.size() && i < kRowsMax; ++i) {
     const ModuleReport& one = *all[i];
     table.row({one.id, std::string(pipeline::word(one.status)), one.tries > 0 ? rough_text(one.took) : "",
-               one.worker, printable(why(one), 60)});
+               one.worker, cell(why(one))});
   }
   fmt::print("\n");
   table.print();

@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <sstream>
+#include <string_view>
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
+#include "pipeline/reservation.h"
 
 namespace baton::cli {
 namespace {
@@ -121,6 +125,26 @@ int run_stats(client::Client& client, const StatsOptions& options) {
   return 0;
 }
 
+// The master and the workers of a pipeline hold tasks that stand for themselves, each under a name of its own
+// that says nothing to anybody else. What they work on they hold under the worker's name.
+bool is_bookkeeping(const client::WorkerView& view) {
+  const std::string_view name = view.worker, capabilities = view.capabilities;
+  const bool has_nothing = view.leases == 0 && capabilities.empty();
+  return (name == "master" && has_nothing) ||
+         (name.starts_with("master-") && capabilities.starts_with("run:")) ||
+         capabilities.starts_with("session:");
+}
+
+// But for what is there only to keep others away.
+std::string capabilities_of(const client::WorkerView& view) {
+  std::istringstream words(view.capabilities);
+  std::string shown;
+  for (std::string word; words >> word;) {
+    if (word != pipeline::kUnreserved) shown += (shown.empty() ? "" : " ") + word;
+  }
+  return shown;
+}
+
 int worker_list(client::Client& client, const StatsOptions& options) {
   std::vector<client::WorkerView> all;
   client::WorkerQuery query;
@@ -135,7 +159,10 @@ int worker_list(client::Client& client, const StatsOptions& options) {
     }
     query.cursor = page->cursor;
   } while (query.cursor != 0);
-  if (!options.json) table_of(all).print();
+  if (options.json) return 0;
+  table_of(all).print();
+  if (const auto hidden = std::ranges::count_if(all, is_bookkeeping); hidden > 0)
+    fmt::print("… and {} more by which pipelines keep their books; --json tells of them too\n", hidden);
   return 0;
 }
 
@@ -148,9 +175,10 @@ Table table_of(const std::vector<client::WorkerView>& workers) {
                {"SILENT", Align::right},
                {"CAPABILITIES"}});
   for (const client::WorkerView& view : workers) {
+    if (is_bookkeeping(view)) continue;
     table.row({printable(view.worker), std::to_string(view.leases),
                view.capacity == 0 ? "any" : std::to_string(view.capacity),
-               view.silent_for ? rough_text(*view.silent_for) : "-", printable(view.capabilities)});
+               view.silent_for ? rough_text(*view.silent_for) : "-", printable(capabilities_of(view))});
   }
   return table;
 }

@@ -55,6 +55,10 @@ std::string printable(std::string_view text, std::size_t characters_max) {
   return shown;
 }
 
+std::string cell(std::string_view text) {
+  return ::isatty(STDOUT_FILENO) == 1 ? printable(text) : printable(text, text.size());
+}
+
 std::vector<std::string> Table::lines() const {
   std::vector<std::size_t> widths;
   for (std::size_t at = 0; at < columns_.size(); ++at) {

@@ -32,6 +32,9 @@ class Table {
 
 // Safe to show: control characters and broken UTF-8 are escaped, and what is longer ends in "…".
 std::string printable(std::string_view text, std::size_t characters_max = 60);
+// The same for a cell of a table: on a terminal, where lines should not be broken, it is cut to some 60
+// characters.
+std::string cell(std::string_view text);
 // The same for all of a text, whose lines and tabs stay as they are.
 std::string printable_lines(std::string_view text);
 

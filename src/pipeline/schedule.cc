@@ -188,7 +188,7 @@ void Schedule::finish(NodeIndex node, ModuleStatus status, std::string reason) {
   if (has_begun(nodes_[node].status)) give_back_shared(node);
   unready(node);
   const bool stops = spoils_run(status) && graph_.definition().on_failure == OnFailure::stop && !stopping_;
-  const std::string why = graph_[node].id + " " + std::string(word(status));
+  const std::string why = graph_[node].id + " " + std::string(ending(status));
   end(node, status, std::move(reason));
   if (stops) stop(why);
   settle();
@@ -241,7 +241,7 @@ void Schedule::stop(const std::string& reason) {
       for (const NodeIndex other : need.on) {
         const ModuleStatus ended = status(other);
         if (ended != ModuleStatus::cancelled && spoils_run(ended))
-          cause = graph_[other].id + " " + std::string(word(ended));
+          cause = graph_[other].id + " " + std::string(ending(ended));
       }
     }
     if (cause.empty())

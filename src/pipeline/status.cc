@@ -24,6 +24,18 @@ static_assert(std::size(kStatusWords) == static_cast<std::size_t>(kLastModuleSta
 
 std::string_view word(ModuleStatus status) { return kStatusWords[static_cast<std::size_t>(status)]; }
 
+std::string_view ending(ModuleStatus status) {
+  switch (status) {
+    case ModuleStatus::cached: return "was taken from an earlier run";
+    case ModuleStatus::restored: return "had succeeded before";
+    case ModuleStatus::ignored_failure: return "failed, as it may";
+    case ModuleStatus::skipped: return "was skipped";
+    case ModuleStatus::cancelled: return "was cancelled";
+    case ModuleStatus::dependency_failed: return "did not run";
+    default: return word(status);
+  }
+}
+
 std::optional<ModuleStatus> status_of(std::string_view word) {
   for (std::size_t i = 0; i < std::size(kStatusWords); ++i) {
     if (kStatusWords[i] == word) return static_cast<ModuleStatus>(i);

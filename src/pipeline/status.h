@@ -37,6 +37,7 @@ inline constexpr ModuleStatus kLastModuleStatus = ModuleStatus::dependency_faile
 constexpr ModuleStatus baton_last(ModuleStatus) { return kLastModuleStatus; }
 
 std::string_view word(ModuleStatus status);
+std::string_view ending(ModuleStatus status);  // of a sentence about it: "was skipped"
 std::optional<ModuleStatus> status_of(std::string_view word);
 constexpr bool is_final(ModuleStatus status) { return status >= ModuleStatus::succeeded; }
 constexpr bool has_value(ModuleStatus status) {

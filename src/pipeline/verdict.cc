@@ -11,8 +11,9 @@ Verdict judge_required(const Graph& graph, const GraphNeed& need,
   std::string skipped;
   for (const NodeIndex other : need.on) {
     const ModuleStatus ended = status(other);
-    if (ended == ModuleStatus::cancelled) return {Verdict::cancel, graph[other].id + " was cancelled"};
-    if (spoils_run(ended)) return {Verdict::fail, graph[other].id + " " + std::string(word(ended))};
+    if (ended == ModuleStatus::cancelled)
+      return {Verdict::cancel, graph[other].id + " " + std::string(ending(ended))};
+    if (spoils_run(ended)) return {Verdict::fail, graph[other].id + " " + std::string(ending(ended))};
     if (ended == ModuleStatus::skipped) {
       skipped = graph[other].id + " was skipped";
     } else if (need.takes_value && !has_value(ended)) {

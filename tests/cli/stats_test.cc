@@ -1,6 +1,8 @@
 // baton stats, worker list and top: what they show of a coordinator.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/cli/at_server.h"
 
 namespace baton::cli {
@@ -40,6 +42,18 @@ TEST(WorkerList, ShowsWhoHoldsTasksAndWhatTheyCanDo) {
   EXPECT_TRUE(
       begins(json.output, R"({"worker":"w1","leases":1,"capacity":4,"capabilities":"gpu","silent_ms":)"))
       << json.output;
+}
+
+TEST(WorkerList, LeavesOutHowPipelinesKeepTheirBooks) {
+  const AtServer at;
+  at.shell(
+      "d=$(mktemp -d); echo '{version: 1, modules: {a: {run: ls}, b: {pin: master, run: ls}}}' > $d/p.yaml;"
+      "baton run $d/p.yaml --connect $0 --workers 1 --only-master --cap gpu --run r; rm -r $d");
+  const Said json = at.baton({"worker", "list", "--json"});
+  EXPECT_TRUE(contains(json.output, R"("capabilities":"run:r")")) << json.output;
+  const std::string table = at.baton({"worker", "list"}).output;
+  EXPECT_EQ(std::ranges::count(table, '\n'), 3) << table;  // names, a worker, and how many are left out
+  EXPECT_TRUE(contains(table, "gpu linux\n… and 4 more")) << table;
 }
 
 TEST(Top, PrintsOnePictureWhereThereIsNoTerminal) {
