@@ -61,8 +61,7 @@ void add_looking(CommandLine& line) {
       "Exit codes: 0 the same tensors and values, 1 others, 2 nobody can tell.\n\nExample: " + program +
       " checkpoint diff checkpoints 1000 2000");
 
-  auto measured =
-      add(line, "bench", "Measures a save and a load in this directory", bench_checkpoints, Opening::made);
+  auto measured = add(line, "bench", "Measures a save and a load in this directory", bench_checkpoints);
   measured.command.number("--mebibytes N", measured.options.mebibytes, "How much to save", 1, 1 << 20);
   measured.command.footer("Example: " + program + " checkpoint bench checkpoints");
 }

@@ -141,7 +141,8 @@ def main():
         good = manifest.read_bytes()
         manifest.write_bytes(good[:-10])
         for words in (["inspect", store, 8], ["verify", store, 8], ["export", store, 8, folder / "x"], ["diff", store, 7, 8]):
-            assert json.loads(baton(*words, "--json", exit_code=2)), words
+            said = json.loads(baton(*words, "--json", exit_code=2))
+            assert words[0] == "verify" or f"; baton checkpoint verify {store} tells " in said["error"]["message"], said
         for words in (["prune", store], ["gc", store]):
             assert f"remove {manifest}, " in baton(*words, "--json", exit_code=1), words
         manifest.write_bytes(good)
@@ -179,6 +180,8 @@ def main():
         said = baton("gc", store, "--abandoned-after", "0")
         assert "removed 0 attempts" in said and "leaves 1 aborted attempt: " in said and "remembered for 7d" in said, said
 
+        baton("bench", folder / "bench", "--mebibytes", 4, exit_code=1)  # a misspelt path is no wish for a directory
+        (folder / "bench").mkdir()
         measured = json.loads(baton("bench", folder / "bench", "--mebibytes", 4, "--json"))
         assert measured["save_gb_per_s"] > 0 and measured["load_gb_per_s"] > 0
         assert not list((folder / "bench").iterdir())

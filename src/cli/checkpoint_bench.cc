@@ -1,0 +1,64 @@
+// How fast a save and a load are.
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "checkpoint/aligned_memory.h"
+#include "checkpoint/distributed_checkpoint.h"
+#include "checkpoint/in_process_collective.h"
+#include "cli/checkpoint_actions.h"
+#include "cli/table.h"
+
+namespace baton::cli {
+
+using namespace checkpoint;
+
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+// Saves and loads a state of this size once, and takes it away again.
+int bench_checkpoints(Storage& storage, const CheckpointOptions& options) {
+  const std::uint64_t bytes = options.mebibytes << 20;
+  const AlignedMemory memory = allocate_aligned(bytes);
+  for (std::uint64_t at = 0; at < bytes; at += 8) store(memory.get() + at, at * 0x9e3779b97f4a7c15U);
+  const TensorInfo info{"bench", Dtype::u8, {bytes}, whole({bytes})};
+  InProcessGroup group(1);
+  const auto alone = *group.join(0);
+  ShardData mine;
+  mine.tensors.push_back({info, {memory.get(), bytes}});
+  const auto saving = std::chrono::steady_clock::now();
+  const auto saved =
+      CheckpointCoordinator(*alone, storage)
+          .coordinate_save("bench", [&]() -> Result<ShardData> { return std::move(mine); }, {});
+  if (!saved) return complain(saved.error(), options);
+  const double save_s = seconds_since(saving);
+  const std::vector<TensorTarget> wanted{{info, {memory.get(), bytes}}};
+  const auto loading = std::chrono::steady_clock::now();
+  const auto loaded = CheckpointLoader(*alone, storage).coordinate_load(to_text(saved->id), wanted, {});
+  const double load_s = seconds_since(loading);
+  (void)storage.remove(manifest_path(saved->id));
+  (void)storage.remove_directory(directory_of(saved->id));
+  if (const auto others = storage.list(saved->id.prefix); others && others->empty())
+    (void)storage.remove_directory(saved->id.prefix);
+  if (!loaded) return complain(loaded.error(), options);
+  const double gigabytes = static_cast<double>(bytes) / 1e9;
+  if (options.json) {
+    fmt::print("{}\n", JsonObject()
+                           .text("storage", storage.describe())
+                           .number("bytes", bytes)
+                           .decimal("save_gb_per_s", gigabytes / save_s)
+                           .decimal("load_gb_per_s", gigabytes / load_s)
+                           .whole());
+  } else {
+    fmt::print("{}\nsave, durable: {:.2f} GB/s\nload, verified: {:.2f} GB/s\n", storage.describe(),
+               gigabytes / save_s, gigabytes / load_s);
+  }
+  return 0;
+}
+
+}  // namespace baton::cli
