@@ -208,7 +208,8 @@ class _Into(_Wishes):
         unexpected = sorted(there - set(flat.plain)) if saved.structure and self.is_alone else []
         if self.strict and (self.missing or unexpected):
             parts = [("missing", self.missing), ("not wanted", unexpected)]
-            raise Error("CONFLICT", "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in parts if names))
+            said = "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in parts if names)
+            raise Error("CONFLICT", f"{said}; change what it is loaded into, or do without strict")
         for name in set(flat.plain) & there:
             self.replaced[name] = _plain.from_json(saved.plain[name])
 

@@ -16,6 +16,8 @@ Result<Verdict> AtomicCommitProtocol::abort(const CheckpointId& id, std::string_
 
 Status AtomicCommitProtocol::give_up(const CheckpointId& id, const Error& why) {
   const auto verdict = abort(id, why.message);
+  const bool is_the_same_trouble = !verdict && why.message.ends_with(verdict.error().message);
+  if (is_the_same_trouble) return std::unexpected(why);
   if (!verdict)
     return failure(why.code, fmt::format("{}; and that {} is given up could not be written down: {}",
                                          why.message, to_text(id), verdict.error().message));

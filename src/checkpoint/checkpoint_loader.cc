@@ -21,6 +21,14 @@ bool is_about_this_one(const Error& error) {
          error.code == Errc::unsupported_version;
 }
 
+// For whoever did not ask for another one.
+Error advised(Error error, bool is_any_welcome) {
+  if (error.code != Errc::corrupt && error.code != Errc::unsupported_version) return error;
+  error.message += is_any_welcome ? "; with fall_back the newest one that is whole is loaded"
+                                  : "; load another one, or the latest with fall_back";
+  return error;
+}
+
 Status strictly(const LoadReport& report) {
   std::string said;
   const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
@@ -34,7 +42,7 @@ Status strictly(const LoadReport& report) {
   add("not wanted", report.unexpected);
   add("another dtype or shape", report.mismatched);
   if (said.empty()) return {};
-  return failure(Errc::conflict, said);
+  return failure(Errc::conflict, said + "; change what it is loaded into, or do without strict");
 }
 
 // A byte for each tensor there is: whether this rank wants it.
@@ -231,6 +239,7 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
                 .deadline = options.deadline,
                 .stop = options.stop};
   };
+  const bool is_any_welcome = prefix.empty() || prefix == "latest";
   Search search;
   Status listed;
   if (collective_.rank() == 0) {
@@ -244,7 +253,8 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
   if (auto begun = collective_.vote(call("begin"), listed); !begun) return std::unexpected(begun.error());
   for (;;) {
     auto choice = choose(call("choice"), search, options);
-    if (!choice) return std::unexpected(choice.error());
+    if (!choice && options.fall_back) return std::unexpected(choice.error());
+    if (!choice) return std::unexpected(advised(choice.error(), is_any_welcome));
     LoadResult result;
     Status chosen;
     if (choice->metadata) result.metadata = *std::move(choice->metadata);
@@ -255,7 +265,8 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
       result.report.passed_over = std::move(search.passed_over);
       return result;
     }
-    if (!options.fall_back || !is_about_this_one(loaded.error())) return std::unexpected(loaded.error());
+    if (!options.fall_back) return std::unexpected(advised(loaded.error(), is_any_welcome));
+    if (!is_about_this_one(loaded.error())) return std::unexpected(loaded.error());
     search.passed_over.push_back(fmt::format("{}: {}", to_text(choice->id), loaded.error().message));
   }
 }

@@ -74,9 +74,16 @@ std::optional<Attempt> CheckpointSearch::next() {
 }
 
 Error CheckpointSearch::nothing_found() const {
-  const std::string which = name_ == "latest" ? "" : fmt::format(" \"{}\"", name_);
-  return {
-      Errc::not_found, fmt::format("there is no committed checkpoint{} in {}", which, storage_->place()), {}};
+  std::string which;
+  std::string others;
+  if (name_ != "latest") {
+    which = fmt::format(" \"{}\"", name_);
+    if (const auto newest = find_checkpoint(*storage_, "latest"))
+      others = fmt::format("; the newest is {}", newest->id.prefix);
+  }
+  return {Errc::not_found,
+          fmt::format("there is no committed checkpoint{} in {}{}", which, storage_->place(), others),
+          {}};
 }
 
 Result<CheckpointMetadata> find_checkpoint(Storage& storage, const std::string& name) {

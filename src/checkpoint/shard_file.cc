@@ -32,7 +32,7 @@ std::uint64_t block_end(const ShardMetadata& shard, std::uint64_t block) {
 Result<std::unique_ptr<ShardReader>> open_whole(Storage& storage, const ShardMetadata& shard) {
   auto reader = storage.open(shard.path);
   if (!reader && reader.error().code == Errc::not_found)
-    return failure(Errc::corrupt, fmt::format("{} is missing: {}", shard.path, reader.error().message));
+    return failure(Errc::corrupt, fmt::format("{} is missing in {}", shard.path, storage.place()));
   if (!reader) return reader;
   if ((*reader)->size() != shard.bytes)
     return failure(Errc::corrupt, fmt::format("{} has {} bytes, and was written with {}", shard.path,

@@ -16,6 +16,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 namespace fs = std::filesystem;
 
@@ -96,7 +97,8 @@ TEST(Damage, AShardThatIsCutExtendedSwappedOrGoneIsNamed) {
   write_file(first, read_file(second));
   EXPECT_THAT(load(*saved.storage, 2, "", 1, two_small), Each(complaint));
   fs::remove(first);
-  EXPECT_THAT(load(*saved.storage, 2, "", 1, two_small), Each(complaint));
+  EXPECT_THAT(load(*saved.storage, 2, "", 1, two_small),
+              Each(AllOf(complaint, HasSubstr("is missing in " + saved.directory.path() + "/store;"))));
   write_file(first, good);
   EXPECT_THAT(load(*saved.storage, 2, "", 1, two_small), Each("fine"));
 }
@@ -125,6 +127,33 @@ TEST(Damage, AllRanksFallBackTogetherToTheNewestGoodOne) {
     EXPECT_EQ(loaded->report.passed_over.size(), 2U);
     EXPECT_EQ(loaded->metadata.training.step, 2U);
   });
+}
+
+// C8: whoever meets the damage is told how to go on
+TEST(Damage, ComesWithTheWayRoundIt) {
+  Saved saved;
+  for (std::uint64_t step = 1; step <= 2; ++step)
+    ASSERT_THAT(save(*saved.storage, 2, step, step, two_small), Each("fine"));
+  const CheckpointMetadata newest = *find_checkpoint(*saved.storage, "latest");
+  const fs::path manifest = saved.directory.path() + "/store/" + manifest_path(newest.id);
+  const std::string good = read_file(manifest);
+  const auto tells_the_way = [&] {
+    EXPECT_THAT(
+        load(*saved.storage, 2, "", 2, two_small),
+        Each(AllOf(HasSubstr("CORRUPT"), HasSubstr("; with fall_back the newest one that is whole"))));
+    EXPECT_THAT(load(*saved.storage, 2, "2", 2, two_small),
+                Each(AllOf(HasSubstr("CORRUPT"), HasSubstr("; load another one, or the latest with"))));
+    EXPECT_THAT(load(*saved.storage, 2, "2", 2, two_small, {.fall_back = true}),
+                Each(AllOf(HasSubstr("no checkpoint is whole"), Not(HasSubstr("fall_back")))));
+  };
+  write_file(manifest, good.substr(1));
+  tells_the_way();
+  write_file(manifest, good);
+  fs::remove(saved.path_of(newest.shards[1]));
+  tells_the_way();
+  EXPECT_THAT(
+      load(*saved.storage, 2, "3", 2, two_small),
+      Each(AllOf(HasSubstr("NOT_FOUND"), HasSubstr("\"3\" in"), HasSubstr("; the newest is step-2"))));
 }
 
 // C8: a job that begins anew on NOT_FOUND must not do so on top of what a damaged checkpoint left in memory
