@@ -46,26 +46,29 @@ Status check_data(const ShardData& mine) {
 
 Status check_written(Storage& storage, const CheckpointMetadata& metadata) {
   const std::string directory = directory_of(metadata.id) + "/";
-  auto entries = storage.list(directory_of(metadata.id));
+  const auto entries = storage.list(directory_of(metadata.id));
   if (!entries && entries.error().code != Errc::not_found) return std::unexpected(entries.error());
-  std::map<std::string, std::uint64_t> sizes;
+  std::map<std::string, std::uint64_t> listed;
   if (entries)
-    for (const StorageEntry& entry : *entries) sizes[directory + entry.name] = entry.bytes;
+    for (const StorageEntry& entry : *entries) listed[directory + entry.name] = entry.bytes;
+
   for (const ShardMetadata& shard : metadata.shards) {
-    if (!shard.path.starts_with(directory)) continue;  // of an older checkpoint, where this rank has found it
-    const auto seen = sizes.find(shard.path);
-    if (seen != sizes.end() && seen->second == shard.bytes) continue;
-    // Whoever gave the attempt up has removed its files. The one who commits hears of that.
+    if (!shard.path.starts_with(directory)) continue;  // of an older checkpoint, where it was found
+    if (const auto seen = listed.find(shard.path); seen != listed.end() && seen->second == shard.bytes)
+      continue;
+    const auto reader = storage.open(shard.path);  // for a network's listings may be late
+    if (reader && (*reader)->size() == shard.bytes) continue;
+    if (!reader && reader.error().code != Errc::not_found) return std::unexpected(reader.error());
+    // Whoever gave the attempt up has removed its files, and the one who commits hears of that.
     if (storage.get(manifest_path(metadata.id))) return {};
+    const std::string here = path_in(storage, shard.path);
     return failure(
         Errc::conflict,
         fmt::format("rank {} has written {}, and here {}; all ranks have to save to the same place: a "
                     "directory of a file system that they share, or a bucket",
                     shard.rank, shard.path,
-                    seen == sizes.end()
-                        ? fmt::format("there is no {}", path_in(storage, shard.path))
-                        : fmt::format("{} has {} bytes in place of {}", path_in(storage, shard.path),
-                                      seen->second, shard.bytes)));
+                    reader ? fmt::format("{} has {} bytes, not {}", here, (*reader)->size(), shard.bytes)
+                           : fmt::format("there is no {}", here)));
   }
   return {};
 }

@@ -65,6 +65,21 @@ TEST(Trouble, OfRanksThatSaveToDisksOfTheirOwnIsHeardOfBeforeACommit) {
   EXPECT_THAT(load(*disks[1].storage, 2, "", 1), Each(HasSubstr("NOT_FOUND")));
 }
 
+// C6: on a network file system a listing may be older than a file
+TEST(Trouble, IsNoneIfAListingIsLate) {
+  Saved saved;
+  std::atomic<int> late = 0;
+  FaultyStorage slow(*saved.storage, [&](Call call, const std::string& path) -> Status {
+    const bool is_of_the_attempt = call == Call::list && path.find("/a0001-") != path.npos;
+    if (!is_of_the_attempt) return {};
+    ++late;
+    return failure(Errc::not_found, "nothing is seen yet");
+  });
+  EXPECT_THAT(save(slow, 2, 1, 1), Each("fine"));
+  EXPECT_GT(late, 0);
+  EXPECT_THAT(load(*saved.storage, 2, "", 1), Each("fine"));
+}
+
 // C4: what rank 0 returns was read from the storage; that it cannot be read at once is no end of it
 TEST(Trouble, WithReadingTheManifestBackIsHeardOfByAll) {
   Saved saved;
