@@ -293,6 +293,15 @@ int CommandLine::run() {
   return complain("a command is missing");
 }
 
+// Commands of that name which are in a group.
+std::string CommandLine::elsewhere(const std::string& word) const {
+  std::vector<std::string> paths;
+  for (const auto& command : commands_) {
+    if (command->app->get_name() == word) paths.push_back("'" + path_of(command->app) + "'");
+  }
+  return paths.empty() ? "" : fmt::format(" (did you mean {}?)", fmt::join(paths, " or "));
+}
+
 int CommandLine::complain(const std::string& what) {
   const CLI::App* app = first_confused(app_.get());
   const std::string path = path_of(app);
@@ -302,7 +311,7 @@ int CommandLine::complain(const std::string& what) {
   if (!word.empty() && word.starts_with('-')) {
     said = fmt::format("there is no option '{}'; {} --help lists them", word, path);
   } else if (!word.empty() && is_group(app)) {
-    said = fmt::format("there is no command '{}'; {} --help lists them", word, path);
+    said = fmt::format("there is no command '{}'{}; {} --help lists them", word, elsewhere(word), path);
   } else if (!word.empty()) {
     said = fmt::format("'{}' is one argument too many; {} --help tells how it is used", word, path);
   } else if (is_group(app)) {

@@ -114,6 +114,7 @@ class CommandLine {
   CommandDescription describe(const CLI::App* app) const;
   CLI::App* parent_of(const std::string& name, std::string& last_word);
   void cut_off_rest();
+  std::string elsewhere(const std::string& word) const;
   int complain(const std::string& what);
 
   std::vector<std::string> words_;  // of the command line, the program's name first

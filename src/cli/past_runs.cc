@@ -167,6 +167,10 @@ void say_why(const Remembered& run, const std::string& module) {
   }
 }
 
+std::string nothing_known(const PastOptions& options) {
+  return "nothing is known of a run in " + options.folder + "/.baton; say where with --dir";
+}
+
 JsonObject json_of(const PastRun& run) {
   return JsonObject()
       .text("run", run.run)
@@ -184,9 +188,7 @@ JsonObject json_of(const PastRun& run) {
 Result<std::string> chosen_run(const PastOptions& options) {
   if (options.run) return *options.run;
   const auto runs = Records::runs(options.folder);
-  if (runs.empty())
-    return failure(Errc::not_found,
-                   "nothing is known of a run in " + options.folder + "/.baton; say where with --dir");
+  if (runs.empty()) return failure(Errc::not_found, nothing_known(options));
   return runs.back();
 }
 
@@ -198,7 +200,9 @@ int list_runs(const PastOptions& options) {
                {"ended", Align::right},
                {"failed", Align::right},
                {"file"}});
-  for (const std::string& id : Records::runs(options.folder)) {
+  const auto runs = Records::runs(options.folder);
+  if (runs.empty()) fmt::print(stderr, "baton: {}\n", nothing_known(options));
+  for (const std::string& id : runs) {
     const auto run = Records::past(options.folder, id);
     if (!run) continue;
     if (options.json) fmt::print("{}\n", json_of(*run).whole());
@@ -206,7 +210,7 @@ int list_runs(const PastOptions& options) {
                run->took > Duration{} ? rough_text(run->took) : "", std::to_string(run->ended),
                std::to_string(run->failed), run->file});
   }
-  if (!options.json) table.print();
+  if (!options.json && !runs.empty()) table.print();
   return 0;
 }
 

@@ -40,9 +40,28 @@ const char* colour(ModuleStatus status) {
   return "\x1b[33m";
 }
 
-std::size_t columns() {
+struct Screen {
+  std::size_t columns = 100;
+  std::size_t lines = 25;
+};
+Screen screen() {
   winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 100;
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col <= 20 || size.ws_row <= 2) return {};
+  return {size.ws_col, size.ws_row};
+}
+
+// As a terminal would leave it, without colours: what was written over is gone.
+std::string as_shown(std::string_view line) {
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  line.remove_prefix(line.rfind('\r') + 1);  // npos + 1 is 0
+  std::string shown;
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (line.substr(at).starts_with("\x1b["))
+      at = std::min(line.find_first_not_of("0123456789;?", at + 2), line.size());  // where it ends
+    else
+      shown += line[at];
+  }
+  return shown;
 }
 
 std::string bar(double part, std::size_t width) {
@@ -79,21 +98,25 @@ std::string RunView::running_line(const Running& one, double part) const {
   if (known != options_.history.end() && known->second > took)
     text += " about " + rough_text(known->second - took) + " left";
   if (!one.worker.empty() && one.worker != "master") text += "  on " + one.worker;
-  return text.substr(0, columns() - 1);
+  return text.substr(0, screen().columns - 1);
 }
 
 void RunView::draw() {
   if (!options_.on_terminal || graph_ == nullptr) return;
   erase();
-  std::size_t shown = 0;
+  const Screen size = screen();
+  const std::size_t shown_max = std::min(kRunningShown, size.lines - 2);  // more could not be written over
   for (const auto& [node, one] : running_) {
-    if (++shown > kRunningShown) break;
+    if (drawn_ == shown_max) break;
     fmt::print("{}\n", running_line(one, progress_[node]));
+    ++drawn_;
   }
-  drawn_ = std::min(running_.size(), kRunningShown);
   const double part =
       graph_->size() == 0 ? 1 : static_cast<double>(over_) / static_cast<double>(graph_->size());
-  fmt::print("{} {} of {}, {} at work\n", bar(part, 30), over_, graph_->size(), running_.size());
+  const std::size_t width = std::clamp<std::size_t>(size.columns, 34, 60) - 30;
+  const std::string text =
+      fmt::format("{} {} of {}, {} at work", bar(part, width), over_, graph_->size(), running_.size());
+  fmt::print("{}\n", text.substr(0, size.columns - 1));
   ++drawn_;
   std::fflush(stdout);
 }
@@ -136,7 +159,7 @@ void RunView::show_group(const std::string& module, std::size_t lines_max) {
   const std::size_t first = lines.size() > lines_max ? lines.size() - lines_max : 0;
   if (first + left_out_[module] > 0)
     line(fmt::format("    … {} before", counted(first + left_out_[module], "line")));
-  for (std::size_t i = first; i < lines.size(); ++i) line("    | " + printable(lines[i], 1000));
+  for (std::size_t i = first; i < lines.size(); ++i) line("    | " + printable(as_shown(lines[i]), 1000));
 }
 
 void RunView::said(const pipeline::LogLine& said) {

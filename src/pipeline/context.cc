@@ -204,7 +204,7 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
     };
     const std::stop_token until = stop();
     auto ended = process::run_child(command, std::span(&until, 1));
-    if (!ended) throw NotStarted(words[0] + " could not be started: " + ended.error().message);
+    if (!ended) throw NotStarted("the command could not be started: " + ended.error().message);
     end = std::move(*ended);
   }
   const auto took = chrono::duration_cast<chrono::milliseconds>(chrono::steady_clock::now() - began);

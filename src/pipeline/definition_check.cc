@@ -83,7 +83,8 @@ class DefinitionCheck {
   void check_places(const ModuleSpec& spec) {
     for (const std::string& name : spec.capabilities) {
       if (!is_capability(name))
-        complain(spec, quoted(name) + " is not a capability: 1 to 128 printable characters without spaces");
+        complain(spec,
+                 quoted(name) + " is not a capability: 1 to 128 printable ASCII characters without spaces");
     }
     if (spec.capabilities.size() > kCapabilitiesMax) complain(spec, "it needs more than 16 capabilities");
     if (spec.pool.empty()) return;
@@ -106,13 +107,15 @@ class DefinitionCheck {
     std::vector<std::string> names;
     for (const Target& target : spec.targets) {
       if (!is_module_id(target.name))
-        complain(spec, quoted(target.name) +
-                           " cannot be a target's name: printable characters without spaces and brackets");
+        complain(spec,
+                 quoted(target.name) +
+                     " cannot be a target's name: printable ASCII characters without spaces and brackets");
       if (std::ranges::find(names, target.name) != names.end())
         complain(spec, "target " + quoted(target.name) + " is there twice");
       for (const std::string& name : target.capabilities) {
         if (!is_capability(name))
-          complain(spec, quoted(name) + " is not a capability: 1 to 128 printable characters without spaces");
+          complain(spec,
+                   quoted(name) + " is not a capability: 1 to 128 printable ASCII characters without spaces");
       }
       if (target.capabilities.size() + spec.capabilities.size() > kCapabilitiesMax)
         complain(spec, "target " + quoted(target.name) + " needs more than 16 capabilities");
@@ -171,7 +174,7 @@ class DefinitionCheck {
 
   void check_id(const ModuleSpec& spec) {
     if (!is_module_id(spec.id)) {
-      complain(spec, "an id is 1 to 100 printable characters without spaces and brackets, and " +
+      complain(spec, "an id is 1 to 100 printable ASCII characters without spaces and brackets, and " +
                          quoted(spec.id) + " is not");
     }
     if (modules_.find(spec.id) != &spec) complain(spec, "there is another module with this id");

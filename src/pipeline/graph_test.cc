@@ -96,9 +96,10 @@ TEST(Graph, TellsEverythingThatIsWrongAtOnce) {
           "test: it needs 'buil', which does not exist (did you mean 'build'?)",
           "test: there is no pool 'emulators' (did you mean 'emulator'?)",
           "test: there is another module with this id", "self: it needs itself",
-          "has space: an id is 1 to 100 printable characters without spaces and brackets, and 'has space' is "
+          "has space: an id is 1 to 100 printable ASCII characters without spaces and brackets, and 'has "
+          "space' is "
           "not",
-          "has space: 'two words' is not a capability: 1 to 128 printable characters without spaces",
+          "has space: 'two words' is not a capability: 1 to 128 printable ASCII characters without spaces",
           "matrix: target 'a' is there twice",
           "matrix: it may fail on 'b', which is none of its targets (did you mean 'a'?)",
           "late: a timeout is 0 to 30 days", "bodiless: it has no body: a declaration ends with run(…)"));

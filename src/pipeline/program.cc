@@ -19,7 +19,19 @@ namespace baton::pipeline {
 namespace {
 
 const std::vector<std::string> kCommands = {"run", "validate", "plan", "graph"};
-const std::vector<std::string> kFlags = {"--instance", "--total", "--run", "--jobs", "--cap", "--reserved"};
+const std::vector<std::string> kFlags = {"--instance", "--total",    "--run", "--jobs",
+                                         "--cap",      "--reserved", "--help"};
+constexpr char kHelp[] =
+    "Runs a pipeline, or looks at it: run (which need not be said), validate, plan, graph.\n\n"
+    "  --jobs N        modules at a time; as many as there are processors, if not said otherwise\n"
+    "  --cap NAME      what this machine can do, besides linux; may be repeated\n"
+    "  --instance I    which instance this is: 0 is the master, the others are workers\n"
+    "  --total N       how many there are\n"
+    "  --run ID        what the run is called, the same for all instances\n"
+    "  --reserved      a worker that runs only what names one of its --cap\n\n"
+    "BATON_INSTANCE, BATON_TOTAL, BATON_RUN and BATON_CAPS say the same. Exit codes: 0 all went well, 1 a\n"
+    "module failed, 2 the pipeline or the command line makes no sense, 3 cancelled, 4 the coordinator was "
+    "lost.\n";
 
 template <class T>
 Status read_number(const std::string& what, const std::string& text, T& into) {
@@ -139,6 +151,10 @@ Result<ProgramOptions> program_options(const Pipeline& pipeline, const std::vect
     if (std::ranges::find(kFlags, words[i]) == kFlags.end())
       return failure(Errc::invalid_request,
                      "there is no option '" + words[i] + "'" + suggestion(words[i], kFlags));
+    if (words[i] == "--help") {
+      options.command = "help";
+      return options;
+    }
     if (words[i] == "--reserved") {
       options.distributed.is_reserved = true;
       continue;
@@ -166,6 +182,7 @@ Result<ProgramOptions> program_options(const Pipeline& pipeline, const std::vect
 
 int run_program(const Pipeline& pipeline, const ProgramOptions& options, RunObserver* observer,
                 const std::stop_token& stop) {
+  if (options.command == "help") return std::printf("%s", kHelp), 0;
   const auto graph = Graph::of(pipeline.definition());
   if (!graph) {
     for (const Problem& problem : graph.error()) tell(describe(problem));

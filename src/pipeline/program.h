@@ -1,7 +1,7 @@
 // A pipeline as a program of its own.
 //
 //   ./ci                               run it here
-//   ./ci validate | plan | graph       look at it
+//   ./ci validate | plan | graph       look at it; --help tells how
 //   ./ci --instance 0 --total 3        its master, of three instances; the others are workers
 //   ./ci --jobs 8 --cap docker         so many modules at a time; what this machine can do
 //   ./ci --instance 1 … --reserved     a worker that runs only what names one of its --cap

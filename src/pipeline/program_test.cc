@@ -38,6 +38,7 @@ TEST(AProgram, TakesItsInstanceFromFlagsThenVariablesThenItself) {  // P11
   EXPECT_THAT(options_of({"--cap", "gpu"}, {{"BATON_CAPS", "docker,linux"}})->distributed.capabilities,
               ElementsAre("docker", "linux", "gpu"));
   EXPECT_EQ(options_of({"plan"})->command, "plan");
+  EXPECT_EQ(options_of({"--help"})->command, "help");
 }
 
 TEST(AProgram, SaysWhatMakesNoSense) {  // P11

@@ -108,6 +108,22 @@ with tempfile.TemporaryDirectory() as folder:
         code, _ = submit.end()
         expect(code == 0 and b" tasks   " in submit.screen and b" tasks/s" in submit.screen, submit.screen)
         expect(b"\r\x1b[K9 tasks submitted" in submit.screen, submit.screen)
+
+        # A run draws into the size there is, and answers Ctrl-C at once.
+        os.environ["TERM"] = "xterm"
+        os.environ.pop("CI", None)
+        os.environ.pop("BATON_CONNECT")
+        with open(folder + "/p.yaml", "w") as file:
+            file.write("version: 1\nmodules:\n")
+            file.writelines(f"  module-with-a-long-name-{number}: {{ run: sleep 1000 }}\n" for number in range(9))
+        run = OnTerminal(["run", folder + "/p.yaml", "-j", "9"], lines=6, columns=30)
+        run.read_until(b"9 at work")
+        pictures = [text_of(picture).split(b"\r\n") for picture in run.screen.split(b"\x1b[J")[1:]]
+        expect(all(len(picture) <= 6 and max(map(len, picture)) < 30 for picture in pictures), pictures)
+        run.process.send_signal(signal.SIGINT)
+        run.read_until(b"! stopping 9 modules; Ctrl-C again ends it at once")
+        code, _ = run.end()
+        expect(code == 3, (code, run.screen))
     finally:
         server.terminate()
         server.wait(timeout=30)

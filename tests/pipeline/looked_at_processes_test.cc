@@ -50,6 +50,23 @@ TEST(ProcessesThatLookAtAFile, TellNothingOfWhatIsLeftOut) {  // P8 P14
   EXPECT_EQ(look(yard, "validate", {"--skip-module", "b"}).exit.code, 0);
 }
 
+TEST(ProcessesThatRunCommands, ShowWhatTheySayAsATerminalWould) {  // P16
+  const Yard yard(R"(
+version: 1
+on_failure: continue
+modules:
+  a: { run: "printf ' 10 %%\\r100 %%\\r\\n\\033[31mred\\033[0m \\033[1'" }
+  b: { cmd: [no-such-program] }
+  c: { dir: nowhere, run: ls }
+)");
+  const crash::Ran ran = crash::run(yard.run({}));
+  EXPECT_THAT(ran.lines, Contains("    | 100 %"));
+  EXPECT_THAT(ran.lines, Contains("    | red "));
+  EXPECT_THAT(ran.lines,
+              Contains(HasSubstr(": the command could not be started: no-such-program: No such file")));
+  EXPECT_THAT(ran.lines, Contains(HasSubstr(": the command could not be started: the folder ")));
+}
+
 TEST(ProcessesThatLookAtAFile, CutNothingWhereThereIsNoTerminal) {  // P16
   const std::string reason(200, 'x');
   const Yard yard("version: 1\nmodules: { a: { desc: " + reason + ", if: 'false && " + reason +

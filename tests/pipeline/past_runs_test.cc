@@ -51,6 +51,14 @@ TEST(APastRun, IsToldFromOneThatNeverWas) {  // P16
   EXPECT_THAT(asked(yard, {"logs", "build"}).errors, HasSubstr("build said nothing"));
 }
 
+TEST(APastRun, IsSaidToBeUnknownWhereThereIsNone) {  // P16
+  const Yard yard("version: 1\nmodules: { build: { run: 'true' } }");
+  const crash::Ran none = asked(yard, {"list"});
+  EXPECT_EQ(none.exit.code, 0);
+  EXPECT_THAT(none.lines, ElementsAre());
+  EXPECT_THAT(none.errors, HasSubstr("nothing is known of a run in " + yard.path() + "/.baton; say where"));
+}
+
 TEST(APastRun, IsListedWithHowItEnded) {  // P16
   const Yard yard(R"(
 version: 1

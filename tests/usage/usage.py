@@ -13,6 +13,7 @@ BATON, SIM = sys.argv[1:]
 CASES = [
     (BATON, "", "baton: a command is missing; baton --help lists them"),
     (BATON, "frob", "baton: there is no command 'frob'; baton --help lists them"),
+    (BATON, "validate x.yaml", "baton: there is no command 'validate' (did you mean 'baton pipeline validate'?); baton --help lists them"),
     (BATON, "help", "baton: there is no command 'help'; baton --help lists them"),
     (BATON, "frob log stat x", "baton: there is no command 'frob'; baton --help lists them"),
     (BATON, "log", "baton: a command is missing; baton log --help lists them"),
