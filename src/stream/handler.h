@@ -53,7 +53,10 @@ class Sink {
   virtual ~Sink() = default;
 
   // On several threads at once, but for each stream in order: the next message of a stream comes when this
-  // one is out.
+  // one is out. When `lost` is stopped, since the lease is lost or the processor drains, it should return
+  // soon; whatever error it returns then is no failure, and the message goes back. So it does when the sink
+  // is away (UNAVAILABLE, OUTCOME_UNKNOWN, DEADLINE_EXCEEDED, EXHAUSTED, CLOSED). TOO_LARGE is final: such a
+  // message is tried twice at most.
   virtual Status publish(const Work& work, std::stop_token lost) = 0;
 };
 

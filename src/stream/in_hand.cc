@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "stream/json_text.h"
 
 namespace baton::stream {
 namespace {
@@ -13,7 +14,12 @@ MessageStatus done_in(Lane lane) {
   return lane == Lane::outbox ? MessageStatus::published : MessageStatus::event_stored;
 }
 
+constexpr std::size_t kResultBytes = 64;  // without its error
+constexpr const char* kRefused = "it failed, and what it said of that was refused by the coordinator";
+
 }  // namespace
+
+std::size_t InHand::Result::bytes() const { return kResultBytes + outcome.error.size(); }
 
 InHand::Key InHand::key_of(const Work& work) {
   return {work.lane, work.stream ? work.stream->value : work.message.value};
@@ -26,6 +32,7 @@ void InHand::take(std::vector<Work> work, Instant asked) {
     const Key key = key_of(one);
     Stream& stream = streams_[key];
     stream.held_from = asked;
+    stream.renews = true;
     if (stream.claim != one.epoch) {
       // Ours before, and claimed again after the lease was lost or ended unnoticed. Somebody may still be at
       // it.
@@ -70,8 +77,11 @@ void InHand::finish(const Work& work, const Outcome& outcome) {
   const bool goes_on = outcome.kind == Outcome::Kind::done || outcome.kind == Outcome::Kind::reported;
   ++(goes_on ? counts_.handled : outcome.kind == Outcome::Kind::failed ? counts_.failed : counts_.given_back);
   // Also if the lease was lost: the coordinator knows best.
-  if (outcome.kind != Outcome::Kind::reported)
+  if (outcome.kind != Outcome::Kind::reported) {
     results_.push_back({.lane = work.lane, .held = work.held(), .outcome = outcome});
+    // Handlers say what others have told them, and that may be anything.
+    results_.back().outcome.error = as_utf8(outcome.error, kToldErrorBytesMax);
+  }
   // What is behind it may not come first; but what was claimed after this one was lost is another matter.
   const bool is_current = !stream.waiting.empty() && stream.waiting.front().epoch == work.epoch;
   if (!goes_on && is_current) give_back(work.lane, stream);
@@ -91,9 +101,10 @@ void InHand::give_back(Lane lane, Stream& stream) {
 
 void InHand::speak(WorkBatchRequest& request, Instant now) {
   said_ = {.at = now};
-  std::size_t room = kItemsMax;
+  std::size_t bytes = 0;
   for (const Result& result : results_) {
-    if (room-- == 0) break;
+    bytes += result.bytes();
+    if (said_.results == results_max_ || bytes > kToldBytesMax) break;
     ++said_.results;
     const bool outbox = result.lane == Lane::outbox;
     if (result.outcome.kind == Outcome::Kind::failed) {
@@ -110,7 +121,7 @@ void InHand::speak(WorkBatchRequest& request, Instant now) {
     }
   }
   for (const auto& [key, stream] : streams_) {
-    if (stream.lost.stop_requested() || now < stream.held_from + Duration{lease_.ms / 3}) continue;
+    if (!is_to_be_renewed(stream) || now < stream.held_from + Duration{lease_.ms / 3}) continue;
     // One message holds its whole stream; one that waits was claimed last.
     const Held held = stream.waiting.empty() ? *stream.handling : stream.waiting.front().held();
     (key.first == Lane::outbox ? request.outbox_renewals : request.inbox_renewals).push_back(held);
@@ -123,16 +134,40 @@ void InHand::hear(const WorkBatch& answer) {
                                &answer.inbox_failures})
     counts_.lost += static_cast<std::uint64_t>(std::ranges::count(*verdicts, Verdict::lost_lease));
   results_.erase(results_.begin(), results_.begin() + static_cast<std::ptrdiff_t>(said_.results));
+  results_max_ = std::min(results_max_ * 2, kItemsMax);
   for (const auto* verdicts : {&answer.outbox_renewals, &answer.inbox_renewals}) {
     const std::vector<Key>& keys = said_.renewals[verdicts == &answer.outbox_renewals ? 0 : 1];
     for (std::size_t i = 0; i < verdicts->size(); ++i) {
       const auto found = streams_.find(keys[i]);
       if (found == streams_.end()) continue;  // finished meanwhile
-      if ((*verdicts)[i] == Verdict::ok) found->second.held_from = said_.at;
-      if ((*verdicts)[i] == Verdict::lost_lease) let_go(found->second), forget_if_empty(found);
+      switch ((*verdicts)[i]) {
+        case Verdict::ok: found->second.held_from = said_.at; break;
+        case Verdict::lost_lease: let_go(found->second), forget_if_empty(found); break;
+        // The message is done already, as one that its handler has reported itself and not returned from yet.
+        case Verdict::unknown:
+        case Verdict::duplicate: found->second.renews = false; break;
+      }
     }
   }
   said_ = {};
+}
+
+bool InHand::rephrase() {
+  const std::size_t said = std::exchange(said_.results, 0);
+  if (said == 0) return false;
+  if (said > 1) {
+    results_max_ = said / 2;
+    return true;
+  }
+  Result& refused = results_.front();
+  if (refused.is_plain || refused.outcome.kind != Outcome::Kind::failed) {
+    results_.pop_front();
+    ++counts_.lost;
+    return false;
+  }
+  refused.outcome = failed(kRefused);
+  refused.is_plain = true;
+  return true;
 }
 
 void InHand::let_go(Stream& stream) {
@@ -181,21 +216,19 @@ void InHand::stop_handling() {
   for (auto& [key, stream] : streams_) stream.lost.request_stop();
 }
 
-std::optional<Instant> InHand::oldest() const {
+std::optional<Instant> InHand::renewal() const {
   std::optional<Instant> first;
   for (const auto& [key, stream] : streams_) {
-    if (!stream.lost.stop_requested() && (!first || stream.held_from < *first)) first = stream.held_from;
+    if (is_to_be_renewed(stream) && (!first || stream.held_from < *first)) first = stream.held_from;
   }
-  return first;
-}
-
-std::optional<Instant> InHand::renewal() const {
-  const auto first = oldest();
   return first ? std::optional(*first + Duration{lease_.ms / 3}) : std::nullopt;
 }
 
 std::optional<Instant> InHand::lease_end() const {
-  const auto first = oldest();
+  std::optional<Instant> first;
+  for (const auto& [key, stream] : streams_) {
+    if (!stream.lost.stop_requested() && (!first || stream.held_from < *first)) first = stream.held_from;
+  }
   return first ? std::optional(*first + lease_) : std::nullopt;
 }
 

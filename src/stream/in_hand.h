@@ -30,6 +30,11 @@ struct InHandCounts {
   std::uint64_t given_back = 0;  // by a handler, or without having been begun
 };
 
+inline constexpr std::size_t kToldErrorBytesMax = std::size_t{8} << 10;  // what is beyond is not told
+// Of the results in one request. As a log entry or a command they come to several times as much, of which
+// either has 4 MiB at most.
+inline constexpr std::size_t kToldBytesMax = std::size_t{512} << 10;
+
 class InHand {
  public:
   explicit InHand(Duration lease) : lease_(lease) {}
@@ -52,6 +57,10 @@ class InHand {
   void speak(WorkBatchRequest& request, Instant now);
   // The coordinator's answer to it. Without one nothing changes, and the next request says it again.
   void hear(const WorkBatch& answer);
+  // The coordinator refuses the request as it stands, and would again. From now on fewer results are said at
+  // once; one that is refused by itself is said in plain words, and in the end not at all, so that its lease
+  // ends. True: there is something else to say, at once.
+  bool rephrase();
 
   // Leases that could not be renewed in time.
   void let_go_expired(Instant now);
@@ -80,11 +89,15 @@ class InHand {
     std::optional<Held> handling;
     std::stop_source lost;
     Instant held_from;  // the lease lasts at least from here
+    bool renews = true;
   };
   struct Result {
     Lane lane;
     Held held;
     Outcome outcome;
+    bool is_plain = false;  // said once more, without anything that could be refused
+
+    std::size_t bytes() const;
   };
   // What the request under way says, for the answer to be understood.
   struct Said {
@@ -95,7 +108,9 @@ class InHand {
 
   static Key key_of(const Work& work);
   bool has_ended(const Stream& stream, Instant now) const { return now >= stream.held_from + lease_; }
-  std::optional<Instant> oldest() const;
+  static bool is_to_be_renewed(const Stream& stream) {
+    return stream.renews && !stream.lost.stop_requested();
+  }
   void give_back(Lane lane, Stream& stream);
   void let_go(Stream& stream);
   void forget_if_empty(std::map<Key, Stream>::iterator found);
@@ -105,6 +120,7 @@ class InHand {
   std::map<Key, Stream> streams_;
   std::deque<Key> ready_;  // streams with a message to be begun
   std::deque<Result> results_;
+  std::size_t results_max_ = kItemsMax;  // in one request
   Said said_;
   std::size_t messages_ = 0;
   std::size_t handling_ = 0;

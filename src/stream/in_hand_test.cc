@@ -82,6 +82,62 @@ TEST(InHand, SaysAResultUntilItWasHeard) {
   EXPECT_FALSE(in_hand.has_results());
 }
 
+InHand having_failed(unsigned messages, const std::string& error) {
+  InHand in_hand(kHeld);
+  for (unsigned i = 1; i <= messages; ++i) {
+    in_hand.take({work(i, i)}, kStart);
+    in_hand.finish(in_hand.next(kStart)->work, failed(error));
+  }
+  return in_hand;
+}
+std::size_t failures_said(InHand& in_hand) { return said(in_hand).inbox_failures.size(); }
+void hear_failures(InHand& in_hand, std::size_t count) {
+  in_hand.hear({.inbox_failures = std::vector(count, Verdict::ok)});
+}
+
+// S22: what no coordinator takes is never said.
+TEST(InHand, TellsAnErrorAsTextOfALimitedLength) {
+  InHand odd = having_failed(1, std::string("no\0\xff", 4));
+  EXPECT_EQ(said(odd).inbox_failures.at(0).error, "no??");
+  for (const std::size_t bytes : {kToldErrorBytesMax, kToldErrorBytesMax + 1}) {
+    InHand in_hand = having_failed(1, std::string(bytes, 'x'));
+    EXPECT_EQ(said(in_hand).inbox_failures.at(0).error, std::string(kToldErrorBytesMax, 'x'));
+  }
+}
+
+// S22: and in the end everything.
+TEST(InHand, SaysOnlySoManyBytesAtOnce) {
+  const std::size_t fit = kToldBytesMax / (kToldErrorBytesMax + 64);
+  InHand all = having_failed(static_cast<unsigned>(fit), std::string(kToldErrorBytesMax, 'x'));
+  EXPECT_EQ(failures_said(all), fit);
+  InHand one_more = having_failed(static_cast<unsigned>(fit) + 1, std::string(kToldErrorBytesMax, 'x'));
+  EXPECT_EQ(failures_said(one_more), fit);
+  hear_failures(one_more, fit);
+  EXPECT_EQ(failures_said(one_more), 1u);
+}
+
+// S22: a result that is refused is found, and keeps none of the others from being heard.
+TEST(InHand, SaysLessWhenItWasRefused) {
+  InHand in_hand = having_failed(5, "no");
+  EXPECT_EQ(failures_said(in_hand), 5u);
+  EXPECT_TRUE(in_hand.rephrase());
+  EXPECT_EQ(failures_said(in_hand), 2u);
+  EXPECT_TRUE(in_hand.rephrase());
+  EXPECT_EQ(failures_said(in_hand), 1u);
+  EXPECT_TRUE(in_hand.rephrase());
+  EXPECT_NE(said(in_hand).inbox_failures.at(0).error, "no") << "in plain words";
+  EXPECT_FALSE(in_hand.rephrase()) << "and then not at all";
+  EXPECT_EQ(in_hand.counts().lost, 1u);
+  EXPECT_EQ(failures_said(in_hand), 1u);
+  hear_failures(in_hand, 1);
+  EXPECT_EQ(failures_said(in_hand), 2u) << "more again, after it was heard";
+  hear_failures(in_hand, 2);
+  EXPECT_EQ(failures_said(in_hand), 1u);
+  hear_failures(in_hand, 1);
+  EXPECT_FALSE(in_hand.has_results());
+  EXPECT_FALSE(in_hand.rephrase()) << "nothing was said";
+}
+
 TEST(InHand, DoesNotGoOnBehindAMessageThatAHandlerGaveBack) {
   InHand in_hand = having({work(1, 1), work(2, 1)});
   in_hand.finish(in_hand.next(kStart)->work, given_back());
@@ -108,6 +164,21 @@ TEST(InHand, RenewsALeaseWhenAThirdOfItIsOver) {
   in_hand.hear({.inbox_renewals = {Verdict::ok}});
   EXPECT_EQ(in_hand.renewal(), kRenewal + seconds(10));
   EXPECT_FALSE(begun->lost.stop_requested());
+}
+
+// S22: the handler has reported it, and not returned yet. Asking again would be answered the same, at once.
+TEST(InHand, DoesNotAskAgainForALeaseOfWhatIsDone) {
+  for (const Verdict verdict : {Verdict::unknown, Verdict::duplicate}) {
+    InHand in_hand = having({work(1, 1)});
+    const auto begun = in_hand.next(kStart);
+    (void)said(in_hand, kRenewal);
+    in_hand.hear({.inbox_renewals = {verdict}});
+    EXPECT_FALSE(in_hand.renewal());
+    EXPECT_TRUE(said(in_hand, kRenewal).inbox_renewals.empty());
+    EXPECT_EQ(in_hand.lease_end(), kStart + kHeld);
+    in_hand.take({work(2, 1, 2)}, kRenewal);
+    EXPECT_EQ(in_hand.renewal(), kRenewal + seconds(10)) << "another claim has a lease of its own";
+  }
 }
 
 TEST(InHand, TellsAHandlerWhoseLeaseWasLost) {

@@ -41,6 +41,15 @@ TEST(Utf8, HasOneFormForEachCharacter) {
     EXPECT_FALSE(is_utf8(bad));
 }
 
+// S22: at the limit, and one past it.
+TEST(Utf8, IsMadeOfWhatIsNone) {
+  EXPECT_EQ(as_utf8(std::string_view("a\0b\xff\xc3\xbc\xe2\x82", 8), 100), "a?b?\xc3\xbc??");
+  EXPECT_EQ(as_utf8("abc", 3), "abc");
+  EXPECT_EQ(as_utf8("abcd", 3), "abc");
+  EXPECT_EQ(as_utf8("a\xc3\xbc", 3), "a\xc3\xbc");
+  EXPECT_EQ(as_utf8("ab\xc3\xbc", 3), "ab") << "no character is cut in two";
+}
+
 TEST(ABody, ReadsBackWhatItWasMadeOf) {
   const NewMessage message{.target = "there", .type = "T", .envelope_type = "E", .data = "1", .scope = "{}"};
   const Bytes body = body_of(message);

@@ -28,6 +28,11 @@ Duration grown(Duration backoff, const ProcessorOptions& options) {
   return std::clamp(Duration{backoff.ms * 2}, options.backoff_min, options.backoff_max);
 }
 
+// Nothing has happened, and saying the same again would change nothing.
+bool is_refusal(const Error& error) {
+  return error.code == Errc::invalid_request || error.code == Errc::too_large;
+}
+
 }  // namespace
 
 Processor::Shift::Shift(WorkCoordinator& coordinator, ProcessorOptions options, InstanceId me)
@@ -73,10 +78,8 @@ WorkBatchRequest Processor::Shift::next_request() {
                       .host = options_.host,
                       .process = static_cast<std::int32_t>(::getpid()),
                       .metadata = options_.metadata};
-  const bool wants = !draining_ && room() > 0;
-  if (!wants || options_.handlers.empty()) request.flags = request.flags | WorkFlags::skip_inbox_claiming;
-  if (!wants || !options_.sink || sink_rests())
-    request.flags = request.flags | WorkFlags::skip_outbox_claiming;
+  if (!can_claim(Lane::inbox)) request.flags = request.flags | WorkFlags::skip_inbox_claiming;
+  if (!can_claim(Lane::outbox)) request.flags = request.flags | WorkFlags::skip_outbox_claiming;
   request.lease = options_.lease;
   request.stale = options_.stale;
   request.limits.messages = request.limits.streams = std::max(room(), 1);
@@ -111,7 +114,7 @@ bool Processor::Shift::take_turn() {
   if (batch) {
     heard(std::move(*batch), claimed, asked);
   } else {
-    if (claimed && !lost_claim_) lost_claim_ = asked;
+    if (claimed && !lost_claim_ && !is_refusal(batch.error())) lost_claim_ = asked;
     failed_to_ask(batch.error(), lock);
   }
   return true;
@@ -142,7 +145,9 @@ void Processor::Shift::take_up_again(Lock& lock) {
 }
 
 void Processor::Shift::failed_to_ask(const Error& error, Lock& lock) {
-  backoff_ = grown(backoff_, options_);
+  // One result that is refused must not keep the others from being heard, or leases from being renewed.
+  const bool goes_on = is_refusal(error) && in_hand_.rephrase();
+  backoff_ = goes_on ? Duration{} : grown(backoff_, options_);
   there_may_be_work_ = true;
   if (error.code == Errc::lease_lost) {  // evicted
     in_hand_.let_go_all();
@@ -165,7 +170,7 @@ void Processor::Shift::wait_for_turn(Lock& lock) {
   if (draining_ && drain_until_ < wake && now() < drain_until_) wake = drain_until_;
   changed_.wait_for(lock, until(wake), [&] {
     return in_hand_.has_results() || (draining_ && in_hand_.handling() == 0) ||
-           (there_may_be_work_ && room() > 0 && !draining_);
+           (there_may_be_work_ && (can_claim(Lane::inbox) || can_claim(Lane::outbox)));
   });
 }
 
@@ -223,6 +228,11 @@ void Processor::Shift::watch() {
 
 bool Processor::Shift::sink_rests() const { return sink_backoff_.ms > 0 && now() < sink_rests_until_; }
 
+bool Processor::Shift::can_claim(Lane lane) const {
+  if (draining_ || room() <= 0) return false;
+  return lane == Lane::inbox ? !options_.handlers.empty() : options_.sink && !sink_rests();
+}
+
 // A broker that is away is not the message's fault: it goes back, and the outbox rests for a while.
 Outcome Processor::Shift::publish(const InHand::Begun& begun) {
   if (begun.work.target.empty()) return done();  // it was for the event store only
@@ -236,8 +246,10 @@ Outcome Processor::Shift::publish(const InHand::Begun& begun) {
     sink_backoff_ = {};
     return done();
   }
+  if (begun.lost.stop_requested()) return given_back();  // it did as it was told
   const Error& error = published.error();
   switch (error.code) {
+    case Errc::closed:
     case Errc::unavailable:
     case Errc::deadline_exceeded:
     case Errc::outcome_unknown:
@@ -247,9 +259,13 @@ Outcome Processor::Shift::publish(const InHand::Begun& begun) {
       lock.unlock();
       complain(error);
       return given_back();
-    default:
-      return failed(error.message, error.code == Errc::invalid_request ? FailureReason::validation_error
-                                                                       : FailureReason::transport_exception);
+    case Errc::too_large:
+      // No repetition makes it smaller. The first failure is for the message's own policy to judge; one that
+      // is tried again all the same has none that ends it, or keeps those behind it.
+      return failed(error.message, FailureReason::validation_error,
+                    begun.work.failures > 0 ? std::optional(FailurePolicy::park) : std::nullopt);
+    case Errc::invalid_request: return failed(error.message, FailureReason::validation_error);
+    default: return failed(error.message, FailureReason::transport_exception);
   }
 }
 

@@ -40,7 +40,9 @@ class Processor::Shift {
   void handle_messages();
   Outcome handle(const InHand::Begun& begun, InstanceId me);
   Outcome publish(const InHand::Begun& begun);
-  bool sink_rests() const;  // under the lock
+  // Under the lock, as are the others that say how things are.
+  bool sink_rests() const;
+  bool can_claim(Lane lane) const;
 
   std::int32_t room() const { return options_.in_hand_max - static_cast<std::int32_t>(in_hand_.messages()); }
   void complain(const Error& error) const {

@@ -1,7 +1,9 @@
-// The loop of a service when things go wrong around it: full hands, lost answers, calls that hang, a broker
-// that is away.
+// The loop of a service when things go wrong around it: full hands, lost answers, calls that hang, results
+// that are refused.
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
 #include "stream/processor.h"
 #include "tests/stream/overheard.h"
@@ -101,37 +103,103 @@ TEST_P(AProcessorInTrouble, TellsAHandlerWhoseLeaseEndsDuringACall) {
   overheard.let_through();
 }
 
-// Says that it is away so many times, and only then publishes.
-class AbsentBroker final : public Sink {
- public:
-  Status publish(const Work& work, std::stop_token) override {
-    if (absences.fetch_sub(1) > 0) return failure(Errc::unavailable, "the broker is away");
-    published.add(work);
-    failures += work.failures;
-    return {};
-  }
-  std::atomic<int> absences = 30;
-  std::atomic<int> failures = 0;
-  Seen published;
-};
-
-// S15: a broker that is away is nobody's failure, so nothing dies and nothing overtakes.
-TEST_P(AProcessorInTrouble, PublishesInOrderWhenTheBrokerIsBack) {
+// S22: whatever a handler says of its failure, it is told as far as it can be, and nothing is held up.
+TEST_P(AProcessorInTrouble, TellsOfFailuresThatSayTooMuch) {
+  constexpr unsigned kMessages = 300;
   Person teller = person(1);
-  teller.store(Lane::outbox, {in_stream(1, 1), in_stream(2, 1), in_stream(3, 1)});
-  ASSERT_TRUE(teller.coordinator->leave(teller.me.id)) << "what goes back is offered to nobody else first";
-  AbsentBroker broker;
+  std::vector<NewMessage> all;
+  for (unsigned i = 0; i < kMessages; ++i) all.push_back(loose(i + 1));
+  teller.store(Lane::inbox, all);
+  ASSERT_TRUE(teller.coordinator->leave(teller.me.id));
+  Seen seen;
+  std::atomic<int> troubles = 0;
   const auto mine = backend_->connect();
   auto processor = granted(Processor::start(*mine, {.service = "orders",
-                                                    .sink = &broker,
-                                                    .poll = milliseconds(20),
-                                                    .backoff_min = milliseconds(1),
-                                                    .backoff_max = milliseconds(20)}));
-  ASSERT_TRUE(broker.published.comes_to(3, kSoon));
+                                                    .handlers = {{"Thing",
+                                                                  [&](const Handling& handling) {
+                                                                    seen.add(handling.work);
+                                                                    return failed(std::string("\0\xff", 2) +
+                                                                                  std::string(66'000, 'x'));
+                                                                  }}},
+                                                    .drain_max = milliseconds(1),
+                                                    .trouble = [&](const Error&) { ++troubles; }}));
+  EXPECT_TRUE(seen.comes_to(kMessages, kSoon));
   processor->drain();
-  EXPECT_EQ(broker.published.order().at(stream(1).value), (std::vector<std::int64_t>{1, 2, 3}));
-  EXPECT_EQ(broker.failures, 0);
-  EXPECT_EQ(processor->counts().failed, 0u);
+  EXPECT_EQ(troubles, 0);
+  EXPECT_EQ(processor->counts().failed, kMessages);
+  teller.arrive();
+  let_time_pass(minutes(4));
+  const auto again = teller.claim({.limits = {.messages = 10}});
+  ASSERT_EQ(again.size(), 10u);
+  for (const Work& work : again) {
+    EXPECT_EQ(work.failures, 1);
+    EXPECT_TRUE(work.error.starts_with("??xxx"));
+  }
+}
+
+// S22: a result that the coordinator refuses, for whatever reason, holds up none of the others.
+TEST_P(AProcessorInTrouble, FindsTheResultThatIsRefused) {
+  constexpr unsigned kMessages = 40;
+  Person teller = person(1);
+  std::vector<NewMessage> all;
+  for (unsigned i = 0; i < kMessages; ++i) all.push_back(loose(i + 1));
+  teller.store(Lane::inbox, all);
+  ASSERT_TRUE(teller.coordinator->leave(teller.me.id));
+  Seen seen;
+  const auto mine = backend_->connect();
+  Overheard overheard(*mine);
+  overheard.refuses = [](const WorkBatchRequest& request) {
+    return std::ranges::any_of(request.inbox_failures,
+                               [](const Failure& failed) { return failed.error == "unspeakable"; });
+  };
+  auto processor =
+      granted(Processor::start(overheard, {.service = "orders",
+                                           .handlers = {{"Thing",
+                                                         [&](const Handling& handling) {
+                                                           seen.add(handling.work);
+                                                           const bool odd =
+                                                               handling.work.message == message(17);
+                                                           return failed(odd ? "unspeakable" : "it broke");
+                                                         }}},
+                                           .drain_max = milliseconds(1)}));
+  EXPECT_TRUE(seen.comes_to(kMessages, kSoon));
+  processor->drain();
+  EXPECT_EQ(processor->counts().lost, 0u);
+  teller.arrive();
+  let_time_pass(minutes(4));
+  const auto again = teller.claim();
+  ASSERT_EQ(again.size(), kMessages);
+  for (const Work& work : again) {
+    EXPECT_EQ(work.failures, 1);
+    EXPECT_EQ(work.error == "it broke", work.message != message(17)) << work.error;
+  }
+}
+
+// S22: long before a poll is due, and long before the lease ends.
+TEST(AProcessorAtWork, RenewsItsLeaseWhenAThirdIsOver) {
+  const auto backend = embedded_backend().make();
+  Person teller(*backend, 1);
+  teller.arrive();
+  teller.store(Lane::inbox, {in_stream(1, 1)});
+  ASSERT_TRUE(teller.coordinator->leave(teller.me.id));
+  const auto mine = backend->connect();
+  Overheard overheard(*mine);
+  Seen seen;
+  std::atomic<bool> lost = false;
+  auto processor = granted(Processor::start(
+      overheard, {.service = "orders",
+                  .handlers = {{"Thing",
+                                [&](const Handling& handling) {
+                                  while (overheard.renewals == 0 && !handling.lost.stop_requested())
+                                    std::this_thread::yield();
+                                  lost = overheard.renewals == 0;
+                                  seen.add(handling.work);
+                                  return done();
+                                }}},
+                  .lease = seconds(6),
+                  .poll = hours(1)}));
+  ASSERT_TRUE(seen.comes_to(1, kSoon));
+  EXPECT_FALSE(lost);
 }
 
 // S22: threads that have nothing to do while others are slow get the next stream.

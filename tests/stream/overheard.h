@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 
 #include "stream/work_coordinator.h"
@@ -13,11 +14,13 @@ class Overheard final : public WorkCoordinator {
  public:
   explicit Overheard(WorkCoordinator& to) : to_(to) {}
 
-  std::atomic<int> waits = 0;
+  std::atomic<int> waits = 0, turns = 0, renewals = 0;
   std::string host;  // of whoever made itself known last
   // The next answer that brings work gets lost on its way.
   void lose_next_work() { loses_ = true; }
   bool has_lost_work() const { return lost_; }
+  // Turns of which this is true are refused. To be set before the first.
+  std::function<bool(const WorkBatchRequest&)> refuses;
   // From the next turn on calls do not get through, until this is over.
   void hold_up() { set_held_up(true); }
   void let_through() { set_held_up(false); }
@@ -34,6 +37,9 @@ class Overheard final : public WorkCoordinator {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return !held_up_; });
     }
+    ++turns;
+    renewals += static_cast<int>(request.outbox_renewals.size() + request.inbox_renewals.size());
+    if (refuses && refuses(request)) return failure(Errc::invalid_request, "this cannot be said");
     auto batch = to_.process_work_batch(request, stop);
     if (batch && !batch->work.empty() && loses_.exchange(false)) {
       lost_ = true;
