@@ -31,6 +31,10 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "this user may not do that: grant it the rights that docs/streams.md lists, or connect as another"},
     {"25006", Errc::permission_denied, "the database is read-only: connect to the primary"},
     {"28", Errc::permission_denied, ""},
+    {"25P03", Errc::deadline_exceeded,
+     "the transaction stood still for too long, and the database has undone it: let the handler be quicker, "
+     "or "
+     "raise DatabaseOptions::transaction_idle_max"},
     {"57014", Errc::unavailable, "the server or somebody at it ended the call; nothing has happened"},
     {"53100", Errc::no_space, "the database's disk is full"},
     {"53", Errc::exhausted, "the database has no room for this now: try later"},

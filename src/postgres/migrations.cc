@@ -10,10 +10,13 @@ namespace {
 constexpr Duration kConnectTimeout = seconds(10);
 
 // The number is any that others are unlikely to use; whoever comes second waits for the first to commit.
+// Functions keep the search path that they were made under. "$user" in it would be another schema for another
+// user, so it is replaced by the one where tables are made.
 constexpr const char* kBegin = R"sql(
   begin;
   set local client_min_messages = warning;
   select pg_advisory_xact_lock(4851905230914);
+  select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);
   create table if not exists wh_schema_versions (
     version integer primary key, name text not null, applied_at timestamptz not null default now());
 )sql";

@@ -29,6 +29,17 @@ stream::Handler Transactions::handler(Handler work) {
   return [this, work = std::move(work)](const Handling& handling) { return run(work, handling); };
 }
 
+namespace {
+
+// A host that is gone does not end its transactions, and neither does a process that was stopped: the server
+// has to notice, for they hold locks. The same times as libpq is told for the other direction.
+std::string short_of_silence(Duration idle_max) {
+  return "set idle_in_transaction_session_timeout = " + std::to_string(idle_max.ms) +
+         "; set tcp_keepalives_idle = 15; set tcp_keepalives_interval = 5; set tcp_keepalives_count = 3";
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Connection>> Transactions::connection() {
   {
     const std::scoped_lock lock(idle_.mutex);
@@ -38,8 +49,10 @@ Result<std::unique_ptr<Connection>> Transactions::connection() {
       if (kept->is_alive()) return kept;
     }
   }
-  auto opened = Connection::open(options_.url, options_.connect_timeout);
+  auto opened = Connection::open(options_.url, options_.connect_timeout, options_.call_max);
   if (!opened) return std::unexpected(error_of(opened.error()));
+  if (auto set = (*opened)->execute(short_of_silence(options_.transaction_idle_max)); !set)
+    return std::unexpected(error_of(set.error()));
   return std::move(*opened);
 }
 

@@ -171,8 +171,13 @@ Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token
     return std::unexpected(connected.error());
   if (news_.connection.get() != before) return true;  // nobody told us what came while nobody listened
   if (options_.maintain_every > Duration{} && steady_now() - maintained_ >= options_.maintain_every) {
-    if (auto done = maintain(*news_.connection, stop); !done) return std::unexpected(done.error());
+    // Whoever waits came for something else: if this fails, it is tried again when it is due again.
     maintained_ = steady_now();
+    const auto done = maintain(*news_.connection, milliseconds(options_.maintain_every.ms / 2), stop);
+    if (!done && done.error().sqlstate.empty()) {
+      news_.connection.reset();
+      return true;  // as above
+    }
   }
   const auto is_ours = [&](std::string_view service) {
     const std::scoped_lock lock(services_mutex_);

@@ -24,8 +24,12 @@ struct DatabaseOptions {
   Duration call_max = seconds(60);        // then the outcome of a call is unknown; zero: no matter how long
   Duration backoff_min = milliseconds(50);
   Duration backoff_max = seconds(2);
-  Duration maintain_every = minutes(1);  // by whoever waits for work; zero: never
-  int tries = 6;                         // of a call that other calls were in the way of
+  // By whoever waits for work, unless another instance has done it meanwhile; zero: never.
+  Duration maintain_every = minutes(1);
+  // How long a handler's transaction (postgres/transaction.h) may stand still before the database undoes it,
+  // for it may hold locks; zero: no matter how long.
+  Duration transaction_idle_max = minutes(5);
+  int tries = 6;  // of a call that other calls were in the way of
 };
 
 class WorkCoordinator final : public stream::WorkCoordinator {

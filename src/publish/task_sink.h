@@ -3,8 +3,9 @@
 //   TaskSink sink({.addresses = {"127.0.0.1:7077"}});
 //
 // The destination is "queue", or "namespace/queue". The task's payload is the message's data and its key the
-// message's id, so that what is published again is the same task. Tasks of a queue may run at the same time,
-// so the order of a stream ends here.
+// message's id, so that what is published again is the same task, as long as the coordinator keeps that one
+// (core::Rules::retention_age after its end). Data over the coordinator's limit for payloads is TOO_LARGE.
+// Tasks of a queue may run at the same time, so the order of a stream ends here.
 #pragma once
 
 #include <map>

@@ -45,6 +45,12 @@ TEST(ATaskSink, SaysWhatIsWrong) {
   Served server{BATON_PROGRAM};
   TaskSink sink({.addresses = {server.address()}});
   EXPECT_EQ(sink.publish(to("no such/queue name at all\n"), {}).error().code, Errc::invalid_request);
+  stream::Work large = to("mail");
+  large.data = '"' + std::string(256 * 1024 - 2, 'x') + '"';
+  EXPECT_TRUE(sink.publish(large, {}));
+  large.message = {stream::fresh_uuid()};
+  large.data += ' ';
+  EXPECT_EQ(sink.publish(large, {}).error().code, Errc::too_large);
 }
 
 }  // namespace

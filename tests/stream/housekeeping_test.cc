@@ -46,6 +46,57 @@ TEST(Maintenance, GoesOnUntilNothingIsLeft) {
   while (ask(url, left) != "0") granted(coordinator.wait_for_work(milliseconds(10)));
 }
 
+// S19: eight instances that each do it every minute are not to do it eight times.
+TEST(Maintenance, IsDoneOnceForAllInstances) {
+  const std::string url = migrated_database();
+  auto connection = postgres::Connection::open(url, seconds(5));
+  ASSERT_TRUE(connection);
+  const auto forgotten = [&] {
+    const auto done = postgres::maintain(**connection, seconds(30));
+    return done ? std::to_string(*done) : done.error().message;
+  };
+  const auto fill = [&] {
+    tell(url, "insert into wh_message_deduplication select 1, gen_random_uuid(), now() - interval '31 days'");
+  };
+  fill();
+  EXPECT_EQ(forgotten(), "1");
+  fill();
+  EXPECT_EQ(forgotten(), "0") << "somebody has just done it";
+  age(url, seconds(31));
+  EXPECT_EQ(forgotten(), "1");
+}
+
+std::string asked_within(const std::string& url, const std::string& begun, const std::string& question) {
+  auto connection = postgres::Connection::open(url, seconds(5));
+  if (!connection || !(*connection)->execute("begin; " + begun)) return "it cannot be done";
+  const auto rows = (*connection)->run(std::vector<postgres::Call>{{{"question", question.c_str()}, {}}}, {});
+  return rows ? std::string(rows->front().text(0, 0)) : rows.error().message;
+}
+
+// S19: what it costs depends on what is past its time, and not on what is there.
+TEST(Maintenance, ReadsNoTableFromEndToEnd) {
+  EXPECT_EQ(asked_within(migrated_database(), "select wh_maintain()",
+                         "select string_agg(relname || ' ' || seq_scan, ', ') from pg_stat_xact_user_tables "
+                         "where seq_scan > 0 and relname in ('wh_message_deduplication', 'wh_kept_messages', "
+                         "'wh_streams', 'wh_messages', 'wh_dead_letters')"),
+            "");
+}
+
+// S20: nearly every report is of this kind, and each index would have to be told.
+TEST(AReportOnAPartOfAStream, ChangesNoIndexOfStreams) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1)};
+  ASSERT_EQ(granted(coordinator.process_work_batch(request)).work.size(), 2u);
+  EXPECT_EQ(asked_within(url,
+                         "select wh_complete('" + to_text(instance(1).value) + "', 2::smallint, array['" +
+                             to_text(message(1).value) + "'::uuid], array[2], array[null::bigint])",
+                         "select concat(n_tup_upd, ' ', n_tup_hot_upd) from pg_stat_xact_user_tables where "
+                         "relname = 'wh_streams'"),
+            "1 1");
+}
+
 // S13: the window is a setting, and 0 means for ever.
 TEST(Maintenance, KeepsToTheWindowThatIsSet) {
   const std::string url = migrated_database();

@@ -91,7 +91,7 @@ void age(const std::string& url, Duration by) {
            older("lease_until") + ", " + older("ready_at") + ", " + older("scheduled_for") + ", " +
            older("stored_at") + ";update wh_message_deduplication set " + older("first_seen_at") +
            ";update wh_evicted_instances set " + older("evicted_at") + ";update wh_kept_messages set " +
-           older("processed_at"));
+           older("processed_at") + ";update wh_maintenance set " + older("done_at"));
 }
 
 BackendKind postgres_backend() {

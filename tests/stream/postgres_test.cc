@@ -40,6 +40,20 @@ TEST(Migration, CanBeRepeatedAndRunByManyAtOnce) {
   EXPECT_EQ(ask(url, "select count(*)::text from wh_schema_versions"), std::to_string(files));
 }
 
+// S20: each of them has a schema of its own, and so has what is made by the first.
+TEST(Migration, IsOfOneSchemaForEverybody) {
+  const std::string url = empty_database();
+  tell(url,
+       "create role \"The Keeper\" superuser login; create schema \"The Keeper\";"
+       "create role clerk superuser login; create schema clerk");
+  granted(postgres::migrate(url + " user='The Keeper'"));
+  const std::string arrives =
+      "select active::text from \"The Keeper\".wh_heartbeat('" + to_text(instance(1).value) + "', 'orders')";
+  EXPECT_EQ(ask(url + " user=clerk", arrives), "1");
+  EXPECT_EQ(ask(url + " options='-c search_path=clerk'", arrives), "1");
+  EXPECT_EQ(ask(url + " user='The Keeper'", "select count(*)::text from wh_service_instances"), "1");
+}
+
 TEST(Migration, IsAskedForWhereItIsMissing) {
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = empty_database()});
   const auto refused = coordinator.heartbeat(named(1));
@@ -96,7 +110,7 @@ TEST(ADatabase, IsUsedWithTheRightsThatTheDocumentLists) {
   const std::size_t from = text.find("grant usage on schema"), to = text.find("```", from);
   ASSERT_NE(from, std::string::npos);
   const std::string url = migrated_database();
-  tell(url, "create role shop login; " + text.substr(from, to - from));
+  tell(url, "create table somebody_elses (a integer); " + kRoleOfTheDocument + text.substr(from, to - from));
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url + " user=shop"});
   WorkBatchRequest request{.instance = named(1)};
   request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1), loose(3)};
@@ -113,6 +127,10 @@ TEST(ADatabase, IsUsedWithTheRightsThatTheDocumentLists) {
   granted(postgres::maintain(url + " user=shop"));
   EXPECT_EQ(ask(url + " user=shop", "select wh_replay_dead_letters()::text"), "1");
   EXPECT_TRUE(coordinator.leave(instance(1)));
+  EXPECT_EQ(ask(url + " user=shop", "select (count(*) > 0)::text from wh_metrics(), wh_inbox"), "true");
+  for (const char* others : {"update wh_settings set setting_value = '1'", "delete from wh_schema_versions",
+                             "select * from somebody_elses"})
+    EXPECT_TRUE(ask(url + " user=shop", others).starts_with("42501")) << others;
 }
 
 // S18: the next call finds the server again, and nothing of the one that was cut off is half there.
@@ -177,6 +195,25 @@ TEST(AWakeUp, ComesWhenThereIsWorkWhereNoneWas) {
   std::stop_source stop;
   std::jthread stopper([&] { stop.request_stop(); });
   EXPECT_FALSE(granted(coordinator.wait_for_work(minutes(10), stop.get_token())));
+}
+
+// S19, S20: whatever becomes of maintenance, which is done meanwhile.
+TEST(AWakeUp, ComesAlthoughMaintenanceFails) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  postgres::WorkCoordinator waiter(
+      DatabaseOptions{.url = url, .call_max = seconds(1), .maintain_every = milliseconds(1)});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  const auto wakes = [&](unsigned number) {
+    for (int i = 0; i < 3; ++i) (void)granted(waiter.wait_for_work(milliseconds(2)));
+    ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(number, number)}));
+    EXPECT_TRUE(granted(waiter.wait_for_work(minutes(1))));
+  };
+  auto blocker = Connection::open(url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock wh_kept_messages"));
+  wakes(1);  // it is not answered
+  ASSERT_TRUE((*blocker)->execute("rollback; drop function wh_maintain"));
+  wakes(2);  // it is refused
 }
 
 // S20: neither is another service's work, but what an instance leaves behind is.

@@ -216,6 +216,56 @@ TEST(TwoSessions, StoringTheSameMessagesWithoutAStreamStoreThemOnce) {
   EXPECT_EQ(ask(url, "select count(*)::text from wh_outbox"), "3");
 }
 
+// S20: whatever the order of their lists. Somebody holds the first of them up in the middle of its own.
+TEST(TwoSessions, StoringTheSameMessagesInAnotherOrderDoNotWaitForEachOther) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  const auto blocker =
+      session(url, std::string("select wh_store_json(") + kOne + ", 1::smallint, '[{\"MessageId\": \"" +
+                       to_text(message(3).value) +
+                       "\", \"MessageType\": \"Thing\", \"Destination\": \"there\", \"Envelope\": 1}]', 10)");
+  const auto stores = [&](const std::vector<NewMessage>& all) {
+    return std::jthread([&url, all] {
+      postgres::WorkCoordinator mine(DatabaseOptions{.url = url, .tries = 1});
+      granted(mine.store(instance(1), Lane::outbox, all));
+    });
+  };
+  const auto one = stores({loose(1), loose(3), loose(2)});
+  until_somebody_waits(url, 1);
+  const auto two = stores({loose(2), loose(1)});
+  until_somebody_waits(url, 2);
+  ASSERT_TRUE(blocker->execute("rollback"));
+}
+
+// S15: a letter that comes while others are purged parks its stream, and so it stays.
+TEST(TwoSessions, OneOfWhichPurgesLeaveNoStreamParkedWithoutALetter) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1), in_stream(3, 2), in_stream(4, 2)};
+  ASSERT_EQ(granted(coordinator.process_work_batch(request)).work.size(), 4u);
+  const auto parks = [](unsigned number) {
+    return std::string("select wh_fail(") + kOne + ", 2::smallint, array['" + to_text(message(number).value) +
+           "'::uuid], array[0], array[null::bigint], array['no'], array[99], array[2::smallint])";
+  };
+  tell(url, parks(1));
+  const auto fails =
+      session(url, "select from wh_streams where stream_id = '" + to_text(stream(1).value) + "' for update");
+  std::string purged;
+  std::jthread purges([&] { purged = ask(url, "select wh_purge_dead_letters()::text"); });
+  until_somebody_waits(url);
+  ASSERT_TRUE(fails->execute(parks(3) + "; commit"));
+  purges.join();
+  EXPECT_EQ(purged, "1");
+  const std::string parked =
+      "select concat((select count(*) from wh_streams where parked), ' ', (select "
+      "count(*) from wh_dead_letters))";
+  EXPECT_EQ(ask(url, parked), "1 1");
+  EXPECT_EQ(ask(url, "select wh_purge_dead_letters()::text"), "1");
+  EXPECT_EQ(ask(url, parked), "0 0");
+}
+
 // S4: a lease is counted from when it is renewed, and never becomes shorter.
 TEST(ALongTransaction, RenewsALeaseFromNowOn) {
   const std::string url = migrated_database();

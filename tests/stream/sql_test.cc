@@ -252,10 +252,25 @@ TEST(APerspective, ReportsOnManyEventsAtOnce) {
   EXPECT_EQ(ask(url, "select count(*)::text from wh_perspective_events"), "0");
 }
 
+// S1, S17: as one of a receptor is.
+TEST(APerspective, WhoseStatusIsNoneIsRefused) {
+  const std::string url = migrated_database();
+  const auto said = [&](const std::string& status) {
+    return ask(url,
+               std::string("select kind from process_work_batch(") + kOne +
+                   R"(, 'orders', p_perspective_completions => '[{"StreamId": )"
+                   R"("02000000-0000-0000-0000-000000000001", "PerspectiveName": "totals", "LastEventId": )"
+                   R"("01000000-0000-0000-0000-000000000001", "Status": )" +
+                   status + "}]')");
+  };
+  for (const char* good : {"0", "1", "2", "4", "8"}) EXPECT_EQ(said(good), "standing");
+  for (const char* bad : {"-1", "3", "16", "99999999999"}) EXPECT_TRUE(said(bad).starts_with("WH003")) << bad;
+}
+
 // X8: what docs/streams.md shows is run as it stands there, from top to bottom.
 TEST(Examples, InTheDocumentWork) {
   const std::string url = migrated_database();
-  tell(url, "create table totals (amount integer)");
+  tell(url, kRoleOfTheDocument + "create table totals (amount integer)");
   std::ifstream file(BATON_SOURCE_DIR "/docs/streams.md");
   std::string line, example;
   int examples = 0;
@@ -288,6 +303,10 @@ TEST(Metrics, AreTextForPrometheus) {
                            "baton_stream_messages{service=\"orders\",lane=\"inbox\",state=\"held\"} 1\n",
                            "baton_stream_instances{service=\"orders\",state=\"active\"} 1"})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
+  granted(coordinator.heartbeat({.id = instance(2), .service = "a\nb\"c\\d"}));
+  EXPECT_NE(ask(url, "select string_agg(line, chr(10)) from wh_metrics()")
+                .find(R"(baton_stream_instances{service="a\nb\"c\\d",state="active"} 1)"),
+            std::string::npos);
 }
 
 // S16, S24: what an instance says of itself is kept until it says something else, and so is when it was heard

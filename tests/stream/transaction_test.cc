@@ -87,6 +87,55 @@ TEST(AHandlerInATransaction, UndoesWhatItDidWhenItFailsOrThrows) {
       << "neither left anything behind";
 }
 
+// S21: somebody who is gone in the middle of it holds nobody up for long.
+TEST(AHandlerInATransaction, IsUndoneWhenItStandsStillForTooLong) {
+  Shop shop;
+  const Work work = shop.claimed();
+  postgres::Transactions impatient({.url = shop.url, .transaction_idle_max = milliseconds(50)});
+  const Handler handler = impatient.handler([&](Transaction& transaction, const Work& one) {
+    const Outcome outcome = count_and_tell(transaction, one);
+    tell(shop.url, "update totals set amount = amount + 10");  // waits for the row, which ours has locked
+    return outcome;
+  });
+  const Outcome outcome = handler({.work = work, .instance = instance(1)});
+  EXPECT_EQ(outcome.kind, Outcome::Kind::failed) << "one that is always too slow must not go on for ever";
+  EXPECT_NE(outcome.error.find("stood still"), std::string::npos) << outcome.error;
+  EXPECT_EQ(ask(shop.url, kState), "10 1 0");
+}
+
+// S21
+TEST(AHandlerInATransaction, IsNoticedByTheServerWhenItsHostIsGone) {
+  Shop shop;
+  const Work work = shop.claimed();
+  std::string settings;
+  const Handler handler = shop.transactions.handler([&](Transaction& transaction, const Work&) {
+    auto rows = transaction.run(
+        {"settings",
+         "select concat_ws(' ', current_setting('idle_in_transaction_session_timeout'), "
+         "(select string_agg(name, ' ' order by name) from pg_settings where source = 'session' "
+         "and name like 'tcp_keepalives%'))"});
+    settings = rows ? std::string(rows->text(0, 0)) : rows.error().message;
+    return done();
+  });
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::reported);
+  EXPECT_EQ(settings, "5min tcp_keepalives_count tcp_keepalives_idle tcp_keepalives_interval");
+}
+
+// S18, S21: nor does a database that says nothing hold the handler up.
+TEST(AHandlerInATransaction, IsGivenUpWhenTheDatabaseDoesNotAnswer) {
+  Shop shop;
+  const Work work = shop.claimed();
+  auto blocker = postgres::Connection::open(shop.url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock totals"));
+  postgres::Transactions impatient({.url = shop.url, .call_max = milliseconds(100)});
+  const Handler handler = impatient.handler([&](Transaction& transaction, const Work&) {
+    const auto counted = transaction.run(kCount);
+    EXPECT_EQ(counted ? Errc::closed : counted.error().code, Errc::outcome_unknown);
+    return done();
+  });
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::given_back);
+}
+
 // S21: what no repetition mends is a failure, which ends in a dead letter and not in a circle.
 TEST(AHandlerInATransaction, FailsWhenItSendsNonsense) {
   Shop shop;

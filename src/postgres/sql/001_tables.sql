@@ -108,12 +108,15 @@ create table wh_streams (
   bytes bigint not null default 0,          -- of all of them
   retried boolean not null default false,   -- one of them may have failed or been lost before
   parked boolean not null default false,    -- until a dead letter is replayed or purged
-  idle_since timestamptz not null default now(),
+  idle_since timestamptz not null default now(),  -- since it was last given back
   unique (service_no, lane, stream_id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0);
 create index wh_streams_ready on wh_streams (service_no, lane, ready_at, stream_no) where ready_at is not null;
 create index wh_streams_owner on wh_streams (owner, epoch) where owner is not null;
+-- For maintenance. The condition names only columns that are in an index anyway, for a change of any of them needs a new
+-- entry in each index, and `pending` changes with every message.
+create index wh_streams_idle on wh_streams (idle_since) where ready_at is null and owner is null;
 
 create table wh_messages (
   message_id uuid not null,
@@ -158,6 +161,7 @@ create table wh_kept_messages (
   published_at timestamptz,
   processed_at timestamptz not null default now()
 );
+create index wh_kept_messages_age on wh_kept_messages (processed_at);
 
 create table wh_dead_letters (
   dead_letter_id bigint generated always as identity primary key,
@@ -170,14 +174,20 @@ create table wh_dead_letters (
 );
 create index wh_dead_letters_stream on wh_dead_letters (stream_no);
 
--- Rows come in the order of time, so the oldest lie together: a tiny index finds them.
 create table wh_message_deduplication (
   service_no integer not null,
   message_id uuid not null,
   first_seen_at timestamptz not null default now(),
   primary key (service_no, message_id)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
-create index wh_message_deduplication_age on wh_message_deduplication using brin (first_seen_at);
+-- Not a BRIN index: space of those that were forgotten is used again, and then old and new lie side by side.
+create index wh_message_deduplication_age on wh_message_deduplication (first_seen_at);
+
+-- One row: when what is past its time was last looked for. Every instance does so, and one of them is enough.
+create table wh_maintenance (
+  done_at timestamptz not null
+);
+insert into wh_maintenance values ('-infinity');
 
 -- The row of a stream here is what two writers of its events wait for, so that versions have no gaps.
 create table wh_event_streams (

@@ -133,6 +133,8 @@ begin
                cross join lateral (select * from wh_streams x
                                    where x.service_no = service and x.lane = in_lane and x.stream_id = w.id offset 0) as x) as s
       on s.stream_id = i.stream
+    -- Whatever their order in the list: two calls with the same messages wait for each other one way round only.
+    order by i.id
     returning stream_no, bytes
   ), grown as (
     update wh_streams s

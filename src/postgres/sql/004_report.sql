@@ -139,7 +139,7 @@ begin
         when s.outstanding > r.reported then greatest(s.lease_until, wh_head_due(s.stream_no))
         when s.pending > r.removed then greatest(now(), wh_head_due(s.stream_no))
       end,
-      idle_since = now()
+      idle_since = case when s.outstanding > r.reported then s.idle_since else now() end
   from (select i.stream, count(*)::integer as reported, count(i.gone)::integer as removed, coalesce(sum(i.gone), 0) as bytes,
                bool_or(i.parks) as parks
         from unnest(streams, removed, parks) as i(stream, gone, parks) where i.stream is not null group by i.stream) as r

@@ -73,13 +73,15 @@ comment on function wh_replay_dead_letters is 'The same for all, but those whose
 create function wh_purge_dead_letters(older_than interval default '0', letters bigint[] default null) returns integer
 language plpgsql set search_path from current as $$
 declare
+  old bigint[];
   streams bigint[];
   purged integer;
 begin
-  select array_agg(distinct d.stream_no), count(*) into streams, purged
+  -- Once: a letter that comes while we wait for the locks stays, for its stream is none of those that are woken.
+  select array_agg(d.dead_letter_id), array_agg(distinct d.stream_no) into old, streams
   from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
   perform from wh_streams where stream_no = any(streams) order by service_no, lane, stream_id for update;
-  delete from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
+  delete from wh_dead_letters d where d.dead_letter_id = any(old);
   get diagnostics purged = row_count;
   perform wh_wake(streams);
   perform wh_ring(s.service_no) from (select distinct service_no from wh_streams where stream_no = any(streams)) as s;

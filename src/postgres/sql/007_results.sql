@@ -129,6 +129,8 @@ language plpgsql set search_path from current as $$
 begin
   perform wh_service_of(instance);
   perform wh_check_fields(items, array['StreamId', 'PerspectiveName', 'LastEventId'], array['ProcessedEventIds', 'Status', 'Error']);
+  perform wh_require(not exists (select from jsonb_array_elements(items) as e(item) where (e.item ->> 'Status')::bigint not in (0, 1, 2, 4, 8)),
+                     'a perspective''s status is 0, 1, 2, 4 or 8');
   return query
   select i.nth::integer, wh_record_perspective(
     (i.item ->> 'StreamId')::uuid, i.item ->> 'PerspectiveName', (i.item ->> 'LastEventId')::uuid,

@@ -115,14 +115,18 @@ begin
 end $$;
 comment on function wh_partitions is 'The partitions with the most messages, and to whom each is offered first.';
 
+create function wh_label(value text) returns text
+language sql immutable as $$ select replace(replace(replace(value, '\', '\\'), '"', '\"'), E'\n', '\n') $$;
+comment on function wh_label is 'A value as it stands between quotes in the text format of Prometheus.';
+
 create function wh_metrics(stale_seconds integer default 600) returns table (line text)
 language plpgsql stable set search_path from current as $$
 begin
   return query
   with lane as (
-    select format('service="%s",lane="%s"', replace(replace(s.service, '\', '\\'), '"', '\"'), s.lane) as labels, s.* from wh_status() as s
+    select format('service="%s",lane="%s"', wh_label(s.service), s.lane) as labels, s.* from wh_status() as s
   ), instance as (
-    select format('service="%s"', replace(replace(i.service, '\', '\\'), '"', '\"')) as labels, i.is_stale, count(*) as count
+    select format('service="%s"', wh_label(i.service)) as labels, i.is_stale, count(*) as count
     from wh_instances(stale_seconds) as i group by 1, 2
   ), metric (nth, name, about) as (values
     (1, 'messages', 'Messages by what is happening to them'),
