@@ -31,6 +31,7 @@ class StepLog final : public log::Log {
   log::Lsn last() const override { return writer_->last(); }
   log::Lsn durable() const override { return writer_->durable(); }
   Status failure() const override { return failure_; }
+  bool end_segment() override { return writer_->successor().prepare() && writer_->end_segment(); }
 
   // Carries out the flush in flight, if there is one.
   void perform() {

@@ -36,6 +36,8 @@ class Housekeeper {
 
   // Whether enough log has been sealed since the last snapshot.
   bool is_due() const { return sealed_since_snapshot() >= options_.snapshot_every_bytes; }
+  // Whether any has.
+  bool has_news() const { return newest_sealed() > last_snapshot_; }
   std::uint64_t snapshot_every() const { return options_.snapshot_every_bytes; }
   // Bytes that the next snapshot will need on the disk, as far as the last one tells.
   std::uint64_t snapshot_to_come() const { return snapshot_to_come_; }

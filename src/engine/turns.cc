@@ -10,6 +10,7 @@ namespace {
 
 constexpr Duration kDiskCheckEvery = seconds(1);
 constexpr Duration kDiskToldEvery = minutes(1);
+constexpr Duration kPressEvery = minutes(10);
 constexpr Duration kMarkWhenIdleFor = milliseconds(50);
 constexpr Duration kWallCheckEvery = hours(1);
 constexpr Duration kWallDistance = seconds(5);
@@ -54,7 +55,35 @@ bool Turns::end() {
   disk_checked_ = now;
   look_at_wall_clock();
   if (!headroom.can_rotate) around_.log.prepare_rotation();
-  return around_.housekeeper.is_due();
+  return around_.housekeeper.is_due() || presses_for_snapshot();
+}
+
+// A segment whose last task is forgotten goes once two snapshots have that behind them. On a disk that is
+// nearly full they do not wait for so much log, for it hardly grows while submissions are refused.
+bool Turns::presses_for_snapshot() {
+  Engine& engine = around_.engine;
+  const std::uint64_t living = engine.state().tasks.used() + engine.state().streams.messages.used();
+  if (engine.admission() == Admission::open) {
+    presses_ = false;
+    living_ = living, pressed_at_ = engine.now();
+    return false;
+  }
+  const bool much_is_gone = living * 4 < living_ * 3;
+  if (much_is_gone || engine.now() - pressed_at_ >= kPressEvery) {
+    living_ = living, pressed_at_ = engine.now();
+    presses_ = true;
+    segments_to_end_ = 2;
+  }
+  if (!presses_) return false;
+  if (around_.housekeeper.has_news()) return true;
+  presses_ = segments_to_end_ > 0;
+  // Each takes the place of another one, until that is empty and goes.
+  const bool has_room = disk_free_bytes_ >= 2 * around_.log_options.segment_bytes;
+  if (presses_ && has_room && around_.log.end_segment() && engine.mark()) {
+    marked_ = engine.state().last;
+    --segments_to_end_;
+  }
+  return false;
 }
 
 // Once for each turn to the worse, and once when all is well again. A disk that wavers is not told of more

@@ -44,6 +44,7 @@ class Turns {
  private:
   void look_at_wall_clock();
   void tell_of_disk();
+  bool presses_for_snapshot();
 
   Surroundings around_;
   Instant disk_checked_;               // not yet
@@ -51,6 +52,10 @@ class Turns {
   Admission disk_told_ = Admission::open;
   Instant disk_told_at_;
   std::uint64_t left_in_segment_ = 0;  // when the disk was last looked at
+  std::uint64_t living_ = 0;           // tasks and messages, when a snapshot was last pressed for
+  Instant pressed_at_;
+  int segments_to_end_ = 0;  // before enough is behind snapshots
+  bool presses_ = false;
   Instant wall_checked_;
   core::Lsn marked_ = 0;  // no client's entry has come since this one
 };

@@ -140,6 +140,11 @@ void FileLog::run_preparer() {
   }
 }
 
+bool FileLog::end_segment() {
+  const std::lock_guard lock(mutex_);
+  return writer_->end_segment();
+}
+
 void FileLog::prepare_rotation() {
   {
     const std::lock_guard lock(mutex_);

@@ -39,6 +39,7 @@ class FileLog final : public Log {
 
   Headroom headroom() const override;
   void prepare_rotation() override;
+  bool end_segment() override;
 
   // True near the end of a segment while the next one is being made: it is not known yet whether there will
   // be one, and on a full disk the end is kept for those who were let in.

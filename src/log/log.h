@@ -62,6 +62,8 @@ class Log {
   virtual Headroom headroom() const { return {}; }
   // Tries again to make the next segment; there may be space by now.
   virtual void prepare_rotation() {}
+  // What is appended next begins a segment, and all before it can go into a snapshot. False: not now.
+  virtual bool end_segment() { return false; }
 };
 
 }  // namespace baton::log

@@ -1,6 +1,7 @@
 #include "log/writer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -40,8 +41,16 @@ void LogWriter::open_batch(Instant time) {
   filling_.bytes.resize(kBatchHeaderBytes);
   filling_.header = {.first = last_ + 1, .time = time, .epoch = epoch_};
   // Rotated already when a largest batch might not fit, so that the place of every record is known at once.
-  filling_.opens_segment = next_offset_ + batch_extent_max(options_) > options_.segment_bytes;
+  filling_.opens_segment = std::exchange(ends_segment_, false) ||
+                           next_offset_ + batch_extent_max(options_) > options_.segment_bytes;
   filling_.offset = filling_.opens_segment ? kSegmentHeaderBytes : next_offset_;
+}
+
+bool LogWriter::end_segment() {
+  const bool is_under_way = in_flight_ || filling_.header.count > 0;
+  if (is_under_way || left_in_segment() == 0 || !successor_.ready()) return false;
+  ends_segment_ = true;
+  return true;
 }
 
 Place LogWriter::append(std::uint16_t type, Instant time, ByteView body) {

@@ -52,6 +52,8 @@ class LogWriter {
     const std::uint64_t left = left_in_segment();
     return left > 0 && left < end_margin(options_.segment_bytes, batch_extent_max(options_));
   }
+  // The next batch begins a segment. False while one is on its way, or the file for it is not there.
+  bool end_segment();
   Lsn last() const { return last_; }
   Lsn durable() const { return durable_; }
   std::uint32_t epoch() const { return epoch_; }
@@ -91,6 +93,7 @@ class LogWriter {
   Instant last_time_;
   std::uint64_t next_offset_ = 0;
   bool in_flight_ = false;
+  bool ends_segment_ = false;
 
   // The disk side, touched only by perform().
   std::unique_ptr<File> file_;

@@ -29,6 +29,7 @@ class SimLog final : public log::Log {
             .can_rotate = !writer_->successor().last_attempt_failed()};
   }
   void prepare_rotation() override { wants_successor_ = true; }
+  bool end_segment() override { return writer_->end_segment(); }
 
   bool is_flushing() const { return in_flight_.has_value(); }
   bool take_wish_for_successor() { return std::exchange(wants_successor_, false); }
