@@ -36,6 +36,7 @@ class Backstage {
   }
 
   Desk& desk() { return *desk_; }
+  std::string log_directory() const { return directory_.path() + "/data/wal"; }
   void audit_to(Audit& audit) {
     syncer_ = std::make_unique<Syncer>([this](std::function<void()> done) { post(std::move(done)); });
     desk_->audit_to(audit, *syncer_);

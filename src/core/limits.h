@@ -29,6 +29,7 @@ inline constexpr Duration kTtlMin = milliseconds(1);
 inline constexpr Duration kTtlMax = hours(24);
 inline constexpr Duration kDelayMax = days(366);
 inline constexpr Duration kHoldMax = days(30);
+inline constexpr Duration kUnreadableDelay = hours(1);  // until a task is tried again whose payload was not
 
 // What one namespace may hold. 0: there is only what the coordinator may hold as a whole.
 struct NamespaceLimits {

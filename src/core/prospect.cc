@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/names.h"
+
 namespace baton::core {
 
 Prospect prospect(const State& state, std::string_view ns, std::string_view queue, Instant now) {
@@ -10,16 +12,20 @@ Prospect prospect(const State& state, std::string_view ns, std::string_view queu
   if (slot == 0 || state.queues[slot].paused) return found;
   for (const Slot at : state.queues[slot].lanes) {
     const Lane& lane = state.lanes[at];
-    found.ready = found.ready || lane.ready.head != 0;
-    if (lane.delayed.empty()) continue;
-    const Instant first = lane.delayed.first().at;
-    if (first <= now) {
+    const std::optional<Instant> first =
+        lane.delayed.empty() ? std::nullopt : std::optional(lane.delayed.first().at);
+    if (lane.ready.head != 0 || (first && *first <= now)) {
       found.ready = true;
-    } else {
-      found.next = std::min(found.next.value_or(first), first);
+      found.needs.push_back(lane.capabilities);
     }
+    if (first && *first > now) found.next = std::min(found.next.value_or(*first), *first);
   }
   return found;
+}
+
+bool Prospect::is_ready_for(std::string_view capabilities) const {
+  if (!ready || needs.empty()) return ready;
+  return std::ranges::any_of(needs, [&](std::string_view needed) { return covers(capabilities, needed); });
 }
 
 }  // namespace baton::core

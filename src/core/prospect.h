@@ -3,14 +3,19 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/state.h"
 
 namespace baton::core {
 
 struct Prospect {
-  bool ready = false;           // a task is eligible, though perhaps not for everyone
+  bool ready = false;  // a task is eligible, though perhaps not for everyone
+  std::vector<std::string_view>
+      needs;                    // capabilities for those that are; none at all: nobody has to have any
   std::optional<Instant> next;  // when time alone will make another one so
+
+  bool is_ready_for(std::string_view capabilities) const;  // of a worker, canonical
 };
 
 Prospect prospect(const State& state, std::string_view ns, std::string_view queue, Instant now);

@@ -20,6 +20,7 @@ constexpr int kExitLogFailed = 74;  // EX_IOERR
 constexpr std::size_t kFlushThere = 256;
 constexpr std::size_t kTurnIsLong = 512;
 constexpr std::size_t kPerTurn = 4096;
+constexpr std::size_t kVisit = 128;  // counts for so many more: some look through thousands of tasks
 
 void fill_random(void* into, std::size_t bytes) {
   BATON_CHECK(getrandom(into, bytes, 0) == static_cast<ssize_t>(bytes));
@@ -196,7 +197,7 @@ Duration Authority::wait() {
 
 void Authority::begin_turn(bool quiet) {
   turns_->begin(quiet);
-  handled_ = 0;
+  handled_ = visits_ = look_again_at_ = 0;
   if (next_ == taken_.size()) take_inbox();
   handle_taken();
   from_inbox_ = handled_;
@@ -236,7 +237,11 @@ void Authority::take_inbox() {
 
 // So that time and the disk are looked at often enough.
 bool Authority::may_handle() {
-  return handled_ % kTurnIsLong != 0 || (handled_ < kPerTurn && !log_->awaits_successor());
+  const std::size_t weight = handled_ + visits_ * kVisit;
+  if (weight < look_again_at_) return true;
+  const bool may = weight < kPerTurn && !log_->awaits_successor();
+  if (may) look_again_at_ = weight + kTurnIsLong;
+  return may;
 }
 
 void Authority::handle_taken() {
@@ -259,6 +264,7 @@ bool Authority::handle(Item& item) {
   }
   auto& visit = std::get<Visit>(item);
   if (!visit.now(*engine_)) return false;
+  ++visits_;
   visitors_.emplace_back(engine_->state().last, std::move(visit.then));
   return true;
 }

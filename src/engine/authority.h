@@ -58,6 +58,8 @@ class Authority {
   void look_at_clock() { engine_->look_at_clock(time_->now()); }
   // As ask(), and between begin_turn() and end_turn() decided at once, where it lies, if there is room.
   bool ask_here(core::Request& request, const Done& done);
+  // What came of it, if it was decided at once. It is not durable yet.
+  const Answer* decided_last() const { return may_ask_here_ ? &engine_->last_answer() : nullptr; }
   // So much was asked here that it is time for the disk, and for the first answers while all of it is in
   // the caches. What came by the inbox does not count: those outside have their part of every turn.
   bool is_turn_long() const;
@@ -119,12 +121,14 @@ class Authority {
   std::atomic<bool> stopping_ = false;  // nothing more is taken in; changed under the mutex
 
   // The driving thread's own.
-  std::vector<Item> taken_;     // from the inbox
-  std::size_t next_ = 0;        // the first of them not yet handled
-  std::size_t handled_ = 0;     // requests in this turn
-  std::size_t from_inbox_ = 0;  // of them
-  bool may_ask_here_ = false;   // a turn has begun, and nobody waits for room
-  std::deque<Done> callers_;    // in the order of the engine's answers
+  std::vector<Item> taken_;        // from the inbox
+  std::size_t next_ = 0;           // the first of them not yet handled
+  std::size_t handled_ = 0;        // requests in this turn
+  std::size_t from_inbox_ = 0;     // of them
+  std::size_t visits_ = 0;         // likewise
+  std::size_t look_again_at_ = 0;  // at the disk, when there were so many
+  bool may_ask_here_ = false;      // a turn has begun, and nobody waits for room
+  std::deque<Done> callers_;       // in the order of the engine's answers
   std::deque<std::pair<core::Lsn, std::function<void()>>> visitors_;
   Status outcome_;
 

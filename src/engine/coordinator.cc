@@ -12,8 +12,6 @@
 namespace baton {
 namespace {
 
-constexpr Duration kUnreadableDelay = hours(1);
-
 std::unexpected<Error> gone() {
   return failure(Errc::closed,
                  "the coordinator has stopped; whether the request was recorded is for a restart to tell");
@@ -96,7 +94,7 @@ Result<Bytes> Coordinator::payload_of(const std::string& ns, const core::Granted
   }
   if (bytes || bytes.error().code == Errc::closed) return bytes;
   const auto released =
-      release({.ns = ns, .task = granted.task, .lease = granted.lease, .delay = kUnreadableDelay});
+      release({.ns = ns, .task = granted.task, .lease = granted.lease, .delay = core::kUnreadableDelay});
   const std::string message = fmt::format("task {}: its payload cannot be read: {}",
                                           core::to_text(granted.task), bytes.error().message);
   loop_->authority().note(message + (released ? "; nobody gets the task for an hour" : ""));

@@ -81,6 +81,7 @@ class Engine {
   // Hands out the answers that may leave, in order.
   void release(const std::function<void(Answer&&)>& deliver);
   bool has_waiting_answers() const { return !answers_.empty(); }
+  const Answer& last_answer() const { return answers_.back(); }  // of a handle() just now
 
   void admit(Admission admission);
   Admission admission() const { return admission_; }

@@ -217,9 +217,8 @@ Result<Work> work_of(const core::GivenMessage& given, const SharedBytes& body, c
             .failures = static_cast<std::int32_t>(given.failures),
             .reason = static_cast<FailureReason>(given.reason)};
   if (given.error.length > 0) {
-    auto error = read(given.error);
-    if (!error) return std::unexpected(error.error());
-    work.error = text_of(*error);
+    const auto error = read(given.error);
+    work.error = error ? text_of(*error) : "what the last failure said cannot be read";
   }
   if (body != nullptr) {
     if (read_body(*body, work)) return work;
@@ -229,6 +228,27 @@ Result<Work> work_of(const core::GivenMessage& given, const SharedBytes& body, c
     if (read_body(*bytes, work)) return work;
   }
   return failure(Errc::corrupt, "the body of message " + to_text(given.message.value) + " cannot be read");
+}
+
+core::ProcessWork unreadable_of(std::string ns, InstanceId instance,
+                                std::span<const core::GivenMessage> given, std::size_t which,
+                                const Error& why, std::vector<bool>& is_left_out) {
+  core::ProcessWork call{.ns = std::move(ns), .instance = instance};
+  const core::GivenMessage& first = given[which];
+  const auto held = [](const core::GivenMessage& one) {
+    return Held{one.message, Epoch{static_cast<std::int64_t>(one.epoch)}};
+  };
+  is_left_out.resize(given.size());
+  is_left_out[which] = true;
+  call.failures[first.lane].push_back({.held = held(first),
+                                       .error = core::Blob("its body cannot be read: " + why.message),
+                                       .reason = FailureReason::event_storage_failure});
+  for (std::size_t i = which + 1; i < given.size() && first.stream; ++i) {
+    if (given[i].stream != first.stream || given[i].lane != first.lane || is_left_out[i]) continue;
+    is_left_out[i] = true;
+    call.completions[first.lane].push_back({.held = held(given[i])});
+  }
+  return call;
 }
 
 WorkBatch batch_of(const core::WorkProcessed& processed) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,11 @@ Result<HeldPage> held_by(const core::State& state, const std::string& ns, stream
 // Reads bytes that are not at hand any more.
 using ReadBlob = std::function<Result<Bytes>(const core::BlobRef&)>;
 Result<stream::Work> work_of(const core::GivenMessage& given, const SharedBytes& body, const ReadBlob& read);
+// What an instance says of work that it cannot be given: a message whose body is unreadable has failed, and
+// those behind it in its stream are given back. They are marked among `given`.
+core::ProcessWork unreadable_of(std::string ns, stream::InstanceId instance,
+                                std::span<const core::GivenMessage> given, std::size_t which,
+                                const Error& why, std::vector<bool>& is_left_out);
 stream::WorkBatch batch_of(const core::WorkProcessed& processed);  // without the work
 
 }  // namespace baton::engine

@@ -41,15 +41,22 @@ Result<Bytes> WorkCoordinator::read(const core::GivenMessage& given, const core:
   return coordinator_.read(now);
 }
 
-Result<std::vector<Work>> WorkCoordinator::work_of(const Done& done) {
+// What was recorded stands, so one body that cannot be read does not keep the rest from its holder.
+Result<std::vector<Work>> WorkCoordinator::work_of(InstanceId instance, const Done& done) {
   std::vector<Work> all;
   all.reserve(done.processed.work.size());
+  std::vector<bool> is_left_out(done.processed.work.size());
   for (std::size_t i = 0; i < done.processed.work.size(); ++i) {
+    if (is_left_out[i]) continue;
     const core::GivenMessage& given = done.processed.work[i];
     auto work = engine::work_of(given, i < done.bodies.size() ? done.bodies[i] : nullptr,
                                 [&](const core::BlobRef& blob) { return read(given, blob); });
-    if (!work) return std::unexpected(work.error());
-    all.push_back(std::move(*work));
+    if (work) {
+      all.push_back(std::move(*work));
+      continue;
+    }
+    if (work.error().code == Errc::closed) return std::unexpected(work.error());
+    (void)process(unreadable_of(ns_, instance, done.processed.work, i, work.error(), is_left_out), {});
   }
   return all;
 }
@@ -66,7 +73,7 @@ Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest&
   auto done = process(turn_of(ns_, request), stop);
   if (!done) return std::unexpected(done.error());
   WorkBatch batch = batch_of(done->processed);
-  auto work = work_of(*done);
+  auto work = work_of(request.instance.id, *done);
   if (!work) return std::unexpected(work.error());
   batch.work = std::move(*work);
   return batch;
@@ -90,7 +97,7 @@ Result<std::vector<Work>> WorkCoordinator::do_claim(InstanceId instance, const C
                                                     std::stop_token stop) {
   auto done = process(claim_of(ns_, instance, request), stop);
   if (!done) return std::unexpected(done.error());
-  return work_of(*done);
+  return work_of(instance, *done);
 }
 
 Result<std::vector<Verdict>> WorkCoordinator::do_complete(InstanceId instance, Lane lane,
@@ -130,7 +137,7 @@ Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::s
   auto looked = coordinator_.inspect([&](const core::State& state) { held = held_by(state, ns_, instance); });
   if (!looked) return std::unexpected(looked.error());
   if (!held) return std::unexpected(held.error());
-  return work_of({.processed = {.work = std::move(held->messages)}, .bodies = {}});
+  return work_of(instance, {.processed = {.work = std::move(held->messages)}, .bodies = {}});
 }
 
 Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {

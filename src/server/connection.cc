@@ -79,7 +79,7 @@ void Connection::write(Instant now) {
 }
 
 void Connection::count_unsent() {
-  const std::size_t left = output_left() + (tls_ ? session_->output().size() : 0);
+  const std::size_t left = output_left() + (tls_ ? session_->output().size() : 0) + session_->held_bytes();
   unsent_ += left - std::exchange(own_unsent_, left);
 }
 
@@ -92,7 +92,7 @@ bool Connection::send_output(Instant now) {
     broken_ = errno != EAGAIN;
     return false;
   }
-  if (session_->moved() == 0) got_on_ = now;
+  if (session_->moved() == 0 && !session_->is_stranger()) got_on_ = now;
   sent_ += static_cast<std::size_t>(count);
   // A long reply is not moved up for every piece that is sent of it.
   const bool is_all = sent_ == output.size();

@@ -26,7 +26,7 @@ Desk::~Desk() {
   for (const Operation* operation : unbegun_) delete operation;
 }
 
-Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher) {
+void Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher) {
   Operation& accepted = *operation.release();
   accepted.desk_ = this;
   accepted.finisher_ = &finisher;
@@ -41,11 +41,10 @@ Operation& Desk::accept(std::unique_ptr<Operation> operation, Finisher& finisher
         at->refused_ = synced.error();
       settle(*at);
     });
-    return accepted;
+    return;
   }
   accepted.begin(*this);
   settle(accepted);
-  return accepted;
 }
 
 Status Desk::audit(Operation& operation, const AuditedAction& action) {
@@ -81,11 +80,12 @@ void Desk::settle(Operation& operation) {
   delete &operation;
 }
 
-void Desk::ask(Operation& operation, std::size_t index, core::Request& request) {
+const engine::Answer* Desk::ask(Operation& operation, std::size_t index, core::Request& request) {
   if (!gate_.is_open()) {
     if (auto refusal = gate_.refuse(request, authority_.engine().state(), now())) {
       ++counters.rejections[word(refusal->code)];
-      return operation.answered(*this, index, {.reply = std::unexpected(std::move(*refusal))});
+      operation.answered(*this, index, {.reply = std::unexpected(std::move(*refusal))});
+      return nullptr;
     }
   }
   ++operation.outstanding_;
@@ -98,6 +98,7 @@ void Desk::ask(Operation& operation, std::size_t index, core::Request& request) 
     desk.settle(*at);
   };
   if (!authority_.ask_here(request, done)) done(closed());
+  return authority_.decided_last();
 }
 
 void Desk::ask(core::Request request) {
@@ -181,7 +182,7 @@ void Desk::wait_for_task(Operation& operation, const TaskWait& wait) {
       const core::Slot slot = core::find_queue(state, wait.ns, queue);
       if (slot < newest_tasks_.size() && newest_tasks_[slot] > wait.looked_at) missed.push_back(queue);
     }
-    waiters_.wait_for_task(operation, wait.ns, wait.queues, wait.deadline, retry_at);
+    waiters_.wait_for_task(operation, wait.ns, wait.queues, wait.deadline, retry_at, wait.capabilities);
   }
   for (const std::string_view line : missed) waiters_.task_came(wait.ns, line);
 }
@@ -239,6 +240,18 @@ std::string Desk::queue_of(core::TaskId task) const {
   const core::State& state = authority_.engine().state();
   const core::Slot slot = state.ids.find(task.lsn);
   return slot == 0 ? std::string() : state.queue_of(state.tasks[slot]).name;
+}
+
+core::BlobRef Desk::payload_of(core::TaskId task) const {
+  const core::State& state = authority_.engine().state();
+  const core::Slot slot = state.ids.find(task.lsn);
+  return slot == 0 ? core::BlobRef() : state.tasks[slot].payload;
+}
+
+core::BlobRef Desk::body_of(std::uint64_t message) const {
+  const core::streams::Streams& all = authority_.engine().state().streams;
+  const core::Slot slot = all.message_numbers.find(message);
+  return slot == 0 ? core::BlobRef() : all.messages[slot].body;
 }
 
 void Desk::recorded(const core::Event& event, const core::Stamp& stamp) {

@@ -65,7 +65,7 @@ class Desk {
   }
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
-  Operation& accept(std::unique_ptr<Operation> operation, Finisher& finisher);
+  void accept(std::unique_ptr<Operation> operation, Finisher& finisher);
   // Writes down that an operator wants this done, if anybody wants to know. It is not to be accepted if that
   // fails, and is not begun before the line is on disk.
   void audit_to(Audit& audit, Syncer& syncer) { audit_ = &audit, syncer_ = &syncer; }
@@ -79,15 +79,18 @@ class Desk {
   void abandon(Operation& operation);
 
   // For operations. Each is followed by one call back, perhaps at once.
-  void ask(Operation& operation, std::size_t index, core::Request& request);  // which is used up
+  // The request is used up. What was decided, if that was at once: it is not durable yet, and there until
+  // something else is asked.
+  const engine::Answer* ask(Operation& operation, std::size_t index, core::Request& request);
   void look(Operation& operation);
   void fetch(Operation& operation, std::size_t index, const core::BlobRef& blob);
   // Until a task may have come to one of the queues that was not there when it looked.
   struct TaskWait {
     std::string_view ns;
     const std::vector<std::string>& queues;
-    core::Lsn looked_at = 0;   // the last entry then
-    bool at_capacity = false;  // until a lease has ended: while it holds so many, no task is for it
+    std::string_view capabilities = {};  // it has
+    core::Lsn looked_at = 0;             // the last entry then
+    bool at_capacity = false;            // until a lease has ended: while it holds so many, no task is for it
     Instant deadline;
   };
   void wait_for_task(Operation& operation, const TaskWait& wait);
@@ -107,6 +110,8 @@ class Desk {
   void gave(Operation& operation, const HeldLease& held);
   // What he has not been told of yet.
   std::vector<HeldLease> take_lost(Operation& operation);
+  // For the operator.
+  void note(const std::string& text) const { authority_.note(text); }
   // An answer that nobody waits for.
   void ask(core::Request request);
 
@@ -119,6 +124,9 @@ class Desk {
   void stop();
 
   std::string queue_of(core::TaskId task) const;  // empty if it is gone
+  // Where these lie now; nowhere, if it is gone.
+  core::BlobRef payload_of(core::TaskId task) const;
+  core::BlobRef body_of(std::uint64_t message) const;  // by its number
   // No id at all, if there is no such task.
   core::TaskId find(std::string_view ns, const core::TaskRef& task) const;
   bool is_there(core::TaskId task) const;

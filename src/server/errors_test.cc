@@ -8,6 +8,7 @@
 #include <set>
 
 #include "server/access.h"
+#include "tests/damage.h"
 #include "tests/peer.h"
 
 namespace baton::server {
@@ -38,16 +39,6 @@ std::vector<Row> documented_errors() {
 }
 
 // Damages every payload on disk whose text this is.
-void damage(const std::string& directory, const std::string& text) {
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
-    std::string content((std::istreambuf_iterator<char>(file)), {});
-    file.clear();
-    for (std::size_t at = content.find(text); at != std::string::npos; at = content.find(text, at + 1))
-      file.seekp(static_cast<std::streamoff>(at)), file.put('#');
-  }
-}
-
 // What somebody who never stops asking hears when the server stops.
 std::string last_words(std::uint16_t (Running::*port)() const, const std::string& request) {
   const Running server;

@@ -24,6 +24,7 @@ class GroupOperation final : public Operation {
 
   void begin(Desk& desk) override;
   void write(ReplyWriter& reply) override;
+  std::size_t weight() const override { return 64; }  // many ranks may be named
 
  private:
   const Call call_;

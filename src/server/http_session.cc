@@ -174,6 +174,7 @@ void HttpSession::handle() {
   if (verb == nullptr) {
     if (is_get && path == kEventsPath) {
       if (!principal) return refuse_stranger(authorization);
+      if (is_head_) return refuse(405, "INVALID_REQUEST", "events are read with GET");
       return begin_events(principal, query, plain(request["Last-Event-ID"]));
     }
     if (is_get && path.starts_with(kBlobsPath)) {
@@ -263,11 +264,13 @@ bool HttpSession::is_meant_for_us(std::string_view host, std::string_view origin
   return access_.needs_token() || has_certificate_ || host.empty() || is_loopback_name(host);
 }
 
-PrincipalRef HttpSession::principal_of(std::string_view authorization) const {
+PrincipalRef HttpSession::principal_of(std::string_view authorization) {
   constexpr std::string_view kBearer = "Bearer ";
   if (!access_.needs_token()) return access_.everyone();
   if (!authorization.starts_with(kBearer)) return certified_;
-  return access_.find("", authorization.substr(kBearer.size()));
+  PrincipalRef found = access_.find("", authorization.substr(kBearer.size()));
+  is_known_ = is_known_ || found != nullptr;
+  return found;
 }
 
 void HttpSession::refuse_other_site() { refuse(403, "NOPERM", "a page of another site may not ask here"); }

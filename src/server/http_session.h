@@ -52,6 +52,7 @@ class HttpSession final : public Session, private Finisher {
     certified_ = access_.find_certified(name);
   }
   void access_changed() override;
+  bool is_stranger() const override { return access_.needs_token() && !is_known_ && !certified_; }
 
  private:
   struct Parser;
@@ -78,7 +79,7 @@ class HttpSession final : public Session, private Finisher {
   void begin_events(const PrincipalRef& principal, std::string_view query, std::string_view last_id);
   void refuse(const Error& error);
   bool is_meant_for_us(std::string_view host, std::string_view origin) const;
-  PrincipalRef principal_of(std::string_view authorization) const;
+  PrincipalRef principal_of(std::string_view authorization);
   void refuse_unreadable(const boost::system::error_code& error);
   void refuse_other_site();
   void refuse_stranger(std::string_view authorization);
@@ -92,6 +93,7 @@ class HttpSession final : public Session, private Finisher {
   const Pages& pages_;
   const std::function<void()> changed_;
   PrincipalRef certified_;
+  bool is_known_ = false;         // it has once said who it is
   bool has_certificate_ = false;  // though perhaps of nobody who is named in the file of tokens
   PrincipalRef watcher_;          // whoever watches events
   std::string watched_;           // their namespace

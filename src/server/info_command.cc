@@ -88,6 +88,7 @@ class InfoOperation final : public Operation {
   void look(engine::Engine& engine) override {
     if (ns_) page_ = core::queues(engine.state(), {.ns = *ns_, .now = engine.now()});
   }
+  std::size_t weight() const override { return 512; }  // a page of queues
   void write(ReplyWriter& reply) override {
     Text text(sections_);
     put_figures(text, figures_, http_port_);

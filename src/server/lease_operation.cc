@@ -1,5 +1,7 @@
 #include "server/lease_operation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -8,7 +10,9 @@
 namespace baton::server {
 namespace {
 
-constexpr std::size_t kCompletion = SIZE_MAX;  // its index among the answers
+constexpr std::size_t kTask = 0, kCompletion = 1;  // what is answered
+constexpr std::uint64_t kBlindly = 32;
+constexpr std::uint64_t kBytesMax = std::uint64_t{8} << 20;  // of payloads, after which no more are taken
 
 }  // namespace
 
@@ -21,12 +25,34 @@ void LeaseOperation::begin(Desk& desk) {
 }
 
 void LeaseOperation::ask(Desk& desk) {
-  asked_ = order_.count;
+  wanted_ = order_.count;
   looked_at_ = UINT64_MAX;
-  for (std::size_t index = 0; index < order_.count; ++index) {
+  ask_for_more(desk);
+}
+
+// What is decided at once is looked at before the next is asked for, though nobody may hear of it yet: so it
+// ends where the queue does, and before the reply is too long. What has to wait for its turn is asked for
+// together, no more of it than will fit if all are as large as the largest yet.
+void LeaseOperation::ask_for_more(Desk& desk) {
+  const std::uint64_t fitting = largest_ == 0 ? 0 : (kBytesMax - granted_bytes_) / largest_;
+  const std::uint64_t together = std::max(kBlindly, fitting);
+  while (wanted_ > 0 && undecided_ < together) {
+    --wanted_, ++asked_, ++undecided_;
     core::Request request = order_.request;
-    desk.ask(*this, index, request);
+    const engine::Answer* decided = desk.ask(*this, kTask, request);
+    if (decided == nullptr) continue;
+    --undecided_;
+    look_at(*decided);
   }
+}
+
+void LeaseOperation::look_at(const engine::Answer& decided) {
+  const auto* granted = decided.reply ? std::get_if<core::Granted>(&*decided.reply) : nullptr;
+  if (granted != nullptr) {
+    granted_bytes_ += granted->payload.length;
+    largest_ = std::max<std::uint64_t>(largest_, granted->payload.length);
+  }
+  if (granted == nullptr || granted_bytes_ >= kBytesMax) wanted_ = 0;
 }
 
 void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer&& answer) {
@@ -35,6 +61,12 @@ void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer&& an
     completed_ = std::move(answer);
     return;
   }
+  if (asked_ <= undecided_) {
+    look_at(answer);
+    --undecided_;
+  }
+  if (!answer.reply) wanted_ = 0;
+  if (--asked_ == 0) ask_for_more(desk);
   if (!answer.reply) {
     error_ = answer.reply.error();
   } else if (const auto* granted = std::get_if<core::Granted>(&*answer.reply)) {
@@ -46,10 +78,11 @@ void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer&& an
     looked_at_ = std::min(looked_at_, answer.lsn);
     at_capacity_ = nothing->why == core::NothingBecause::at_capacity;
   }
-  if (--asked_ > 0 || !taken_.empty() || error_ || order_.wait <= Duration{}) return;
+  if (asked_ > 0 || !taken_.empty() || error_ || order_.wait <= Duration{}) return;
   if (!deadline_) deadline_ = desk.now() + order_.wait;
   desk.wait_for_task(*this, {.ns = order_.request.ns,
                              .queues = order_.request.queues,
+                             .capabilities = order_.request.capabilities.joined(),
                              .looked_at = looked_at_,
                              .at_capacity = at_capacity_,
                              .deadline = *deadline_});
@@ -65,15 +98,24 @@ void LeaseOperation::fetched(Desk& desk, std::size_t index, Result<Bytes> bytes)
     taken.payload = std::make_shared<const Bytes>(std::move(*bytes));
     return;
   }
-  // Nobody can work on it, so the worker is told of the damage and does not get the task.
-  release(desk, taken);
+  if (bytes.error().code == Errc::not_found) {
+    // Copied forward after the grant, and the old segment has gone.
+    const core::BlobRef now = desk.payload_of(taken.granted.task);
+    if (now.length > 0 && now != std::exchange(taken.granted.payload, now))
+      return desk.fetch(*this, index, now);
+  }
+  // Nobody can work on it, so the worker is told of the damage and does not get the task; nor does anybody
+  // for a while, lest it uses up its attempts.
+  release(desk, taken, core::kUnreadableDelay);
+  desk.note(fmt::format("task {}: its payload cannot be read: {}; nobody gets the task for an hour",
+                        core::to_text(taken.granted.task), bytes.error().message));
   taken.granted.task = {};
   if (!error_) error_ = bytes.error();
 }
 
-void LeaseOperation::release(Desk& desk, const Taken& taken) const {
-  desk.ask(
-      core::ReleaseTask{.ns = order_.request.ns, .task = taken.granted.task, .lease = taken.granted.lease});
+void LeaseOperation::release(Desk& desk, const Taken& taken, Duration delay) const {
+  desk.ask(core::ReleaseTask{
+      .ns = order_.request.ns, .task = taken.granted.task, .lease = taken.granted.lease, .delay = delay});
 }
 
 // The worker never heard of these tasks; the next one need not wait until their leases expire.

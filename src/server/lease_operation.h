@@ -26,7 +26,7 @@ class LeaseOperation final : public Operation {
   void wake(Desk& desk, bool time_is_up) override;
   void abandoned(Desk& desk) override;
   void write(ReplyWriter& reply) override;
-  bool is_blocking() const override { return order_.wait > Duration{}; }
+  bool is_blocking() const override { return order_.wait > Duration{} && taken_.empty(); }
   std::size_t weight() const override { return 8 * order_.count; }
 
  private:
@@ -36,7 +36,9 @@ class LeaseOperation final : public Operation {
     engine::SharedBytes payload;  // none if it is empty, or could not be read
   };
   void ask(Desk& desk);
-  void release(Desk& desk, const Taken& taken) const;
+  void ask_for_more(Desk& desk);
+  void look_at(const engine::Answer& decided);
+  void release(Desk& desk, const Taken& taken, Duration delay = {}) const;
 
   LeaseOrder order_;
   std::optional<core::CompleteTask> completes_;
@@ -44,8 +46,12 @@ class LeaseOperation final : public Operation {
   std::vector<Taken> taken_;
   std::optional<Error> error_;
   core::Lsn lsn_ = 0;
-  std::size_t asked_ = 0;
-  core::Lsn looked_at_ = 0;  // where it found nothing
+  std::uint64_t wanted_ = 0;   // to be asked for yet
+  std::size_t asked_ = 0;      // and not yet answered
+  std::size_t undecided_ = 0;  // the last of those, as far as is known
+  std::uint64_t granted_bytes_ = 0;
+  std::uint64_t largest_ = 0;  // of them
+  core::Lsn looked_at_ = 0;    // where it found nothing
   bool at_capacity_ = false;
   std::optional<Instant> deadline_;
 };

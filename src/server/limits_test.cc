@@ -29,10 +29,42 @@ class AtItsLimit : public testing::Test {
 // X3
 TEST_F(AtItsLimit, ANumberOfTasksAtOnceIsTaken) {
   EXPECT_THAT(client_.ask(submit_many(1024)), StartsWith("*1024 "));
-  EXPECT_THAT(client_.ask(submit_many(1025)), StartsWith("-TOO_LARGE submit 1 to 1024 tasks"));
-  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "COUNT", "1025"}),
-              StartsWith("-INVALID_REQUEST count must be"));
+  EXPECT_THAT(client_.ask(submit_many(1025)), StartsWith("-TOO_LARGE submit at most 1024 tasks"));
+  EXPECT_THAT(client_.ask(submit_many(0)), StartsWith("-INVALID_REQUEST submit at least one"));
+  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "COUNT", "1025"}), StartsWith("-TOO_LARGE lease at most 1024"));
+  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "COUNT", "0"}), StartsWith("-INVALID_REQUEST count must be"));
   EXPECT_THAT(client_.ask({"LEASE", "w", "q", "COUNT", "1024"}), HasSubstr("tasks *1024"));
+}
+
+// X3: names are looked at before they are copied for each of the tasks.
+TEST_F(AtItsLimit, ANumberOfQueuesIsAskedForATask) {
+  std::vector<std::string> words = {"LEASE", "w", "q", "COUNT", "1024"};
+  for (int also = 0; also < 15; ++also) words.insert(words.end(), {"ALSO", "q"});
+  EXPECT_THAT(client_.ask(words), HasSubstr("tasks *0"));
+  words.insert(words.end(), {"ALSO", "q"});
+  EXPECT_THAT(client_.ask(words), StartsWith("-TOO_LARGE more than 16 queues"));
+  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "COUNT", "1024", "ALSO", std::string(1 << 20, 'x')}),
+              StartsWith("-INVALID_REQUEST a queue must be"));
+}
+
+// X3
+TEST_F(AtItsLimit, SoManyBytesAreLeasedAtOnce) {
+  constexpr int kTasks = 40, kMost = (8 << 20) / (256 << 10);
+  for (int i = 0; i < kTasks; ++i) client_.ask({"SUBMIT", "q", std::string(256 << 10, 'x')});
+  const auto leased = [&](const std::string& reply) { return member(reply, "tasks"); };
+  EXPECT_EQ(leased(client_.ask({"LEASE", "w", "q", "COUNT", "1024"})), "*" + std::to_string(kMost));
+  EXPECT_EQ(leased(client_.ask({"LEASE", "w", "q", "COUNT", "1024"})), "*" + std::to_string(kTasks - kMost));
+}
+
+// X3: replies that wait for one before them count as if they waited for their reader.
+TEST_F(AtItsLimit, SoMuchIsMadeReadyForOneConnection) {
+  std::string text;
+  wire::RespWriter writer(text);
+  writer.array(3), writer.bulk("SUBMIT"), writer.bulk("q"), writer.bulk("x");
+  for (int i = 0; i < 4000; ++i) writer.array(2), writer.bulk("COMMAND"), writer.bulk("DOCS");
+  client_.session.receive(text);
+  EXPECT_FALSE(client_.session.wants_more());
+  EXPECT_LT(client_.session.held_bytes(), 2 * ServerLimits{}.output_bytes_max);
 }
 
 // X3

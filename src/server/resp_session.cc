@@ -26,7 +26,7 @@ RespSession::~RespSession() {
 bool RespSession::wants_more() const {
   const std::size_t under_way_max = desk_.is_crowded() ? 1 : desk_.limits.under_way_max;
   return !closing_ && blocking_ == nullptr && under_way_ < under_way_max &&
-         output_.size() < desk_.output_bytes_max();
+         output_.size() + held_bytes_ < desk_.output_bytes_max();
 }
 
 // By the name in it, whatever tokens that name has.
@@ -231,6 +231,7 @@ void RespSession::put(std::string text) {
 
 void RespSession::add(Slot slot) {
   under_way_ += slot.weight;
+  held_bytes_ += slot.text.size();
   slots_.push_back(std::move(slot));
 }
 
@@ -253,11 +254,12 @@ void RespSession::lost(const HeldLease& lease) {
     late_ += text;
     return;
   }
-  const bool overtakes = blocking_ != nullptr && !is_of_exec_;
+  const bool overtakes = blocking_ != nullptr && blocking_->is_blocking() && !is_of_exec_;
   const auto behind = overtakes ? slots_.end() - 1 : slots_.end();
   if (behind == slots_.begin()) {
     output_ += text;
   } else {
+    held_bytes_ += text.size();
     slots_.insert(behind, {.text = std::move(text)});
     ++under_way_;
   }
@@ -275,9 +277,11 @@ void RespSession::finished(Operation& operation) {
   RespReply reply(is_next ? output_ : slot->text, slot->version);  // a reply waits for those before it
   operation.reply_to(reply);
   slot->operation = nullptr;
+  held_bytes_ += slot->text.size();
   if (!is_next) return;
   for (; !slots_.empty() && slots_.front().operation == nullptr; slots_.pop_front()) {
     output_ += slots_.front().text;
+    held_bytes_ -= slots_.front().text.size();
     under_way_ -= slots_.front().weight;
   }
   if (!running_) changed_();

@@ -38,6 +38,7 @@ class RespSession final : public Session, private Finisher {
   void certified(std::string_view name) override;
   void access_changed() override;
   bool is_stranger() const override { return !caller_.principal; }
+  std::size_t held_bytes() const override { return held_bytes_; }
 
  private:
   // A reply that is due: an operation's, or text that waits for those before it.
@@ -74,6 +75,7 @@ class RespSession final : public Session, private Finisher {
   std::string input_;  // not begun yet
   std::deque<Slot> slots_;
   std::size_t under_way_ = 0;      // weight of them all
+  std::size_t held_bytes_ = 0;     // of their texts
   std::vector<HeldLease> untold_;  // leases, of which the next reply that can will tell
   Arguments arguments_;
   const Operation* blocking_ = nullptr;             // the last one under way, if nothing is begun behind it

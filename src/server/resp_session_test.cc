@@ -346,7 +346,7 @@ TEST(RespSession, RefusesBadInputAndStaysInStep) {
       {{"SUBMIT", "bad name", "p"}, "-INVALID_REQUEST queue must be"},
       {{"SUBMITMANY", "q", "2", "a"}, "-INVALID_REQUEST fewer payloads than announced"},
       {{"SUBMITMANY", "q", "x"}, "-INVALID_REQUEST the number of payloads is missing"},
-      {{"SUBMITMANY", "q", "0"}, "-TOO_LARGE submit 1 to 1024 tasks"},
+      {{"SUBMITMANY", "q", "0"}, "-INVALID_REQUEST submit at least one task"},
       {{"LEASE", "w", "q", "COUNT", "0"}, "-INVALID_REQUEST count must be at least 1"},
       {{"COMPLETE", "nonsense", "1-2-3"}, "-INVALID_REQUEST a task is named by"},
       {{"COMPLETE", "1-2", "nonsense"}, "-INVALID_REQUEST a lease id looks like"},

@@ -272,7 +272,7 @@ bool Server::Sockets::take_turn() {
 void Server::Sockets::say_last_words() {
   constexpr Duration kStep = milliseconds(10);
   for (Duration waited; waited < kLastWords; waited = waited + kStep) {
-    const bool is_busy = reader_->is_busy() || (syncer_ && syncer_->is_busy());
+    const bool is_busy = reader_->is_busy() || (syncer_ && syncer_->is_busy()) || blobs_->disk().is_busy();
     if (!is_busy && !connections_.is_anyone_slow()) return;
     poller_.wait(kStep);
     connections_.write_touched(desk_->now());

@@ -128,6 +128,26 @@ TEST(HalfAFrame, IsNotWhatAQuietConnectionIs) {
   EXPECT_THAT(quiet.ask("PING"), StartsWith("+PONG"));
 }
 
+// X5: neither by talking, nor by saying nothing.
+TEST(AStranger, DoesNotKeepItsPlaceForLong) {
+  const TemporaryDirectory secrets;
+  ServerOptions options = impatient();
+  options.tokens = secrets.path() + "/tokens";
+  const NewToken token = make_token();
+  std::ofstream(options.tokens) << "ci " << token.hash << " *=all\n";
+  const Running server(std::move(options));
+  Peer known(server.port());
+  known.ask("AUTH " + token.token);
+  EXPECT_EQ(Peer(server.http_port()).hear_all(), "");
+  EXPECT_EQ(Peer(server.port()).hear_all(), "");
+  Peer talker(server.port());
+  std::size_t said = 0;
+  while (said < 3000 && !talker.is_cut_off(milliseconds(10)))
+    said += talker.tries_to_send("PING\r\n") ? 1 : 3000;
+  EXPECT_LT(said, 3000u);
+  EXPECT_THAT(known.ask("PING"), StartsWith("+PONG"));
+}
+
 // X5
 TEST(AReaderThatNeverReads, IsNotReadFromAndThenClosed) {
   const Running server(impatient());

@@ -32,6 +32,9 @@ class Session {
   // It has to say who it is, and has not done so.
   virtual bool is_stranger() const { return false; }
 
+  // Of replies that wait for those before them.
+  virtual std::size_t held_bytes() const { return 0; }
+
   // From which address, and the place it takes among those from there.
   void arrived(std::string from, Crowd::Place place) {
     from_ = std::move(from);

@@ -1,5 +1,6 @@
 #include "server/stream_operation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/stream/outlook.h"
@@ -40,38 +41,55 @@ void write_work(ReplyWriter& reply, const stream::Work& work) {
 }  // namespace
 
 void GivenWork::take(std::vector<core::GivenMessage> given, std::vector<engine::SharedBytes> bodies) {
-  given_.clear();
-  bodies.resize(given.size());
-  for (std::size_t i = 0; i < given.size(); ++i) given_.push_back({given[i], std::move(bodies[i]), nullptr});
+  given_ = std::move(given);
+  bodies.resize(given_.size());
+  read_.clear();
+  for (engine::SharedBytes& body : bodies) read_.push_back({std::move(body), nullptr});
+  is_left_out_.assign(given_.size(), false);
 }
 
 void GivenWork::fetch(Desk& desk, Operation& operation) const {
   for (std::size_t i = 0; i < given_.size(); ++i) {
-    if (given_[i].body == nullptr) desk.fetch(operation, 2 * i, given_[i].message.body);
-    if (given_[i].message.error.length > 0) desk.fetch(operation, 2 * i + 1, given_[i].message.error);
+    if (read_[i].body == nullptr) desk.fetch(operation, 2 * i, given_[i].body);
+    if (given_[i].error.length > 0) desk.fetch(operation, 2 * i + 1, given_[i].error);
   }
 }
 
-Status GivenWork::fetched(std::size_t index, Result<Bytes> bytes) {
-  if (!bytes) return std::unexpected(bytes.error());
-  Given& given = given_[index / 2];
-  (index % 2 == 0 ? given.body : given.error) = std::make_shared<const Bytes>(std::move(*bytes));
-  return {};
+void GivenWork::fetched(Desk& desk, Operation& operation, std::size_t index, Result<Bytes> bytes) {
+  const std::size_t which = index / 2;
+  core::GivenMessage& given = given_[which];
+  const bool is_body = index % 2 == 0;
+  if (bytes) {
+    (is_body ? read_[which].body : read_[which].error) = std::make_shared<const Bytes>(std::move(*bytes));
+    return;
+  }
+  if (bytes.error().code == Errc::not_found && is_body) {
+    // Copied forward after it was handed out, and the old segment has gone.
+    const core::BlobRef now = desk.body_of(given.number);
+    if (now.length > 0 && now != std::exchange(given.body, now)) return desk.fetch(operation, index, now);
+  }
+  if (!is_body || is_left_out_[which]) return;
+  desk.note("message " + stream::to_text(given.message.value) +
+            ": its body cannot be read: " + bytes.error().message + "; it counts as failed");
+  desk.ask(engine::unreadable_of(ns_, instance_, given_, which, bytes.error(), is_left_out_));
 }
 
 core::ByLane<std::vector<stream::Completion>> GivenWork::given_back() const {
   core::ByLane<std::vector<stream::Completion>> all;
-  for (const Given& given : given_)
-    all[given.message.lane].push_back(
-        {.held = {given.message.message, stream::Epoch{static_cast<std::int64_t>(given.message.epoch)}}});
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (is_left_out_[i]) continue;
+    all[given_[i].lane].push_back(
+        {.held = {given_[i].message, stream::Epoch{static_cast<std::int64_t>(given_[i].epoch)}}});
+  }
   return all;
 }
 
 void GivenWork::write(ReplyWriter& reply) const {
-  reply.list(given_.size());
-  for (const Given& given : given_) {
-    const auto work = engine::work_of(given.message, given.body, [&](const core::BlobRef&) {
-      return given.error ? Result<Bytes>(*given.error) : Result<Bytes>(Bytes{});
+  reply.list(static_cast<std::size_t>(std::ranges::count(is_left_out_, false)));
+  for (std::size_t i = 0; i < given_.size(); ++i) {
+    if (is_left_out_[i]) continue;
+    const auto work = engine::work_of(given_[i], read_[i].body, [&](const core::BlobRef&) {
+      return read_[i].error ? Result<Bytes>(*read_[i].error) : Result<Bytes>(Bytes{});
     });
     work ? write_work(reply, *work) : reply.error(work.error());
   }
@@ -104,8 +122,8 @@ void StreamOperation::wake(Desk& desk, bool time_is_up) {
   desk.ask(*this, 0, request);
 }
 
-void StreamOperation::fetched(Desk&, std::size_t index, Result<Bytes> bytes) {
-  if (auto fine = work_.fetched(index, std::move(bytes)); !fine && !error_) error_ = fine.error();
+void StreamOperation::fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) {
+  work_.fetched(desk, *this, index, std::move(bytes));
 }
 
 // The instance never heard of this work; the next one need not wait until its leases end.
@@ -186,8 +204,8 @@ void ResumeOperation::look(engine::Engine& engine) {
 
 void ResumeOperation::looked(Desk& desk) { work_.fetch(desk, *this); }
 
-void ResumeOperation::fetched(Desk&, std::size_t index, Result<Bytes> bytes) {
-  if (auto fine = work_.fetched(index, std::move(bytes)); !fine && !error_) error_ = fine.error();
+void ResumeOperation::fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) {
+  work_.fetched(desk, *this, index, std::move(bytes));
 }
 
 void ResumeOperation::write(ReplyWriter& reply) {

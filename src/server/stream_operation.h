@@ -13,27 +13,39 @@ namespace baton::server {
 // Messages that were handed out, with their texts.
 class GivenWork {
  public:
+  GivenWork(std::string ns, stream::InstanceId instance) : ns_(std::move(ns)), instance_(instance) {}
+
   void take(std::vector<core::GivenMessage> given, std::vector<engine::SharedBytes> bodies = {});
   // What is not at hand is read; its place among the call-backs says whose it is.
   void fetch(Desk& desk, Operation& operation) const;
-  Status fetched(std::size_t index, Result<Bytes> bytes);
+  // What cannot be read is left out, and reported on.
+  void fetched(Desk& desk, Operation& operation, std::size_t index, Result<Bytes> bytes);
   void write(ReplyWriter& reply) const;
   core::ByLane<std::vector<stream::Completion>> given_back() const;
   bool empty() const { return given_.empty(); }
 
  private:
-  struct Given {
-    core::GivenMessage message;
+  struct Read {
     engine::SharedBytes body;
     engine::SharedBytes error;
   };
-  std::vector<Given> given_;
+
+  const std::string ns_;
+  const stream::InstanceId instance_;
+  std::vector<core::GivenMessage> given_;
+  std::vector<Read> read_;         // of each
+  std::vector<bool> is_left_out_;  // likewise
 };
 
 class StreamOperation final : public Operation {
  public:
   explicit StreamOperation(core::ProcessWork call, Duration wait = {})
-      : ns_(call.ns), instance_(call.instance), claim_(call.claim), call_(std::move(call)), wait_(wait) {}
+      : ns_(call.ns),
+        instance_(call.instance),
+        claim_(call.claim),
+        call_(std::move(call)),
+        wait_(wait),
+        work_(ns_, instance_) {}
 
   void begin(Desk& desk) override;
   void answered(Desk& desk, std::size_t index, engine::Answer&& answer) override;
@@ -91,7 +103,7 @@ class ResumeOperation final : public Operation {
   static constexpr std::size_t kBytesMax = std::size_t{8} << 20;
 
   ResumeOperation(std::string ns, stream::InstanceId instance, std::uint64_t cursor)
-      : ns_(std::move(ns)), instance_(instance), cursor_(cursor) {}
+      : ns_(std::move(ns)), instance_(instance), cursor_(cursor), work_(ns_, instance_) {}
 
   void begin(Desk& desk) override { desk.look(*this); }
   void look(engine::Engine& engine) override;

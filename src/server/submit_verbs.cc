@@ -70,8 +70,8 @@ std::unique_ptr<Operation> submit(const std::string& ns, Arguments& arguments) {
 std::unique_ptr<Operation> submit_many(const std::string& ns, Arguments& arguments) {
   const core::SubmitTask task = read_submit(ns, arguments);
   const auto payloads = arguments.all("payloads");
-  if (payloads.empty() || payloads.size() > kManyMax)
-    arguments.complain(Errc::too_large, "submit 1 to 1024 tasks at once");
+  if (payloads.empty()) arguments.complain(Errc::invalid_request, "submit at least one task");
+  if (payloads.size() > kManyMax) arguments.complain(Errc::too_large, "submit at most 1024 tasks at once");
   const auto keys = arguments.all("key");
   if (!keys.empty() && keys.size() != payloads.size())
     arguments.complain(Errc::invalid_request, "give a key for each of the tasks, or none");

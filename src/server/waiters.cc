@@ -14,8 +14,9 @@ Waiters::Waiting& Waiters::add(Operation& operation, Instant deadline, Instant w
 }
 
 void Waiters::wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
-                            Instant deadline, Instant retry_at) {
+                            Instant deadline, Instant retry_at, std::string_view capabilities) {
   Waiting& waiting = add(operation, deadline, std::min(deadline, retry_at));
+  waiting.capabilities = capabilities;
   for (const std::string& queue : queues) {
     const core::ScopedName name(ns, queue);
     auto line = lines_.find(std::string_view(name));
@@ -77,6 +78,7 @@ void Waiters::take(Id id, Instant now, std::vector<Woken>& woken) {
     line->second.ids.erase(id);
     if (!line->second.ids.empty()) continue;
     stirred_.erase(line->first);
+    put_off(line, {});
     lines_.erase(line);
   }
 }
@@ -84,36 +86,43 @@ void Waiters::take(Id id, Instant now, std::vector<Woken>& woken) {
 std::vector<Waiters::Woken> Waiters::take(Instant now, const Look& look) {
   std::vector<Woken> woken;
   for (const Id id : std::exchange(ended_, {})) take(id, now, woken);
-  for (; !put_off_.empty() && put_off_.begin()->first <= now; put_off_.erase(put_off_.begin())) {
+  while (!put_off_.empty() && put_off_.begin()->first <= now) {
     const auto line = lines_.find(put_off_.begin()->second);
-    if (line != lines_.end()) stir(line);
+    put_off(line, {});
+    stir(line);
   }
   for (const std::string& name : std::vector(stirred_.begin(), stirred_.end())) {
     const auto line = lines_.find(name);
     if (line == lines_.end()) continue;
     const core::Prospect prospect = look(line->second.ns, line->second.queue);
     const bool tried = *line->second.ids.begin() > line->second.try_up_to;
-    if (prospect.ready && !tried) {
-      wake_in(line->second, now, woken);
-      continue;
-    }
+    // The next time, if somebody was woken: the line may be gone now.
+    if (prospect.ready && !tried && wake_in(line->second, prospect, now, woken)) continue;
     stirred_.erase(name);
-    if (prospect.next) put_off_.emplace(*prospect.next, name);
+    put_off(line, prospect.next);
   }
   while (!by_time_.empty() && by_time_.begin()->first <= now) take(by_time_.begin()->second, now, woken);
   return woken;
 }
 
-// As many as tasks came. One who finds that none is for him lines up again behind the others, and while there
-// is one the next has a try, until each who was in line when it came has had one.
-void Waiters::wake_in(Line& line, Instant now, std::vector<Woken>& woken) {
+void Waiters::put_off(Lines::iterator line, std::optional<Instant> until) {
+  if (line->second.put_off) put_off_.erase({*line->second.put_off, line->first});
+  line->second.put_off = until;
+  if (until) put_off_.emplace(*until, line->first);
+}
+
+// As many as tasks came, of those who can do one that is there. One who finds that none is for him lines up
+// again behind the others, and while there is one the next has a try, until each who was in line when it came
+// has had one.
+bool Waiters::wake_in(Line& line, const core::Prospect& prospect, Instant now, std::vector<Woken>& woken) {
   std::vector<Id> next;
   const std::uint64_t most = std::max<std::uint64_t>(std::exchange(line.came, 0), 1);
   for (const Id id : line.ids) {
     if (id > line.try_up_to || next.size() == most) break;
-    next.push_back(id);
+    if (prospect.is_ready_for(waiting_.at(id).capabilities)) next.push_back(id);
   }
   for (const Id id : next) take(id, now, woken);
+  return !next.empty();
 }
 
 std::vector<Operation*> Waiters::take_all() {

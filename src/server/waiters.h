@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -26,9 +27,10 @@ class Waiters {
     bool time_is_up;
   };
 
-  // Until `deadline`; with `retry_at`, it is worth another try then.
+  // Until `deadline`; with `retry_at`, it is worth another try then. With the capabilities that a task may
+  // need, canonical.
   void wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
-                     Instant deadline, Instant retry_at);
+                     Instant deadline, Instant retry_at, std::string_view capabilities = {});
   void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
   bool forget(Operation& operation);  // whether it waited
 
@@ -37,7 +39,7 @@ class Waiters {
   void task_came_to_all(std::string_view prefix);  // of queues
   void task_ended(core::Lsn task);
 
-  // Who is to be woken now. They wait no longer. `look` tells whether a queue has a task for anyone, or when.
+  // Who is to be woken now. They wait no longer. `look` tells for whom a queue has a task, or when.
   using Look = std::function<core::Prospect(std::string_view ns, std::string_view queue)>;
   std::vector<Woken> take(Instant now, const Look& look);
   std::vector<Operation*> take_all();
@@ -51,6 +53,7 @@ class Waiters {
     std::set<Id> ids;
     std::uint64_t came = 0;  // tasks, since it was last looked at
     Id try_up_to = 0;        // who was in line when the last one came
+    std::optional<Instant> put_off;
   };
   using Lines = std::map<std::string, Line, std::less<>>;  // by namespace and queue
   struct Waiting {
@@ -58,12 +61,14 @@ class Waiters {
     Instant deadline;
     Instant wake_at;
     std::vector<Lines::iterator> lines;
+    std::string capabilities;
     core::Lsn task = 0;
   };
 
   Waiting& add(Operation& operation, Instant deadline, Instant wake_at);
   void stir(Lines::iterator line);
-  void wake_in(Line& line, Instant now, std::vector<Woken>& woken);
+  void put_off(Lines::iterator line, std::optional<Instant> until);
+  bool wake_in(Line& line, const core::Prospect& prospect, Instant now, std::vector<Woken>& woken);
   void take(Id id, Instant now, std::vector<Woken>& woken);
 
   Id last_ = 0;
@@ -72,7 +77,7 @@ class Waiters {
   std::set<std::pair<Instant, Id>> by_time_;
   Lines lines_;
   std::set<std::string, std::less<>> stirred_;         // names of lines to which something came
-  std::set<std::pair<Instant, std::string>> put_off_;  // … which is for later
+  std::set<std::pair<Instant, std::string>> put_off_;  // … which is for later; one for each line
   std::set<std::pair<core::Lsn, Id>> ends_;
   std::vector<Id> ended_;
 };

@@ -1,7 +1,12 @@
 // What a worker does: lease, extend, complete, fail, release, and the fused form of complete and lease.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
+#include "core/limits.h"
+#include "core/names.h"
 #include "server/extend_operation.h"
 #include "server/lease_operation.h"
 #include "server/limits.h"
@@ -47,11 +52,23 @@ LeaseOrder read_order(const std::string& ns, Arguments& arguments) {
   LeaseOrder order;
   order.request = {.ns = ns, .worker = arguments.name("worker")};
   order.request.queues.push_back(arguments.name("queue"));
-  for (const std::string_view queue : arguments.all("also")) order.request.queues.emplace_back(queue);
+  // Before anything is made of them: what is asked for several times is copied as often.
+  const auto also = arguments.all("also");
+  if (also.size() >= core::kQueuesPerLeaseMax) {
+    arguments.complain(Errc::too_large, fmt::format("more than {} queues", core::kQueuesPerLeaseMax));
+  } else {
+    for (const std::string_view queue : also) {
+      if (!core::is_name(queue))
+        arguments.complain(Errc::invalid_request, "a queue must be 1 to 128 graphic ASCII characters");
+      order.request.queues.emplace_back(queue);
+    }
+  }
   order.request.capabilities = arguments.capabilities("capability");
   order.request.ttl = arguments.duration("ttl_ms", kDefaultTtl);
-  order.count = arguments.number("count", 1, kLeaseCountMax);
+  order.count = arguments.number("count", 1, UINT64_MAX);
   if (order.count == 0) arguments.complain(Errc::invalid_request, "count must be at least 1");
+  if (order.count > kLeaseCountMax)
+    arguments.complain(Errc::too_large, fmt::format("lease at most {} tasks at once", kLeaseCountMax));
   order.wait = milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMsMax)));
   return order;
 }
