@@ -15,7 +15,8 @@
 //
 // When a connection breaks, what may be repeated without harm is repeated on the next one: every query, a
 // submission or requeue with a key, and all that is said under a lease. The rest (a submission without a key,
-// a lease, a purge) ends with OUTCOME_UNKNOWN.
+// a lease, a purge) ends with OUTCOME_UNKNOWN. What a coordinator that stops has refused (CLOSED) was not
+// taken, and is said again to the next one, whatever it is.
 #pragma once
 
 #include <cstddef>

@@ -126,11 +126,9 @@ void Line::read(std::int64_t now) {
       if (found == RespValueParser::Found::nothing) break;
       if (found == RespValueParser::Found::broken)
         return broke("the reply cannot be read: " + std::string(parser_->complaint()), now);
-      RespValue value = parser_->take();
-      const bool is_closing = value.type == RespValue::Type::error && value.text.starts_with("CLOSED");
-      if (is_closing) return broke("the coordinator is stopping", now);
-      take_in(std::move(value));
+      take_in(parser_->take());
       if (state_ == State::closed) return;
+      if (is_stopping_ && taken_calls_ == 0) return broke("the coordinator is stopping", now);
     }
     input_.erase(0, input_.size() - rest.size());
     if (static_cast<std::size_t>(got) < sizeof bytes) return;
@@ -157,16 +155,26 @@ void Line::take_in(RespValue value) {
   if (value.type == RespValue::Type::push) return tells_.pushed(value);
   if (greetings_missing_ > 0) return greeted(value);
   if (taken_calls_ == 0) return broke("a reply came that nobody asked for", now_ms());
-  tried_ = 0;
-  const CallPtr call = std::move(sent_.front().call);
+  Sent sent = std::move(sent_.front());
   sent_.pop_front();
   --taken_calls_;
+  if (value.type == RespValue::Type::error && error_of(value).code == Errc::closed)
+    return was_refused(std::move(sent));
+  tried_ = 0;
+  const CallPtr call = std::move(sent.call);
   if (call->is_settled()) {
     if (call->orphan) call->orphan(value);
     return;
   }
   if (value.type == RespValue::Type::error) return tells_.settle(*call, std::unexpected(error_of(value)));
   tells_.settle(*call, std::move(value));
+}
+
+// CLOSED: it was not taken, so it is as if it had never been sent on this connection.
+void Line::was_refused(Sent sent) {
+  is_stopping_ = true;
+  sent.call->was_sent = sent.was_sent_before;
+  refused_.push_back(std::move(sent.call));
 }
 
 void Line::greeted(const RespValue& reply) {
@@ -218,7 +226,7 @@ void Line::write_out(Call& call, std::int64_t now) {
 
 void Line::send(std::int64_t now) {
   for (;;) {
-    while (state_ == State::open && !pending_.empty() && sent_.size() < kSentMax &&
+    while (state_ == State::open && !is_stopping_ && !pending_.empty() && sent_.size() < kSentMax &&
            output_.size() < kOutputBytesMax) {
       CallPtr call = std::move(pending_.front());
       pending_.pop_front();
@@ -226,7 +234,11 @@ void Line::send(std::int64_t now) {
       write_out(*call, now);
       const std::int64_t waits =
           call->wait > Duration{} ? std::max<std::int64_t>(call->wait_until - now, 0) : 0;
-      sent_.push_back({.call = std::move(call), .end = given_, .due = now + waits + options_.silence_max.ms});
+      const bool was_sent = call->was_sent;
+      sent_.push_back({.call = std::move(call),
+                       .end = given_,
+                       .was_sent_before = was_sent,
+                       .due = now + waits + options_.silence_max.ms});
     }
     if (!send_out(now)) return;
     // A command of which the system has not taken every byte is never whole on the other side.
@@ -275,6 +287,7 @@ void Line::break_off(const std::string& why, std::int64_t now) {
   const bool was_open = state_ == State::open;
   trouble_ = why;
   std::deque<Sent> sent = std::exchange(sent_, {});
+  std::vector<CallPtr> refused = std::exchange(refused_, {});
   disconnect();
 
   if (!was_open && endpoints_.empty()) {
@@ -302,6 +315,9 @@ void Line::break_off(const std::string& why, std::int64_t now) {
       unanswerable.push_back(std::move(call));
     }
   }
+  for (CallPtr& call : refused | std::views::reverse) {
+    if (!call->is_settled()) pending_.push_front(std::move(call));
+  }
   for (const CallPtr& call : unanswerable | std::views::reverse)
     tells_.settle(*call, std::unexpected(unanswered(*call, why)));
 }
@@ -313,18 +329,22 @@ void Line::disconnect() {
   sent_.clear();
   output_.clear();
   input_.clear();
-  blocked_ = false;
+  blocked_ = is_stopping_ = false;
   greetings_missing_ = taken_calls_ = 0;
 }
 
 void Line::forget_settled() {
-  std::erase_if(pending_, [](const CallPtr& call) { return call->is_settled(); });
+  const auto is_settled = [](const CallPtr& call) { return call->is_settled(); };
+  std::erase_if(pending_, is_settled);
+  std::erase_if(refused_, is_settled);
 }
 
 void Line::give_up(const Error& error) {
   std::deque<CallPtr> calls;
+  for (CallPtr& call : refused_) calls.push_back(std::move(call));
   for (Sent& one : sent_) calls.push_back(std::move(one.call));
   for (CallPtr& call : pending_) calls.push_back(std::move(call));
+  refused_.clear();
   pending_.clear();
   disconnect();
   for (const CallPtr& call : calls) {

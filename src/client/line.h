@@ -4,6 +4,9 @@
 //     ^                              |             |           |
 //     '------- next address, after a while ---------------------'
 //
+// A coordinator that stops says CLOSED to what it has not taken. Nothing more is sent to it then; once it has
+// answered the rest, what it did not take goes to whoever comes next.
+//
 // A line owns its calls until they are answered, fail, or it is told to give them up. It is used by one
 // thread.
 #pragma once
@@ -50,7 +53,7 @@ class Line {
   void give_up(const Error& error);
   // For a line with a single call, which was settled: its reply must not come later.
   void hang_up() { disconnect(); }
-  bool is_idle() const { return pending_.empty() && sent_.empty(); }
+  bool is_idle() const { return pending_.empty() && sent_.empty() && refused_.empty(); }
 
   // Why there is no connection; empty if there is one.
   std::string trouble() const { return state_ == State::open ? std::string() : trouble_; }
@@ -59,8 +62,9 @@ class Line {
   enum class State : std::uint8_t { closed, connecting, greeting, open };
   struct Sent {
     CallPtr call;
-    std::uint64_t end = 0;  // of its bytes, counted from the beginning of the connection
-    std::int64_t due = 0;   // silence beyond this is death
+    std::uint64_t end = 0;         // of its bytes, counted from the beginning of the connection
+    bool was_sent_before = false;  // on an earlier connection
+    std::int64_t due = 0;          // silence beyond this is death
   };
 
   void connect(std::int64_t now);
@@ -68,6 +72,7 @@ class Line {
   void read(std::int64_t now);
   void take_in(wire::RespValue value);
   void greeted(const wire::RespValue& reply);
+  void was_refused(Sent sent);
   void send(std::int64_t now);
   bool send_out(std::int64_t now);
   bool take_bytes(std::string_view bytes);
@@ -82,7 +87,8 @@ class Line {
   const Tells& tells_;
   State state_ = State::closed;
   int socket_ = -1;
-  bool blocked_ = false;  // the system takes no more bytes for now
+  bool blocked_ = false;      // the system takes no more bytes for now
+  bool is_stopping_ = false;  // the coordinator has said so
   std::size_t address_ = 0;
   std::vector<Endpoint> endpoints_;  // of the address, still to be tried
   unsigned tried_ = 0;               // addresses without success since something was answered
@@ -93,7 +99,8 @@ class Line {
   std::string trouble_ = "not connected yet";
 
   std::deque<CallPtr> pending_;
-  std::deque<Sent> sent_;  // or about to be: their bytes are in output_
+  std::deque<Sent> sent_;         // or about to be: their bytes are in output_
+  std::vector<CallPtr> refused_;  // by a coordinator that is stopping; before those of sent_
   std::string output_;
   std::unique_ptr<wire::TlsFilter> tls_;  // between these and the socket, if there is TLS
   std::uint64_t given_ = 0;               // bytes in this connection's output so far

@@ -35,6 +35,67 @@ TEST(Client, SaysThatAnOutcomeIsUnknown) {
   EXPECT_TRUE(network.client.queues());
 }
 
+// Says CLOSED to so many submissions after the first, as a coordinator does that stops, and notes those it
+// takes.
+class Stopping {
+ public:
+  explicit Stopping(int refusals) : refusals_(refusals) {}
+  std::string answer(const Words& words) {
+    const std::lock_guard lock(mutex_);
+    if (words[0] != "SUBMIT") return greeting_or(words, "%1\r\n+queues\r\n*0\r\n");
+    if (!taken_.empty() && refusals_-- > 0) return "-CLOSED the server is stopping: connect again\r\n";
+    taken_.push_back(words[2]);
+    return "%3\r\n+lsn\r\n:1\r\n+task\r\n+a-1\r\n+existed\r\n#f\r\n";
+  }
+  std::vector<std::string> taken() {
+    const std::lock_guard lock(mutex_);
+    return taken_;
+  }
+
+ private:
+  std::mutex mutex_;
+  int refusals_;
+  std::vector<std::string> taken_;
+};
+
+// X2: what was answered CLOSED was not taken, with or without a key.
+TEST(Client, SaysAgainWhatAStoppingServerDidNotTake) {
+  Stopping stopping(3);
+  ScriptedServer server([&](const Words& words) { return stopping.answer(words); });
+  Client client(to(server.address()));
+  Tally tally;
+  for (const char* payload : {"a", "b", "c", "d"})
+    client.submit({.queue = "q", .payload = payload}, tally.expects<Submitted>());
+  client.queues({}, tally.expects<QueuePage>());
+  EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"", 5}}));
+  EXPECT_EQ(stopping.taken(), (std::vector<std::string>{"a", "b", "c", "d"}));
+}
+
+TEST(Client, SaysThatNothingHappenedIfNobodyComesAfterAStoppingServer) {
+  Stopping stopping(1000);
+  ScriptedServer server([&](const Words& words) { return stopping.answer(words); });
+  ClientOptions options = to(server.address());
+  options.backoff_min = options.backoff_max = minutes(1);
+  Client client(options);
+  ASSERT_TRUE(client.submit({.queue = "q", .payload = "a"}));
+  const auto submitted = client.submit({.queue = "q", .payload = "b"}, milliseconds(200));
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.error(),
+            (Error{Errc::unavailable, "no coordinator could be reached: the coordinator is stopping"}));
+}
+
+// Before it was refused it may have been taken: that answer was lost.
+TEST(Client, DoesNotForgetAnEarlierAttemptWhenAServerStops) {
+  std::atomic<bool> is_first = true;
+  ScriptedServer server([&](const Words& words) {
+    return greeting_or(words, words[0] == "SUBMIT" && is_first.exchange(false) ? "hello\r\n" : "-CLOSED\r\n");
+  });
+  Client client(to(server.address()));
+  const auto submitted = client.submit({.queue = "q", .payload = "x", .key = "k"}, milliseconds(200));
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.error().code, Errc::outcome_unknown) << submitted.error().message;
+}
+
 TEST(Client, RepeatsWhatMayBeRepeated) {
   Network network;
   const auto task = network.client.submit({.queue = "q", .payload = "x"});

@@ -24,7 +24,7 @@ bool is_final(Errc code) {
 
 bool is_passing(Errc code) {
   return code == Errc::outcome_unknown || code == Errc::unavailable || code == Errc::deadline_exceeded ||
-         code == Errc::exhausted || code == Errc::no_space;
+         code == Errc::exhausted || code == Errc::no_space || code == Errc::closed;
 }
 
 Failure failed_with(const Error& error) {

@@ -336,6 +336,25 @@ TEST(Worker, StopsAHandlerWhenTheCoordinatorSaysThatItsLeaseIsLost) {
   EXPECT_TRUE(eventually([&] { return (*worker)->counts().lost == 1; }));
 }
 
+// X2: within the answer to NEXT each part has an outcome of its own.
+TEST(Worker, TellsAResultAgainThatAStoppingServerDidNotTake) {
+  std::atomic<int> leases = 0;
+  ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "LEASE") return leases++ == 0 ? lease_of_a_task(60'000) : kNoTasks;
+    if (words[0] == "NEXT")
+      return "%3\r\n+lsn\r\n:1\r\n+completed\r\n-CLOSED it stops\r\n+tasks\r\n-CLOSED it stops\r\n";
+    if (words[0] == "COMPLETE")
+      return "%3\r\n+lsn\r\n:1\r\n+status\r\n+COMMITTED\r\n+outcome\r\n+completed\r\n";
+    return words[0] == "HEARTBEAT" ? "%1\r\n+leases\r\n:0\r\n" : "+OK\r\n";
+  });
+  Client client(to(server.address()));
+  auto worker = Worker::start(
+      client, {.name = "w", .handlers = {{"q", echo}}, .ttl = seconds(60), .wait = milliseconds(10)});
+  ASSERT_TRUE(worker);
+  EXPECT_TRUE(eventually([&] { return (*worker)->counts().completed + (*worker)->counts().lost == 1; }));
+  EXPECT_EQ((*worker)->counts().completed, 1u);
+}
+
 TEST(Worker, DrainsWhatItHasBegunAndTakesNothingMore) {
   Site site;
   Gate gate;

@@ -61,22 +61,25 @@ TEST(SubmitCommand, MakesATaskOfEachLineInTheirOrder) {
   EXPECT_EQ(leased.exit_code, 0) << leased.output;
 }
 
-// A coordinator that answers SUBMITMANY only after it has let go of so many connections, as one that is
-// killed would; it notes the words of each.
+// A coordinator that answers submissions only after it has refused so many, as one that stops would; it notes
+// the words of each.
 class Restarting {
  public:
   explicit Restarting(int times) : left_(times) {}
   std::string answer(const std::vector<std::string>& words) {
     if (words[0] == "PING") return "+PONG\r\n";
-    if (words[0] != "SUBMITMANY") return "+OK\r\n";
+    const bool is_many = words[0] == "SUBMITMANY";
+    if (!is_many && words[0] != "SUBMIT") return "+OK\r\n";
     const std::lock_guard lock(mutex_);
     heard_.push_back(words);
     if (left_-- > 0) return "-CLOSED the server is stopping\r\n";
-    const int count = std::stoi(words[2]);
+    if (!is_many) return taken(0);
     std::string reply = "*" + words[2] + "\r\n";
-    for (int i = 0; i < count; ++i)
-      reply += "%3\r\n+lsn\r\n:1\r\n+task\r\n+a-" + std::to_string(i) + "\r\n+existed\r\n#f\r\n";
+    for (int i = 0; i < std::stoi(words[2]); ++i) reply += taken(i);
     return reply;
+  }
+  static std::string taken(int number) {
+    return "%3\r\n+lsn\r\n:1\r\n+task\r\n+a-" + std::to_string(number) + "\r\n+existed\r\n#f\r\n";
   }
   std::vector<std::vector<std::string>> heard() {
     const std::lock_guard lock(mutex_);
@@ -105,16 +108,28 @@ TEST(SubmitCommand, SaysItAgainUnderTheSameKeysWhenTheConnectionBreaks) {  // X2
   EXPECT_EQ(std::ranges::count(heard[0], "KEY"), 2);
 }
 
+TEST(SubmitCommand, WithoutAKeyIsSaidAgainIfItWasNotTaken) {  // X2
+  Restarting restarting(1);
+  const ScriptedServer server(
+      [&](const std::vector<std::string>& words) { return restarting.answer(words); });
+  const Said said = baton({"submit", "mail", "hello", "--connect", server.address()});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_EQ(said.output, "a-0\n");
+  EXPECT_EQ(restarting.heard().size(), 2u);
+}
+
 TEST(SubmitCommand, TellsAnUnknownOutcomeFromARefusal) {  // X7
-  Restarting never(1'000'000);
-  const ScriptedServer server([&](const std::vector<std::string>& words) { return never.answer(words); });
+  const ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "PING") return "+PONG\r\n";
+    return words[0] == "SUBMITMANY" ? "" : "+OK\r\n";
+  });
   const Said said = run_program({"/bin/bash", "-c",
                                  "printf 'one\\ntwo\\n' | " BATON_PROGRAM
                                  " submit q --lines --ids --timeout 300ms --run nightly --connect $0",
                                  server.address()});
   EXPECT_EQ(said.exit_code, 75) << said.errors;
   EXPECT_EQ(said.output, "-\n-\n");
-  EXPECT_TRUE(contains(said.errors, "\nbaton: from line 1 on: OUTCOME_UNKNOWN: ")) << said.errors;
+  EXPECT_TRUE(begins(said.errors, "baton: from line 1 on: OUTCOME_UNKNOWN: ")) << said.errors;
   EXPECT_TRUE(contains(said.errors, " s, 2 of unknown outcome\n")) << said.errors;
   EXPECT_TRUE(contains(said.errors, "the same lines again with --run nightly hand in what is missing"))
       << said.errors;
