@@ -29,6 +29,12 @@ Result<Address> parse_address(std::string_view text) {
                  "'" + std::string(text) + "' is not HOST:PORT, such as 127.0.0.1:7077");
 }
 
+namespace {
+
+constexpr int kUnsentBytesMax = 64 << 10;
+
+}  // namespace
+
 Result<std::vector<Endpoint>> resolve(const Address& address) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
@@ -54,6 +60,9 @@ Result<int> begin_connecting(const Endpoint& endpoint) {
     const int yes = 1;
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
     ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+    // The system takes bytes as the network does, and not megabytes ahead of it: that it takes more shows
+    // that the other side lives.
+    ::setsockopt(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytesMax, sizeof kUnsentBytesMax);
     const auto* where = reinterpret_cast<const sockaddr*>(endpoint.bytes);
     if (::connect(socket, where, endpoint.length) == 0 || errno == EINPROGRESS) return socket;
   }

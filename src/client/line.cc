@@ -63,7 +63,9 @@ std::int64_t Line::wakes_at() const {
   if (state_ == State::closed) return pending_.empty() ? LLONG_MAX : retry_at_;
   if (state_ != State::open) return connect_until_;
   if (sent_.empty()) return LLONG_MAX;
-  return std::max(sent_.front().due, heard_at_ + options_.silence_max.ms);
+  // A long command may take its time to leave: while the system takes more of it somebody lives.
+  if (left_calls_ == 0) return std::max(heard_at_, moved_at_) + options_.silence_max.ms;
+  return std::max(heard_at_, sent_.front().left_at) + sent_.front().patience;
 }
 
 void Line::advance(bool readable, bool writable, std::int64_t now) {
@@ -104,7 +106,7 @@ void Line::connected(std::int64_t now) {
   if (options_.tls) tls_ = options_.tls->connect(options_.addresses[address_].host);
   output_ = options_.greeting;
   given_ = output_.size();
-  taken_ = taken_calls_ = 0;
+  taken_ = taken_calls_ = left_calls_ = 0;
   greetings_missing_ = options_.greetings;
   parser_ = std::make_unique<RespValueParser>(options_.reply);
 }
@@ -158,6 +160,7 @@ void Line::take_in(RespValue value) {
   Sent sent = std::move(sent_.front());
   sent_.pop_front();
   --taken_calls_;
+  if (left_calls_ > 0) --left_calls_;
   if (value.type == RespValue::Type::error && error_of(value).code == Errc::closed)
     return was_refused(std::move(sent));
   tried_ = 0;
@@ -231,6 +234,7 @@ void Line::send(std::int64_t now) {
       CallPtr call = std::move(pending_.front());
       pending_.pop_front();
       if (call->is_settled()) continue;
+      if (!wants_to_write()) moved_at_ = now;
       write_out(*call, now);
       const std::int64_t waits =
           call->wait > Duration{} ? std::max<std::int64_t>(call->wait_until - now, 0) : 0;
@@ -238,13 +242,19 @@ void Line::send(std::int64_t now) {
       sent_.push_back({.call = std::move(call),
                        .end = given_,
                        .was_sent_before = was_sent,
-                       .due = now + waits + options_.silence_max.ms});
+                       .patience = waits + options_.silence_max.ms});
     }
     if (!send_out(now)) return;
-    // A command of which the system has not taken every byte is never whole on the other side.
-    while (taken_calls_ < sent_.size() && sent_[taken_calls_].end <= taken_)
-      sent_[taken_calls_++].call->was_sent = true;
+    note_what_left(now);
   }
+}
+
+void Line::note_what_left(std::int64_t now) {
+  // A command of which the system has not taken every byte is never whole on the other side.
+  while (taken_calls_ < sent_.size() && sent_[taken_calls_].end <= taken_)
+    sent_[taken_calls_++].call->was_sent = true;
+  if (tls_ && !tls_->output().empty()) return;
+  while (left_calls_ < taken_calls_) sent_[left_calls_++].left_at = now;
 }
 
 // False if there is nothing to send, or nobody takes it for now.
@@ -269,6 +279,7 @@ bool Line::send_out(std::int64_t now) {
     broke(std::strerror(errno), now);
     return false;
   }
+  moved_at_ = now;
   bytes.erase(0, static_cast<std::size_t>(took));
   if (!tls_) taken_ += static_cast<std::uint64_t>(took);
   return true;
@@ -330,7 +341,7 @@ void Line::disconnect() {
   output_.clear();
   input_.clear();
   blocked_ = is_stopping_ = false;
-  greetings_missing_ = taken_calls_ = 0;
+  greetings_missing_ = taken_calls_ = left_calls_ = 0;
 }
 
 void Line::forget_settled() {

@@ -64,7 +64,8 @@ class Line {
     CallPtr call;
     std::uint64_t end = 0;         // of its bytes, counted from the beginning of the connection
     bool was_sent_before = false;  // on an earlier connection
-    std::int64_t due = 0;          // silence beyond this is death
+    std::int64_t patience = 0;     // silence for longer than this is death,
+    std::int64_t left_at = 0;      // from when the last of its bytes was gone
   };
 
   void connect(std::int64_t now);
@@ -75,6 +76,7 @@ class Line {
   void was_refused(Sent sent);
   void send(std::int64_t now);
   bool send_out(std::int64_t now);
+  void note_what_left(std::int64_t now);
   bool take_bytes(std::string_view bytes);
   void write_out(Call& call, std::int64_t now);
   void broke(const std::string& why, std::int64_t now);
@@ -96,6 +98,7 @@ class Line {
   std::int64_t retry_at_ = 0;
   std::int64_t connect_until_ = 0;
   std::int64_t heard_at_ = 0;
+  std::int64_t moved_at_ = 0;  // when the system last took bytes of those that want to leave
   std::string trouble_ = "not connected yet";
 
   std::deque<CallPtr> pending_;
@@ -106,6 +109,7 @@ class Line {
   std::uint64_t given_ = 0;               // bytes in this connection's output so far
   std::uint64_t taken_ = 0;               // of them, by the system
   std::size_t taken_calls_ = 0;           // so many of sent_, as a whole
+  std::size_t left_calls_ = 0;            // of those, likewise, also as what TLS makes of them
   std::string input_;
   std::size_t greetings_missing_ = 0;
   std::unique_ptr<wire::RespValueParser> parser_;
