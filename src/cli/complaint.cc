@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "cli/quantities.h"
+
 namespace baton::cli {
 
 int exit_code_of(Errc code) {
@@ -55,14 +57,18 @@ std::string no_queue(const std::string& name) {
 }
 
 JsonObject json_of(const Error& error) {
-  return JsonObject().object("error",
-                             JsonObject().text("code", word(error.code)).text("message", error.message));
+  JsonObject said;
+  said.text("code", word(error.code)).text("message", error.message);
+  if (error.retry_after > Duration{})
+    said.number("retry_after_ms", static_cast<std::uint64_t>(error.retry_after.ms));
+  return JsonObject().object("error", said);
 }
 
 int complain(const Error& said, Format format) {
   const Error error = in_our_words(said);
   if (format == Format::json) fmt::print("{}\n", json_of(error).whole());
-  fmt::print(stderr, "baton: {}: {}\n", word(error.code), error.message);
+  fmt::print(stderr, "baton: {}: {}{}\n", word(error.code), error.message,
+             error.retry_after > Duration{} ? "; try again in " + rough_text(error.retry_after) : "");
   return exit_code_of(error.code);
 }
 
@@ -74,7 +80,8 @@ int do_each(const std::vector<std::string>& names, Format format,
     if (done) continue;
     const std::string& message = done.error().message;
     const bool is_named = message.find(name) != std::string::npos;
-    const Error error{done.error().code, is_named ? message : fmt::format("{}: {}", name, message)};
+    Error error = done.error();
+    if (!is_named) error.message = fmt::format("{}: {}", name, message);
     exit_code = std::max(exit_code, complain(error, format));
   }
   return exit_code;

@@ -1,6 +1,10 @@
 #include "cli/sender.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
+
+#include "client/call.h"
 
 namespace baton::cli {
 namespace {
@@ -9,60 +13,133 @@ constexpr std::size_t kBatchTasksMax = 512;
 constexpr std::size_t kBatchBytesMax = std::size_t{512} << 10;
 constexpr std::size_t kUnderWayMax = 64;  // requests: enough that none waits for another
 
+// A namespace at its rate has room for a few bytes after a few milliseconds, and a whole request would be
+// sent for one task of it. After this long more of it is taken.
+constexpr Duration kPauseMin = milliseconds(250);
+
+bool is_passing(Errc code) { return code == Errc::exhausted || code == Errc::closed; }
+
+Result<client::Submitted> outcome_at(std::size_t at,
+                                     const Result<std::vector<Result<client::Submitted>>>& outcomes) {
+  if (!outcomes) return std::unexpected(outcomes.error());
+  if (at < outcomes->size()) return (*outcomes)[at];
+  return failure(Errc::unsupported_version, "the coordinator left this one out");
+}
+
+void add_task(client::SubmitMany& to, const client::SubmitMany& from, std::size_t at) {
+  to.payloads.push_back(from.payloads[at]);
+  if (!from.keys.empty()) to.keys.push_back(from.keys[at]);
+}
+
 }  // namespace
 
+Sender::Sender(client::Client& client, Duration patience, Tells tells)
+    : client_(client),
+      patience_(patience),
+      tells_(std::move(tells)),
+      window_(kUnderWayMax),
+      again_([this](const std::stop_token& stop) { send_again(stop); }) {}
+
+Sender::~Sender() { finish(); }
+
 bool Sender::fits(std::size_t number, const client::Submit& task) const {
-  return number == batch_first_ + batch_.payloads.size() && batch_.payloads.size() < kBatchTasksMax &&
-         batch_bytes_ + task.payload.size() <= kBatchBytesMax && batch_.queue == task.queue &&
-         batch_.keys.empty() == task.key.empty() && batch_.options == task.options;
+  const client::SubmitMany& tasks = batch_.tasks;
+  return number == batch_.numbers.back() + 1 && tasks.payloads.size() < kBatchTasksMax &&
+         batch_bytes_ + task.payload.size() <= kBatchBytesMax && tasks.queue == task.queue &&
+         tasks.keys.empty() == task.key.empty() && tasks.options == task.options;
 }
 
 void Sender::add(std::size_t number, client::Submit task) {
-  if (!batch_.payloads.empty() && !fits(number, task)) flush();
-  if (batch_.payloads.empty()) {
-    batch_.queue = std::move(task.queue);
-    batch_.options = std::move(task.options);
-    batch_first_ = number;
+  if (!batch_.numbers.empty() && !fits(number, task)) flush();
+  if (batch_.numbers.empty()) {
+    batch_.tasks.queue = std::move(task.queue);
+    batch_.tasks.options = std::move(task.options);
   }
   batch_bytes_ += task.payload.size();
-  batch_.payloads.push_back(std::move(task.payload));
-  if (!task.key.empty()) batch_.keys.push_back(std::move(task.key));
+  batch_.numbers.push_back(number);
+  batch_.tasks.payloads.push_back(std::move(task.payload));
+  if (!task.key.empty()) batch_.tasks.keys.push_back(std::move(task.key));
 }
 
 void Sender::flush() {
-  if (batch_.payloads.empty()) return;
-  const client::SubmitMany batch = std::exchange(batch_, {});
+  if (batch_.numbers.empty()) return;
+  const auto batch = std::make_shared<const Batch>(std::exchange(batch_, {}));
   batch_bytes_ = 0;
-  const std::size_t count = batch.payloads.size();
   {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return under_way_ < kUnderWayMax; });
+    changed_.wait(lock, [&] { return refused_.empty() && under_way_ < window_; });
     ++under_way_;
   }
-  client_.submit_many(
-      batch, [this, first = batch_first_, count](const auto& outcomes) { answered(first, count, outcomes); });
+  send(batch);
 }
 
-void Sender::answered(std::size_t first, std::size_t count,
-                      const Result<std::vector<Result<client::Submitted>>>& outcomes) {
-  for (std::size_t at = 0; at < count; ++at) {
-    if (!outcomes) {
-      outcome_(first + at, std::unexpected(outcomes.error()));
-    } else if (at < outcomes->size()) {
-      outcome_(first + at, (*outcomes)[at]);
-    } else {
-      outcome_(first + at, failure(Errc::unsupported_version, "the coordinator left this one out"));
+void Sender::send(const BatchPtr& batch) {
+  client_.submit_many(batch->tasks, [this, batch](const Outcomes& outcomes) { answered(*batch, outcomes); });
+}
+
+void Sender::answered(const Batch& batch, const Outcomes& outcomes) {
+  Batch refused{.tasks = {.queue = batch.tasks.queue, .options = batch.tasks.options}};
+  Error why{};
+  bool was_taken = false;
+  for (std::size_t at = 0; at < batch.numbers.size(); ++at) {
+    const auto outcome = outcome_at(at, outcomes);
+    was_taken |= outcome.has_value();
+    if (outcome || !is_passing(outcome.error().code)) {
+      tells_.outcome(batch.numbers[at], outcome);
+      continue;
     }
+    why = outcome.error();
+    add_task(refused.tasks, batch.tasks, at);
+    refused.numbers.push_back(batch.numbers[at]);
+  }
+  const bool is_held_back = !refused.numbers.empty();
+  std::deque<BatchPtr> given_up;
+  {
+    const std::lock_guard lock(mutex_);
+    if (was_taken) refused_since_.reset();
+    window_ = is_held_back ? 1 : std::min(window_ + 1, kUnderWayMax);
+    if (is_held_back) given_up = put_off(std::move(refused), why);
+  }
+  if (is_held_back && given_up.empty()) tells_.held_back(why);
+  for (const BatchPtr& one : given_up) {
+    for (const std::size_t number : one->numbers) tells_.outcome(number, std::unexpected(why));
   }
   const std::lock_guard lock(mutex_);
   --under_way_;
   changed_.notify_all();  // under the lock: whoever waits may take all this away
 }
 
+std::deque<Sender::BatchPtr> Sender::put_off(Batch refused, const Error& why) {
+  const std::int64_t now = client::now_ms();
+  if (!refused_since_) refused_since_ = now;
+  has_given_up_ |= now - *refused_since_ >= patience_.ms;
+  again_at_ = now + std::max(why.retry_after, kPauseMin).ms;
+  refused_.push_back(std::make_shared<const Batch>(std::move(refused)));
+  return has_given_up_ ? std::exchange(refused_, {}) : std::deque<BatchPtr>();
+}
+
+// On a thread of its own: whoever adds tasks may be waiting for the next one.
+void Sender::send_again(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (changed_.wait(lock, stop, [&] { return !refused_.empty() && under_way_ < window_; })) {
+    const std::int64_t early_ms = again_at_ - client::now_ms();
+    if (early_ms > 0) {
+      changed_.wait_for(lock, stop, std::chrono::milliseconds(early_ms), [&] { return refused_.empty(); });
+      continue;
+    }
+    const BatchPtr batch = std::move(refused_.front());
+    refused_.pop_front();
+    ++under_way_;
+    lock.unlock();
+    send(batch);
+    lock.lock();
+  }
+}
+
 void Sender::finish() {
   flush();
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return under_way_ == 0; });
+  changed_.wait(lock, [&] { return under_way_ == 0 && refused_.empty(); });
 }
 
 }  // namespace baton::cli

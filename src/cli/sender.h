@@ -1,11 +1,20 @@
 // Hands in tasks, many at a time and without waiting for answers: neighbours that differ in nothing but
 // payload and key go as one request.
+//
+// What the coordinator has no room for (EXHAUSTED), or is about to stop for (CLOSED), is handed in again
+// after as long as it says, before anything new; and while it refuses, one request at a time. That goes on
+// for as long as it takes some of it now and then.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
 
 #include "client/client.h"
 
@@ -13,11 +22,17 @@ namespace baton::cli {
 
 class Sender {
  public:
-  // The outcome of each task, under the number it was given; on the client's thread, one at a time.
-  using Outcome = std::function<void(std::size_t number, const Result<client::Submitted>&)>;
+  // Both on the client's thread, one at a time.
+  struct Tells {
+    // The outcome of each task, under the number it was given.
+    std::function<void(std::size_t number, const Result<client::Submitted>&)> outcome;
+    // Some were refused, and will be handed in again.
+    std::function<void(const Error&)> held_back;
+  };
 
-  Sender(client::Client& client, Outcome outcome) : client_(client), outcome_(std::move(outcome)) {}
-  ~Sender() { finish(); }
+  // Gives up when nothing was taken for as long as `patience`.
+  Sender(client::Client& client, Duration patience, Tells tells);
+  ~Sender();
   Sender(const Sender&) = delete;
   Sender& operator=(const Sender&) = delete;
 
@@ -26,19 +41,34 @@ class Sender {
   void finish();  // and every answer is there
 
  private:
+  struct Batch {
+    client::SubmitMany tasks;
+    std::vector<std::size_t> numbers;
+  };
+  using BatchPtr = std::shared_ptr<const Batch>;  // shared, for a callback can be copied
+  using Outcomes = Result<std::vector<Result<client::Submitted>>>;
+
   bool fits(std::size_t number, const client::Submit& task) const;
-  void answered(std::size_t first, std::size_t count,
-                const Result<std::vector<Result<client::Submitted>>>& outcomes);
+  void send(const BatchPtr& batch);  // one more is under way already
+  void answered(const Batch& batch, const Outcomes& outcomes);
+  std::deque<BatchPtr> put_off(Batch refused, const Error& why);  // what is given up
+  void send_again(const std::stop_token& stop);
 
   client::Client& client_;
-  const Outcome outcome_;
-  client::SubmitMany batch_;
-  std::size_t batch_first_ = 0;  // the number of its first task; the others follow without a gap
+  const Duration patience_;
+  const Tells tells_;
+  Batch batch_;
   std::size_t batch_bytes_ = 0;
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   std::size_t under_way_ = 0;
+  std::size_t window_;  // so many may be: one after a refusal, and one more after each that was taken
+  std::deque<BatchPtr> refused_;               // to be handed in again,
+  std::int64_t again_at_ = 0;                  // not before this
+  std::optional<std::int64_t> refused_since_;  // and nothing was taken since
+  bool has_given_up_ = false;
+  std::jthread again_;
 };
 
 }  // namespace baton::cli

@@ -15,6 +15,7 @@ namespace {
 constexpr std::uint64_t kComplaintsMax = 10;  // told one by one; further ones are only counted
 
 bool is_unsent(Errc code) { return code == Errc::unavailable || code == Errc::deadline_exceeded; }
+bool is_untaken(Errc code) { return code == Errc::exhausted || code == Errc::closed; }
 
 }  // namespace
 
@@ -33,11 +34,11 @@ void SubmissionTally::tell_of(std::size_t number, const Error& said) {
   if (options_.ids) fmt::print("-\n");
   if (options_.json) fmt::print("{}\n", json_of(error).number("line", number + 1).whole());
   const bool is_unknown = error.code == Errc::outcome_unknown;
-  if (is_unknown || is_unsent(error.code)) {
+  if (is_unknown || is_unsent(error.code) || is_untaken(error.code)) {
     // All that was under way shares the fate of the first.
-    if (unknown_ + unsent_ == 0)
+    if (!is_unfinished())
       fmt::print(stderr, "baton: from line {} on: {}: {}\n", number + 1, word(error.code), error.message);
-    ++(is_unknown ? unknown_ : unsent_);
+    ++(is_unknown ? unknown_ : is_untaken(error.code) ? untaken_ : unsent_);
     is_hopeless_ = true;
     return;
   }
@@ -45,6 +46,13 @@ void SubmissionTally::tell_of(std::size_t number, const Error& said) {
   if (++refused_ > kComplaintsMax) return;
   fmt::print(stderr, "baton: line {}: {}: {}{}\n", number + 1, word(error.code), error.message,
              refused_ == kComplaintsMax ? " (further ones are only counted)" : "");
+}
+
+void SubmissionTally::held_back(const Error& why) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(was_held_back_, true)) return;
+  fmt::print(stderr, "baton: {}: {}; what is refused is handed in again, as fast as it is taken\n",
+             word(why.code), why.message);
 }
 
 std::string SubmissionTally::summary(std::int64_t took_ms) const {
@@ -57,6 +65,7 @@ std::string SubmissionTally::summary(std::int64_t took_ms) const {
   add(refused_, "refused");
   add(unknown_, "of unknown outcome");
   add(unsent_, "not sent");
+  add(untaken_, "not taken");
   return text;
 }
 

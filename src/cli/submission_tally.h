@@ -21,13 +21,15 @@ class SubmissionTally {
     const std::lock_guard lock(mutex_);
     in_order_.put(number, std::move(outcome));
   }
+  // The coordinator refuses for now; what it refused is handed in again.
+  void held_back(const Error& why);
   bool is_hopeless() const { return is_hopeless_; }  // the next one would fare no better
   std::uint64_t accepted() const { return accepted_; }
 
   // Once all are settled.
   int exit_code() const { return exit_code_; }
-  const std::vector<std::string>& tasks() const { return tasks_; }  // to wait for
-  bool is_unfinished() const { return unknown_ + unsent_ > 0; }     // a repetition makes sense
+  const std::vector<std::string>& tasks() const { return tasks_; }          // to wait for
+  bool is_unfinished() const { return unknown_ + unsent_ + untaken_ > 0; }  // a repetition makes sense
   std::string summary(std::int64_t took_ms) const;
 
  private:
@@ -45,6 +47,8 @@ class SubmissionTally {
   std::uint64_t refused_ = 0;
   std::uint64_t unknown_ = 0;  // sent, and no answer came
   std::uint64_t unsent_ = 0;
+  std::uint64_t untaken_ = 0;  // there was no room for them, and there may be later
+  bool was_held_back_ = false;
   int exit_code_ = 0;
 };
 

@@ -32,7 +32,8 @@ failed or died, 3 with --wait: some have not ended, 64 a wrong command line, 66 
 read, 69 no coordinator there, 75 no answer: it may have happened or not, 77 not allowed.
 
 Tasks of --lines and --ndjson have keys. What is under way when the connection breaks is sent again for
-as long as --timeout says; after that, --run hands in the rest and nothing twice.
+as long as --timeout says; so is what the coordinator has no room for, until it has taken nothing for that
+long. After that, --run hands in the rest and nothing twice.
 
 )";
 
@@ -109,7 +110,9 @@ int submit_lines(client::Client& client, const SubmitOptions& options) {
   const std::int64_t began_at = client::now_ms();
   const std::string run = options.run.empty() ? fresh_run() : options.run;
   SubmissionTally tally(options);
-  Sender sender(client, [&](std::size_t number, const auto& outcome) { tally.settle(number, outcome); });
+  Sender sender(client, options.connection.timeout,
+                {.outcome = [&](std::size_t number, const auto& outcome) { tally.settle(number, outcome); },
+                 .held_back = [&](const Error& why) { tally.held_back(why); }});
   const Status read = send_lines(reader, sender, tally, options, run);
   sender.finish();
   fmt::print(stderr, "{}\n", tally.summary(client::now_ms() - began_at));

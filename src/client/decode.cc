@@ -1,6 +1,7 @@
 #include "client/decode.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 namespace baton::client {
@@ -146,14 +147,32 @@ Result<std::vector<Leased>> decode_tasks(const RespValue& list) {
   return all;
 }
 
+constexpr std::string_view kRetryHint = "; retry_after_ms=";
+constexpr Duration kRetryMax = days(1);
+
+// When it is worth another try stands behind the message.
+void take_hint(Error& error) {
+  const std::size_t at = error.message.rfind(kRetryHint);
+  if (at == std::string::npos) return;
+  const char* const end = error.message.data() + error.message.size();
+  std::int64_t wait_ms = 0;
+  const auto [stop, wrong] = std::from_chars(error.message.data() + at + kRetryHint.size(), end, wait_ms);
+  if (wrong != std::errc{} || stop != end || wait_ms < 0) return;
+  error.retry_after = std::min(milliseconds(wait_ms), kRetryMax);
+  error.message.erase(at);
+}
+
 }  // namespace
 
 Error error_of(const RespValue& reply) {
   const std::string_view text = reply.text;
   const std::size_t space = std::min(text.find(' '), text.size());
   const std::string_view word = text.substr(0, space);
-  if (const auto code = code_of(word))
-    return {*code, std::string(text.substr(std::min(space + 1, text.size())))};
+  if (const auto code = code_of(word)) {
+    Error error{*code, std::string(text.substr(std::min(space + 1, text.size())))};
+    take_hint(error);
+    return error;
+  }
   if (word == "NOAUTH" || word == "WRONGPASS" || word == "NOPERM")
     return {Errc::permission_denied, reply.text};
   return {Errc::invalid_request, reply.text};

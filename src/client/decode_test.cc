@@ -25,6 +25,16 @@ TEST(ErrorReply, HasTheCodeOfItsWord) {
   }
 }
 
+TEST(ErrorReply, SaysWhenItIsWorthAnotherTry) {  // X5
+  EXPECT_EQ(error_of(parsed("-EXHAUSTED too fast; retry_after_ms=250\r\n")),
+            (Error{Errc::exhausted, "too fast", milliseconds(250)}));
+  EXPECT_EQ(error_of(parsed("-EXHAUSTED too fast; retry_after_ms=9000000000000000\r\n")).retry_after,
+            days(1));
+  for (const char* other : {"too fast; retry_after_ms=", "too fast; retry_after_ms=1x",
+                            "too fast; retry_after_ms=-1", "too fast; retry_after_ms=99999999999999999999"})
+    EXPECT_EQ(error_of(parsed(std::string("-EXHAUSTED ") + other + "\r\n")), (Error{Errc::exhausted, other}));
+}
+
 TEST(ErrorReply, KeepsAWordThatIsNotKnown) {
   EXPECT_EQ(error_of(parsed("-MOON is full\r\n")), (Error{Errc::invalid_request, "MOON is full"}));
   EXPECT_EQ(error_of(parsed("-WRONGPASS no\r\n")), (Error{Errc::permission_denied, "WRONGPASS no"}));

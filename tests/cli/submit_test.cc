@@ -135,6 +135,62 @@ TEST(SubmitCommand, TellsAnUnknownOutcomeFromARefusal) {  // X7
       << said.errors;
 }
 
+// X5: what there is no room for is handed in again when there is, and nothing else.
+TEST(SubmitCommand, HandsInAgainWhatWasRefusedForNow) {
+  std::mutex mutex;
+  std::vector<std::vector<std::string>> heard;
+  const ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "PING") return "+PONG\r\n";
+    if (words[0] != "SUBMITMANY") return "+OK\r\n";
+    const std::lock_guard lock(mutex);
+    heard.push_back(words);
+    if (heard.size() == 1) return "-EXHAUSTED too fast; retry_after_ms=1\r\n";
+    if (heard.size() == 2)
+      return "*3\r\n" + Restarting::taken(1) + "-EXHAUSTED too fast; retry_after_ms=1\r\n" +
+             Restarting::taken(3);
+    return "*1\r\n" + Restarting::taken(2);
+  });
+  const Said said = run_program({"/bin/bash", "-c",
+                                 "printf 'one\\ntwo\\nthree\\n' | " BATON_PROGRAM
+                                 " submit q --lines --ids --run r --connect $0",
+                                 server.address()});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_EQ(said.output, "a-1\na-2\na-3\n");
+  EXPECT_TRUE(begins(said.errors,
+                     "baton: EXHAUSTED: too fast; what is refused is handed in again, as fast as "
+                     "it is taken\n3 tasks submitted in "))
+      << said.errors;
+  ASSERT_EQ(heard.size(), 3u);
+  EXPECT_EQ(heard[0], heard[1]);
+  EXPECT_EQ(heard[2], (std::vector<std::string>{"SUBMITMANY", "q", "1", "two", "KEY", "r:2"}));
+}
+
+TEST(SubmitCommand, IsAsFastAsItsNamespaceMayBe) {  // X5
+  const AtServer at({"--namespace-bytes-per-second-max", "200KiB", "--namespace-bytes-burst", "100KiB"});
+  const Said said = at.shell(
+      "seq 1000 | sed 's/$/ padded to some two hundred bytes: '$(printf %0170d)'/' | "
+      "baton submit q --lines");
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_TRUE(begins(said.errors, "baton: EXHAUSTED: the namespace writes faster than it may"))
+      << said.errors;
+  EXPECT_TRUE(contains(said.errors, "\n1000 tasks submitted in ")) << said.errors;
+  EXPECT_TRUE(contains(at.baton({"queue", "list", "--json"}).output, R"("waiting":1000)"));
+}
+
+TEST(SubmitCommand, GivesUpWhenNothingIsTakenForItsTimeout) {  // X5, X7
+  const AtServer at({"--tasks-max", "2"});
+  const Said said = at.shell("seq 5 | baton submit q --lines --ids --run r --timeout 300ms");
+  EXPECT_EQ(said.exit_code, 1) << said.errors;
+  EXPECT_TRUE(contains(said.output, "\n-\n-\n-\n")) << said.output;
+  EXPECT_TRUE(contains(said.errors, "\nbaton: from line 3 on: EXHAUSTED: ")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, " s, 3 not taken\n")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "the same lines again with --run r hand in what is missing"))
+      << said.errors;
+  const Said one = at.baton({"submit", "q", "x", "--json"});
+  EXPECT_TRUE(contains(one.output, R"("retry_after_ms":1000}})")) << one.output;
+  EXPECT_TRUE(contains(one.errors, "; try again in 1s\n")) << one.errors;
+}
+
 TEST(SubmitCommand, TakesTheSameLinesOfTheSameRunOnce) {
   const AtServer at;
   const Said first = at.shell("seq 600 | baton submit q --lines --run r --ids");
