@@ -24,8 +24,8 @@ namespace baton::cli {
 namespace {
 
 constexpr const char* kAbout =
-    R"(The tasks go through a queue of their own, which is purged at the end. A time is that from asking to
-answer, so with many requests under way it is mostly spent in line.
+    R"(The tasks go through a queue of their own, which is purged at the end, and emptied if something goes
+wrong. A time is that from asking to answer, so with many requests under way it is mostly spent in line.
 
 )";
 
@@ -142,15 +142,52 @@ class Bench {
                       [done](const Result<client::Verdict>& verdict) { done(status_of(verdict)); });
     });
   }
+  // A phase that failed leaves tasks that nobody will take, or that are leased to us.
   void clean_up() {
-    while (true) {
-      const auto purged = clients_.front()->purge(queue_, kPurgedAtOnce);
-      if (!purged || *purged < kPurgedAtOnce) return;
-    }
+    Status done = cancel_all("waiting");
+    if (done) done = cancel_all("leased");
+    if (done) done = purge();
+    if (done) return;
+    complain(done.error());
+    fmt::print(
+        stderr,
+        "baton: the queue {0} is left behind; `baton task cancel --queue {0} --state waiting`, the same "
+        "with leased, and `baton queue purge {0}` clear it\n",
+        queue_);
   }
 
  private:
   static constexpr std::uint32_t kPurgedAtOnce = 1024;
+  static constexpr std::uint32_t kCancelledAtOnce = 1000;
+  static constexpr Duration kCleanUpMax = seconds(5);  // for each request: perhaps nobody is there any more
+
+  Status cancel_all(const char* state) {
+    client::TaskQuery query{.queue = queue_, .state = state, .count = kCancelledAtOnce};
+    do {
+      const auto page = clients_.front()->tasks(query, kCleanUpMax);
+      if (!page) return std::unexpected(page.error());
+      const auto cancel = [&](client::Client& client, std::size_t number, const Done& done) {
+        client.cancel(
+            page->tasks[number].task, "bench", "the benchmark has failed", [done](const Status& said) {
+              const bool has_ended =
+                  !said && (said.error().code == Errc::wrong_state || said.error().code == Errc::not_found);
+              done(has_ended ? Status() : said);
+            });
+      };
+      const auto cancelled = Load(clients_, page->tasks.size(), cancel).run(options_.depth);
+      if (!cancelled) return std::unexpected(cancelled.error());
+      query.cursor = page->cursor;
+    } while (query.cursor != 0);
+    return {};
+  }
+  Status purge() {
+    for (std::uint64_t purged = kPurgedAtOnce; purged == kPurgedAtOnce;) {
+      const auto done = clients_.front()->purge(queue_, kPurgedAtOnce, kCleanUpMax);
+      if (!done) return std::unexpected(done.error());
+      purged = *done;
+    }
+    return {};
+  }
 
   template <class T>
   static Status status_of(const Result<T>& result) {
@@ -199,7 +236,11 @@ int run_bench(const BenchOptions& options) {
       {"submit", &Bench::submit}, {"lease", &Bench::lease}, {"complete", &Bench::complete}};
   for (const auto& [name, phase] : phases) {
     const auto measured = (bench.*phase)();
-    if (!measured) return complain(measured.error(), format_of(options.json));
+    if (!measured) {
+      const int exit_code = complain(measured.error(), format_of(options.json));
+      bench.clean_up();
+      return exit_code;
+    }
     table.row({name, fmt::format("{:.0f}", measured->per_second), milliseconds_text(measured->p50_us),
                milliseconds_text(measured->p99_us)});
     if (options.json) print_json(name, *measured, options);

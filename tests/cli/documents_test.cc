@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cli/at_server.h"
+#include "tests/temporary_directory.h"
 
 namespace baton::cli {
 namespace {
@@ -65,6 +66,29 @@ TEST(BenchCommand, MeasuresEveryPhaseAndLeavesNothingBehind) {
   EXPECT_TRUE(
       begins(json.output, R"({"phase":"submit","connections":16,"depth":64,"tasks":10,"payload_bytes":200,)"))
       << json.output;
+}
+
+TEST(BenchCommand, LeavesNothingBehindEvenIfItFails) {
+  const AtServer at({"--tasks-max", "1500"});
+  const Said said = at.baton({"bench", "--tasks", "5000"});
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_TRUE(begins(said.errors, "baton: EXHAUSTED: ")) << said.errors;
+  EXPECT_EQ(at.baton({"queue", "list", "--json"}).output, "");
+}
+
+TEST(BenchCommand, SaysWhatItCouldNotClear) {  // X7
+  const TemporaryDirectory temporary;
+  const std::string tokens = temporary.path() + "/tokens", token = temporary.path() + "/token";
+  ASSERT_EQ(run_program({"/bin/bash", "-c",
+                         BATON_PROGRAM " token ci --allow default=submit,query >" + tokens +
+                             " 2> >(tail -n1 >" + token + "); wait $!"})
+                .exit_code,
+            0);
+  const AtServer at({"--tokens", tokens});
+  const Said said = at.baton({"bench", "--tasks", "10", "--token-file", token});
+  EXPECT_EQ(said.exit_code, 77) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "is left behind; `baton task cancel --queue bench-")) << said.errors;
+  EXPECT_EQ(at.baton({"task", "list", "--state", "waiting", "--json", "--token-file", token}).output, "");
 }
 
 }  // namespace
