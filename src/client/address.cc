@@ -33,10 +33,9 @@ namespace {
 
 constexpr int kUnsentBytesMax = 64 << 10;
 
-}  // namespace
-
-Result<std::vector<Endpoint>> resolve(const Address& address) {
+Result<std::vector<Endpoint>> resolve(const Address& address, int flags) {
   addrinfo wanted{};
+  wanted.ai_flags = flags;
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int failed = ::getaddrinfo(address.host.c_str(), address.port.c_str(), &wanted, &found);
@@ -52,6 +51,14 @@ Result<std::vector<Endpoint>> resolve(const Address& address) {
     endpoint.text = address.text();
   }
   return endpoints;
+}
+
+}  // namespace
+
+Result<std::vector<Endpoint>> resolve(const Address& address) { return resolve(address, 0); }
+
+std::vector<Endpoint> resolve_number(const Address& address) {
+  return resolve(address, AI_NUMERICHOST).value_or(std::vector<Endpoint>());
 }
 
 Result<int> begin_connecting(const Endpoint& endpoint) {

@@ -28,8 +28,10 @@ struct Endpoint {
   std::string text;
 };
 
-// Looking up a name blocks; a number does not.
+// Blocks for as long as whoever knows names takes; a number is known at once.
 Result<std::vector<Endpoint>> resolve(const Address& address);
+// The same of a host that is written as a number; nothing of any other.
+std::vector<Endpoint> resolve_number(const Address& address);
 
 // A socket that does not block, on its way to be connected.
 Result<int> begin_connecting(const Endpoint& endpoint);

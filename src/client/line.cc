@@ -50,9 +50,11 @@ Error out_of_time(const Call& call, const std::string& trouble) {
 }
 
 Line::Line(const LineOptions& options, const Tells& tells)
-    : options_(options), tells_(tells), dice_(std::random_device()()) {}
+    : options_(options), tells_(tells), lookups_(options.addresses.size()), dice_(std::random_device()()) {}
 
 Line::~Line() { disconnect(); }
+
+int Line::socket() const { return state_ == State::looking_up ? lookups_[address_]->descriptor() : socket_; }
 
 bool Line::wants_to_write() const {
   if (state_ == State::connecting) return true;
@@ -70,23 +72,50 @@ std::int64_t Line::wakes_at() const {
 
 void Line::advance(bool readable, bool writable, std::int64_t now) {
   if (writable) blocked_ = false;
-  if (state_ == State::connecting && (readable || writable)) connected(now);
+  if (state_ == State::looking_up) {
+    if (readable) connect(now);
+  } else if (state_ == State::connecting && (readable || writable)) {
+    connected(now);
+  }
   if (readable && (state_ == State::greeting || state_ == State::open)) read(now);
-  if (state_ != State::closed && now >= wakes_at())
-    broke(state_ == State::open ? "the coordinator has fallen silent" : "it takes too long to connect", now);
+  if (state_ != State::closed && now >= wakes_at()) broke(why_it_is_late(), now);
   // An address that fails at once leaves the line closed, with another one to try or a while to wait.
   while (state_ == State::closed && !pending_.empty() && now >= retry_at_) connect(now);
   if (state_ == State::greeting || state_ == State::open) send(now);
 }
 
-void Line::connect(std::int64_t now) {
-  if (endpoints_.empty()) {
-    auto resolved = resolve(options_.addresses[address_]);
-    if (!resolved || resolved->empty())
-      return broke(resolved ? "the host has no address" : resolved.error().message, now);
-    endpoints_ = std::move(*resolved);
-    std::ranges::reverse(endpoints_);
+std::string Line::why_it_is_late() const {
+  if (state_ == State::open) return "the coordinator has fallen silent";
+  if (state_ == State::looking_up) return "it takes too long to look up " + options_.addresses[address_].host;
+  return "it takes too long to connect";
+}
+
+// False: not yet, or it broke.
+bool Line::has_endpoints(std::int64_t now) {
+  if (!endpoints_.empty()) return true;
+  const Address& address = options_.addresses[address_];
+  // One that took too long the last time may have come to its end since; a second one would not be faster.
+  std::unique_ptr<Lookup>& lookup = lookups_[address_];
+  if (!lookup) lookup = std::make_unique<Lookup>(address, options_.resolve);
+  auto found = lookup->take();
+  if (!found) {
+    state_ = State::looking_up;
+    connect_until_ = now + options_.connect_timeout.ms;
+    return false;
   }
+  lookup.reset();
+  state_ = State::closed;
+  if (!*found || (*found)->empty()) {
+    broke(*found ? address.text() + ": the host has no address" : found->error().message, now);
+    return false;
+  }
+  endpoints_ = std::move(**found);
+  std::ranges::reverse(endpoints_);
+  return true;
+}
+
+void Line::connect(std::int64_t now) {
+  if (!has_endpoints(now)) return;
   const Endpoint endpoint = std::move(endpoints_.back());
   endpoints_.pop_back();
   auto socket = begin_connecting(endpoint);

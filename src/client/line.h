@@ -1,8 +1,8 @@
 // A line to the coordinator: one connection, made again when it breaks, and the calls that go over it.
 //
-//   closed --a call wants out--> connecting --> greeting --> open
-//     ^                              |             |           |
-//     '------- next address, after a while ---------------------'
+//   closed --a call wants out--> looking up --> connecting --> greeting --> open
+//     ^                              |              |             |           |
+//     '---------------- next address, after a while ----------------------------'
 //
 // A coordinator that stops says CLOSED to what it has not taken. Nothing more is sent to it then; once it has
 // answered the rest, what it did not take goes to whoever comes next.
@@ -21,6 +21,7 @@
 
 #include "client/call.h"
 #include "client/line_options.h"
+#include "client/lookup.h"
 #include "client/types.h"
 #include "wire/tls.h"
 
@@ -43,7 +44,7 @@ class Line {
 
   // Does what can be done without waiting: connects, reads, sends, notices that time is up.
   void advance(bool readable, bool writable, std::int64_t now);
-  int socket() const { return socket_; }  // -1: none
+  int socket() const;  // or whatever is to be watched meanwhile; -1: none
   bool wants_to_write() const;
   std::int64_t wakes_at() const;  // when to advance it although nothing happens
 
@@ -59,7 +60,7 @@ class Line {
   std::string trouble() const { return state_ == State::open ? std::string() : trouble_; }
 
  private:
-  enum class State : std::uint8_t { closed, connecting, greeting, open };
+  enum class State : std::uint8_t { closed, looking_up, connecting, greeting, open };
   struct Sent {
     CallPtr call;
     std::uint64_t end = 0;         // of its bytes, counted from the beginning of the connection
@@ -69,6 +70,7 @@ class Line {
   };
 
   void connect(std::int64_t now);
+  bool has_endpoints(std::int64_t now);
   void connected(std::int64_t now);
   void read(std::int64_t now);
   void take_in(wire::RespValue value);
@@ -83,6 +85,7 @@ class Line {
   void turned_away(const Error& error);
   void break_off(const std::string& why, std::int64_t now);
   void tell(const ConnectionNews& news) const;
+  std::string why_it_is_late() const;
   void disconnect();
 
   const LineOptions& options_;
@@ -92,9 +95,10 @@ class Line {
   bool blocked_ = false;      // the system takes no more bytes for now
   bool is_stopping_ = false;  // the coordinator has said so
   std::size_t address_ = 0;
-  std::vector<Endpoint> endpoints_;  // of the address, still to be tried
-  unsigned tried_ = 0;               // addresses without success since something was answered
-  std::size_t turned_away_ = 0;      // times in a row
+  std::vector<std::unique_ptr<Lookup>> lookups_;  // under way, of the address with the same number
+  std::vector<Endpoint> endpoints_;               // of the address, still to be tried
+  unsigned tried_ = 0;                            // addresses without success since something was answered
+  std::size_t turned_away_ = 0;                   // times in a row
   std::int64_t retry_at_ = 0;
   std::int64_t connect_until_ = 0;
   std::int64_t heard_at_ = 0;

@@ -8,6 +8,7 @@
 
 #include "client/address.h"
 #include "client/client.h"
+#include "client/lookup.h"
 #include "wire/resp_value.h"
 #include "wire/tls.h"
 
@@ -15,6 +16,7 @@ namespace baton::client {
 
 struct LineOptions {
   std::vector<Address> addresses;
+  Lookup::Resolve resolve = client::resolve;
   std::shared_ptr<wire::TlsContext> tls;  // null: none; all lines of a client share it
   std::string greeting;                   // commands to begin with
   std::size_t greetings = 0;              // replies to them

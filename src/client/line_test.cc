@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <future>
 #include <optional>
 #include <string>
 
@@ -60,6 +62,76 @@ class Driven {
                            .pushed = [](const wire::RespValue&) {}};
   Line line_{options_, tells_};
 };
+
+// A name server that answers when it is told to.
+class NameServer {
+ public:
+  ~NameServer() { answer(); }
+  Lookup::Resolve resolve() {
+    return [this, answered = answers_.get_future().share(), done = &done_](const Address& address) {
+      ++asked_;
+      answered.wait();
+      auto found = client::resolve({"127.0.0.1", address.port});
+      done->set_value();
+      return found;
+    };
+  }
+  void answer() {
+    if (std::exchange(has_answered_, true)) return;
+    answers_.set_value();
+    if (asked_ > 0) done_.get_future().wait();
+  }
+  int asked() const { return asked_; }
+
+ private:
+  std::promise<void> answers_;
+  std::promise<void> done_;
+  std::atomic<int> asked_ = 0;
+  bool has_answered_ = false;
+};
+
+TEST(Line, WaitsForNoNameServer) {
+  const ScriptedServer server([](const Words& words) { return greeting_or(words, "+PONG\r\n"); });
+  const std::string port = parse_address(server.address())->port;
+  NameServer names;
+  LineOptions options = line_to("coordinator.test:" + port);
+  options.resolve = names.resolve();
+  Driven driven(options);
+  driven.call(Command("PING"));
+  const std::int64_t now = now_ms();
+  driven.advance(now);  // returns although there is no answer
+  EXPECT_EQ(driven.line().wakes_at(), now + options.connect_timeout.ms);
+  names.answer();
+  EXPECT_TRUE(driven.drive(now, [&] { return driven.is_answered(); }));
+}
+
+TEST(Line, LeavesANameThatTakesTooLongAndAsksForItOnce) {
+  std::atomic<bool> answers = false;
+  const ScriptedServer server(
+      [&](const Words& words) { return greeting_or(words, answers ? "+PONG\r\n" : "hello\r\n"); });
+  const Address address = *parse_address(server.address());
+  NameServer names;
+  LineOptions options = line_to("coordinator.test:" + address.port);
+  options.addresses.push_back(address);
+  options.resolve = names.resolve();
+  Driven driven(options);
+  driven.call(Command("PING"));
+  std::int64_t now = now_ms();
+  driven.advance(now);
+  driven.advance(now + options.connect_timeout.ms - 1);
+  EXPECT_EQ(driven.line().trouble(), "not connected yet");
+  now += options.connect_timeout.ms;
+  driven.advance(now);  // goes to the number
+  EXPECT_EQ(driven.line().trouble(), "it takes too long to look up coordinator.test");
+  EXPECT_TRUE(driven.drive(now, [&] { return driven.line().trouble().starts_with("the reply cannot"); }));
+  answers = true;
+  now += options.backoff_max.ms;
+  driven.advance(now);  // and back to the name
+  EXPECT_EQ(names.asked(), 1);
+  names.answer();
+  EXPECT_TRUE(driven.drive(now, [&] { return driven.is_answered(); }));
+  EXPECT_EQ(names.asked(), 1);
+}
 
 // Somebody who takes a connection and reads from it when he is told to.
 class SlowReader {
