@@ -59,6 +59,11 @@ std::string migrated_database() {
   return cluster().create(next_name(), "pattern");
 }
 
+std::string user(const std::string& name, const std::string& options) {
+  return "do $$ begin create role \"" + name + "\" login " + options +
+         "; exception when duplicate_object then null; end $$; ";
+}
+
 std::string ask(const std::string& url, const std::string& sql) {
   auto connection = postgres::Connection::open(url, seconds(5));
   BATON_CHECK(connection);

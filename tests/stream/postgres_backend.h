@@ -13,9 +13,8 @@ Cluster& cluster();               // only where Cluster::programs() has somethin
 std::string empty_database();     // without the schema
 std::string migrated_database();  // with it, and nothing in it
 void stop_cluster();              // at the end of the program
-// As docs/streams.md calls the user of a service; one for all databases.
-inline const std::string kRoleOfTheDocument =
-    "do $$ begin create role shop login; exception when duplicate_object then null; end $$; ";
+// SQL that makes a user, who belongs to all databases and so may be there already.
+std::string user(const std::string& name, const std::string& options = "");
 std::string ask(const std::string& url,
                 const std::string& sql);  // the first column of the first row, as text
 void tell(const std::string& url, const std::string& sql);

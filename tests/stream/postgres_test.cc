@@ -43,9 +43,8 @@ TEST(Migration, CanBeRepeatedAndRunByManyAtOnce) {
 // S20: each of them has a schema of its own, and so has what is made by the first.
 TEST(Migration, IsOfOneSchemaForEverybody) {
   const std::string url = empty_database();
-  tell(url,
-       "create role \"The Keeper\" superuser login; create schema \"The Keeper\";"
-       "create role clerk superuser login; create schema clerk");
+  tell(url, user("The Keeper", "superuser") + user("clerk", "superuser") +
+                "create schema \"The Keeper\"; create schema clerk");
   granted(postgres::migrate(url + " user='The Keeper'"));
   const std::string arrives =
       "select active::text from \"The Keeper\".wh_heartbeat('" + to_text(instance(1).value) + "', 'orders')";
@@ -97,7 +96,7 @@ TEST(ADatabase, ThatCannotWorkIsNotStartedOn) {
   EXPECT_EQ(empty.code, Errc::not_found);
   EXPECT_THAT(empty.message, HasSubstr("baton stream migrate"));
   const std::string url = migrated_database();
-  tell(url, "create role stranger login");
+  tell(url, user("stranger"));
   const Error strange = refused(url + " user=stranger");
   EXPECT_EQ(strange.code, Errc::permission_denied);
   EXPECT_THAT(strange.message, HasSubstr("grant it the rights"));
@@ -110,7 +109,7 @@ TEST(ADatabase, IsUsedWithTheRightsThatTheDocumentLists) {
   const std::size_t from = text.find("grant usage on schema"), to = text.find("```", from);
   ASSERT_NE(from, std::string::npos);
   const std::string url = migrated_database();
-  tell(url, "create table somebody_elses (a integer); " + kRoleOfTheDocument + text.substr(from, to - from));
+  tell(url, "create table somebody_elses (a integer); " + user("shop") + text.substr(from, to - from));
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url + " user=shop"});
   WorkBatchRequest request{.instance = named(1)};
   request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1), loose(3)};

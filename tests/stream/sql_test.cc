@@ -270,7 +270,7 @@ TEST(APerspective, WhoseStatusIsNoneIsRefused) {
 // X8: what docs/streams.md shows is run as it stands there, from top to bottom.
 TEST(Examples, InTheDocumentWork) {
   const std::string url = migrated_database();
-  tell(url, kRoleOfTheDocument + "create table totals (amount integer)");
+  tell(url, user("shop") + "create table totals (amount integer)");
   std::ifstream file(BATON_SOURCE_DIR "/docs/streams.md");
   std::string line, example;
   int examples = 0;
