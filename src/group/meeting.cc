@@ -92,6 +92,7 @@ void Meeting::fail(Error error) {
 
 std::vector<Rank> Meeting::present() const {
   std::vector<Rank> ranks;
+  ranks.reserve(brought_.size());
   for (const auto& [rank, bytes] : brought_) ranks.push_back(rank);
   return ranks;
 }
