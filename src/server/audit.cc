@@ -14,6 +14,7 @@
 #include <iterator>
 #include <optional>
 
+#include "base/files.h"
 #include "wire/text.h"
 
 namespace baton::server {
@@ -138,7 +139,7 @@ Result<std::unique_ptr<Audit>> Audit::open(std::string path) {
   }
   if (auto opened = audit->open_file(); !opened) return std::unexpected(opened.error());
   const bool cut_short = !text.empty() && text.back() != '\n';
-  if (cut_short && ::write(audit->file_->number(), "\n", 1) != 1)
+  if (cut_short && ::write(audit->file_->descriptor.number(), "\n", 1) != 1)
     return failure(Errc::io_failed, fmt::format("{}: {}", audit->path_, std::strerror(errno)));
   return audit;
 }
@@ -146,30 +147,38 @@ Result<std::unique_ptr<Audit>> Audit::open(std::string path) {
 Status Audit::open_file() {
   Descriptor opened(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
   if (!opened.is_open()) return failure(Errc::io_failed, fmt::format("{}: {}", path_, std::strerror(errno)));
-  file_ = std::make_shared<Descriptor>(std::move(opened));
-  return {};
+  file_ = std::make_shared<File>(std::move(opened));
+  return sync_directory(parent_of(path_));  // it may be new
 }
 
 Status Audit::reopen() { return open_file(); }
 
 std::function<Status()> Audit::syncing() const {
   return [file = file_, path = path_]() -> Status {
-    if (::fdatasync(file->number()) != 0) return unwritten(path);
-    return {};
+    if (::fdatasync(file->descriptor.number()) == 0) return {};
+    const auto refused = unwritten(path);
+    file->is_lost = true;
+    return refused;
   };
 }
 
 Status Audit::append(std::string members, Instant now) {
+  if (file_->is_lost)
+    return failure(Errc::io_failed,
+                   fmt::format("{}: what was written before may be lost: put another file in its place and "
+                               "send SIGHUP",
+                               path_));
   std::string line =
       fmt::format("{}{},\"time\":{}{}{}{}\"}}", kBegins, number_ + 1, now.ms, members, kBefore, last_hash_);
   const std::string hash = hash_of(line);
   line += '\n';
-  const off_t end = ::lseek(file_->number(), 0, SEEK_END);
-  const ssize_t written = ::write(file_->number(), line.data(), line.size());
+  const int file = file_->descriptor.number();
+  const off_t end = ::lseek(file, 0, SEEK_END);
+  const ssize_t written = ::write(file, line.data(), line.size());
   if (written != static_cast<ssize_t>(line.size())) {
     const auto refused = unwritten(path_);
     // Half a line would spoil the next one.
-    if (written > 0 && ::ftruncate(file_->number(), end) != 0) file_ = std::make_shared<Descriptor>();
+    if (written > 0 && ::ftruncate(file, end) != 0) file_->is_lost = true;
     return refused;
   }
   ++number_;

@@ -8,6 +8,7 @@
 // own. A file that is rotated goes on in the next one: the first line there names the last one here.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,7 +51,11 @@ class Audit {
   Status append(std::string members, Instant now);
 
   const std::string path_;
-  std::shared_ptr<Descriptor> file_;  // shared with whoever syncs it, while it may be replaced here
+  struct File {
+    Descriptor descriptor;
+    std::atomic<bool> is_lost = false;  // it could not be synced once: that it can later proves nothing
+  };
+  std::shared_ptr<File> file_;  // shared with whoever syncs it, while it may be replaced here
   std::uint64_t number_ = 0;
   std::string last_hash_ = std::string(64, '0');
 };

@@ -224,5 +224,17 @@ TEST_F(AuditFile, RefusesAnActionItCannotWriteDown) {
   EXPECT_EQ(check_audit(content_of(path_)).value().count, 4u);
 }
 
+// X8: a disk that failed once is not believed when it says that all is well.
+TEST(Audit, EndsWhereALineCouldNotBeMadeDurable) {
+  const auto audit = Audit::open("/dev/null").value();  // which takes lines, and cannot be synced
+  ASSERT_TRUE(audit->began({.who = "ops", .what = "pause"}, Instant{1}));
+  EXPECT_FALSE(audit->syncing()());
+  const auto refused = audit->began({.who = "ops", .what = "pause"}, Instant{2});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("send SIGHUP"), std::string::npos);
+  ASSERT_TRUE(audit->reopen());
+  EXPECT_TRUE(audit->began({.who = "ops", .what = "pause"}, Instant{3}));
+}
+
 }  // namespace
 }  // namespace baton::server

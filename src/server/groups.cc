@@ -90,6 +90,7 @@ Status Groups::watch(Operation& operation, const Name& name, const group::Seat& 
   if (entry == entries_.end()) return unknown(name);
   if (auto alive = entry->second.group.beat(seat, doing, now); !alive) return alive;
   entry->second.watches.emplace(&operation, Watch{seat, deadline});
+  entry->second.first_deadline = std::min(entry->second.first_deadline, deadline);
   places_.emplace(&operation, Place{entry, seat});
   looked_at(entry, now);
   return {};
@@ -120,14 +121,15 @@ void Groups::looked_at(Entries::iterator entry, Instant now) {
     answer(*waiter->second, std::move(each.outcome));
     waiters_.erase(waiter);
   }
-  auto& watches = entry->second.watches;
-  std::erase_if(watches, [&](const auto& watch) {
-    if (watch.second.seat.generation == group.generation()) return false;
-    answer(*watch.first, failure(Errc::lease_lost, "the generation is over; join again"));
-    return true;
-  });
+  if (std::exchange(entry->second.watched, group.generation()) != group.generation()) {
+    std::erase_if(entry->second.watches, [&](const auto& watch) {
+      if (watch.second.seat.generation == group.generation()) return false;
+      answer(*watch.first, failure(Errc::lease_lost, "the generation is over; join again"));
+      return true;
+    });
+  }
   Instant due = group.is_deserted() ? now + kDesertedKept : group.next();
-  for (const auto& [operation, watch] : watches) due = std::min(due, watch.deadline);
+  if (!entry->second.watches.empty()) due = std::min(due, entry->second.first_deadline);
   due_.erase({entry->second.due, &entry->first});
   entry->second.due = due;
   due_.emplace(due, &entry->first);
@@ -145,8 +147,13 @@ std::vector<Groups::Answered> Groups::take(Instant now) {
       continue;
     }
     group.pass(now);
+    Instant& first = here->second.first_deadline;
+    first = {INT64_MAX};
     std::erase_if(here->second.watches, [&](const auto& watch) {
-      if (watch.second.deadline > now) return false;
+      if (watch.second.deadline > now) {
+        first = std::min(first, watch.second.deadline);
+        return false;
+      }
       // It is alive if it asks again: a connection also stands while its process is suspended.
       answer(*watch.first, group::Share());
       return true;

@@ -57,6 +57,8 @@ class Groups {
   struct Entry {
     group::Group group;
     std::map<Operation*, Watch> watches;
+    group::Generation watched = 0;      // that of all of them
+    Instant first_deadline{INT64_MAX};  // of them, or earlier: looking for it takes as long as there are many
     Instant due{INT64_MAX};
   };
   using Entries = std::map<Name, Entry>;
