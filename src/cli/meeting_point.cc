@@ -6,6 +6,7 @@
 #include "cli/complaint.h"
 #include "cli/quantities.h"
 #include "pipeline/directory_coordinator.h"
+#include "pipeline/graph.h"
 #include "pipeline/pulse.h"
 #include "pipeline/redis_coordinator.h"
 #include "pipeline/report.h"
@@ -62,6 +63,20 @@ Made meet(const MeetingPoint& point, const std::string& run) {
   if (!options) return std::unexpected(options.error());
   return std::make_unique<pipeline::ServerCoordinator>(
       pipeline::ServerCoordinatorOptions{.client = *options, .run = run, .lease = point.lease});
+}
+
+Status check_part(const MeetingPoint& point, const std::vector<std::string>& capabilities) {
+  constexpr Duration kLeaseMin = milliseconds(100);
+  if (point.lease < kLeaseMin)
+    return failure(Errc::invalid_request,
+                   "--lost-after is 100ms at least, or everybody would be lost at once");
+  for (const std::string& name : capabilities) {
+    if (!name.empty() && !pipeline::is_capability(name))
+      return failure(Errc::invalid_request, "--cap '" + name +
+                                                "' is no capability: 1 to 128 printable ASCII characters "
+                                                "without spaces; several are separated by commas");
+  }
+  return {};
 }
 
 int cannot_meet(const Error& error) {

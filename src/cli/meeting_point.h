@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "cli/connection.h"
@@ -22,6 +23,9 @@ struct MeetingPoint {
 
 Result<std::unique_ptr<pipeline::DistributedCoordinator>> meet(const MeetingPoint& point,
                                                                const std::string& run);
+
+// What makes no sense about how a machine with these capabilities is to take part.
+Status check_part(const MeetingPoint& point, const std::vector<std::string>& capabilities);
 
 // Says why not. Returns the exit code of a master or a worker.
 int cannot_meet(const Error& error);

@@ -183,6 +183,10 @@ class PipelineWorker {
 };
 
 int run_pipeline_worker(PipelineWorkerOptions options) {
+  if (const auto checked = check_part(options.meeting, options.capabilities); !checked) {
+    fmt::print(stderr, "baton: {}\n", checked.error().message);
+    return kExitUsage;
+  }
   if (const auto checked = pipeline::check_reserved(pipeline::canonical(options.capabilities));
       options.is_reserved && !checked) {
     fmt::print(stderr, "baton: {}\n", checked.error().message);

@@ -66,6 +66,10 @@ int cannot_write_report(const std::string& path) {
 
 // What makes no sense about how it is to be run. 0: nothing.
 int check(const RunCommandOptions& options, const std::string& folder) {
+  if (const auto checked = check_part(options.meeting, options.capabilities); !checked) {
+    fmt::print(stderr, "baton: {}\n", checked.error().message);
+    return kExitUsage;
+  }
   const bool is_at_redis =
       !options.meeting.connection.addresses.empty() && options.meeting.where().starts_with("redis://");
   if (is_at_redis && !options.run && options.workers == 0) {

@@ -4,13 +4,13 @@
 #include <map>
 #include <set>
 
+#include "pipeline/graph.h"
 #include "pipeline/similar.h"
 
 namespace baton::pipeline {
 namespace {
 
 constexpr std::size_t kCapabilitiesMax = 16;
-constexpr std::size_t kNameBytesMax = 128;
 
 bool is_graphic(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
@@ -18,9 +18,6 @@ bool is_graphic(std::string_view text) {
 bool is_module_id(std::string_view id) {
   return !id.empty() && id.size() <= kModuleIdBytesMax && is_graphic(id) &&
          id.find_first_of("[]") == std::string_view::npos;
-}
-bool is_capability(std::string_view name) {
-  return !name.empty() && name.size() <= kNameBytesMax && is_graphic(name);
 }
 
 std::string quoted(std::string_view text) { return "'" + std::string(text) + "'"; }

@@ -137,6 +137,13 @@ TEST(APathOfAnArtifact, DiffersByTargetAlone) {  // P14 P15
       ElementsAre("ci.yaml:4:71: a: ${params.x}: a path of an artifact may have ${matrix.AXIS} in it alone"));
 }
 
+TEST(AnInput, HasNothingInItThatWouldNotBeReplaced) {  // P14 P15
+  EXPECT_THAT(
+      problems(
+          "version: 1\nparams: { x: y }\nmodules:\n  a: { run: ls, inputs: [src, 'src/${params.x}'] }\n"),
+      ElementsAre("ci.yaml:4:36: a: ${params.x}: nothing is replaced in `inputs`"));
+}
+
 TEST(AMatrix, PassesNothingOverInSilence) {  // P9 P14
   const auto of = [](const std::string& matrix) {
     return problems("version: 1\nmodules: { a: { matrix: " + matrix + ", run: ls } }\n");

@@ -32,6 +32,7 @@ ReferringValues referring_values(const FindValue& find, const Yaml* environment)
   }
   add_scalars(all.texts, environment);
   for (const char* key : {"produces", "consumes"}) add_scalars(all.paths, find(key));
+  add_scalars(all.inputs, find("inputs"));
   for (const char* key : {"if", "skip_if"}) add_scalars(all.conditions, find(key));
   return all;
 }
@@ -50,6 +51,7 @@ Needable needable_of(const FindValue& find) {
 void ReferenceCheck::run(const ReferringValues& values) {
   for (const Yaml* text : values.texts) check_text(*text);
   for (const Yaml* path : values.paths) check_path(*path);
+  for (const Yaml* input : values.inputs) check_input(*input);
   for (const Yaml* condition : values.conditions) check_condition(*condition);
 }
 
@@ -74,6 +76,12 @@ void ReferenceCheck::check_path(const Yaml& value) {
         value, reference,
         fits ? wrong : spelled(reference) + ": a path of an artifact may have ${matrix.AXIS} in it alone");
   }
+}
+
+// A pattern with one in it would match nothing, and nobody would know why the result is never kept.
+void ReferenceCheck::check_input(const Yaml& value) {
+  for (const Reference& reference : references_in(value.text))
+    complain(value, reference, spelled(reference) + ": nothing is replaced in `inputs`");
 }
 
 void ReferenceCheck::check_condition(const Yaml& value) {

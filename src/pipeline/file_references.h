@@ -20,7 +20,8 @@ using FindValue = std::function<const Yaml*(const char* key)>;  // of a module, 
 // The values that may refer to something, as they stand in the file.
 struct ReferringValues {
   std::vector<const Yaml*> texts;
-  std::vector<const Yaml*> paths;  // of artifacts
+  std::vector<const Yaml*> paths;   // of artifacts
+  std::vector<const Yaml*> inputs;  // they may not
   std::vector<const Yaml*> conditions;
 };
 // `environment` is that of all modules; may be null.
@@ -56,6 +57,7 @@ class ReferenceCheck {
  private:
   void check_text(const Yaml& value);
   void check_path(const Yaml& value);
+  void check_input(const Yaml& value);
   void check_condition(const Yaml& value);
   std::string trouble(const Reference& reference) const;
   std::string trouble_among(const Reference& reference, const std::vector<std::string>& known) const;

@@ -195,6 +195,12 @@ std::uint64_t Graph::fingerprint() const {
   return content_hash(bytes_of(text));
 }
 
+bool is_capability(std::string_view name) {
+  constexpr std::size_t kBytesMax = 128;
+  return !name.empty() && name.size() <= kBytesMax &&
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c < '\x7f'; });
+}
+
 std::vector<std::string> canonical(std::vector<std::string> capabilities) {
   for (std::string& name : capabilities) {
     for (char& c : name) {

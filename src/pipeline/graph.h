@@ -73,6 +73,8 @@ class Graph {
   std::vector<NodeIndex> order_;
 };
 
+// 1 to 128 printable ASCII characters without spaces.
+bool is_capability(std::string_view name);
 // In lower case, in order, each once: capabilities are compared so.
 std::vector<std::string> canonical(std::vector<std::string> capabilities);
 // Whether all that is needed is offered; both canonical.

@@ -109,6 +109,9 @@ TEST(ProcessesThatAreRefused, SayWhatIsWrongBeforeAnythingIsDone) {  // P14 P16
   EXPECT_EQ(half.exit.code, 64);
   EXPECT_THAT(half.errors, AllOf(HasSubstr("--param takes NAME=VALUE, and 'q' is not of that form"),
                                  HasSubstr("run --help")));
+  EXPECT_THAT(refused(yard, {"--cap", "docker gpu"}, 64), HasSubstr("--cap 'docker gpu' is no capability"));
+  EXPECT_THAT(refused(yard, {"--lost-after", "0s"}, 64), HasSubstr("--lost-after is 100ms at least"));
+  EXPECT_EQ(crash::run(yard.worker("127.0.0.1:1", {"--cap", "docker gpu"})).exit.code, 64);
   EXPECT_THAT(refused(yard, {"--param", "q=1"}, 64), HasSubstr("--param q: there is no such parameter"));
   EXPECT_THAT(refused(yard, {"--module", "b"}, 64), HasSubstr("there is no module 'b'"));
   EXPECT_THAT(refused(yard, {"--skip-module", "a"}, 64), HasSubstr("nothing is left to run"));
