@@ -96,6 +96,7 @@ void print_metrics(const Rows& lanes, const Rows& instances) {
     fmt::print("baton_stream_oldest_claimable_seconds{{{},{}}} {}\n", label("service", lane[0]),
                label("lane", lane[1]), lane[8].value_or("0"));
   std::map<std::string, int> counts;
+  for (const Row& lane : lanes) counts[label("service", lane[0]) + ",state=\"active\""];  // 0 is for alerts
   for (const Row& one : instances)
     ++counts[fmt::format("{},state=\"{}\"", label("service", one[0]), one[6] == "true" ? "stale" : "active")];
   print_metric("instances", "Instances that have called");

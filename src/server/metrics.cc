@@ -121,6 +121,7 @@ void put_streams(Text& text, const engine::Engine& engine, const Principal* who)
     const std::string labels =
         fmt::format("namespace=\"{}\",service=\"{}\"", escaped(service.ns), escaped(service.name));
     ++services;
+    instances[fmt::format("{},state=\"active\"", labels)];  // that there is none is what an alert is for
     for (const auto& [id, instance] : service.instances) {
       const Instant heard = engine.workers().instances.last_heard(all.instances[instance]);
       const bool is_active = heard >= engine.now() - stream::kStale;

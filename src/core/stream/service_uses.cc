@@ -19,8 +19,11 @@ Slot Keeper::make_service(std::string_view ns, std::string_view service) {
   Service& made = all_.services[slot];
   made.ns = ns, made.name = service;
   made.space = make_space(ns);
-  ++all_.spaces[made.space].services;
+  Space& space = all_.spaces[made.space];
+  ++space.services;
   all_.service_names.insert(service_key(ns, service), slot);
+  const Slot spare = space.unused_service;
+  if (spare != 0 && all_.services[spare].uses == 0) remove_unused(spare);
   return slot;
 }
 

@@ -62,6 +62,8 @@ void StreamsWriter::plan() {
     for (std::size_t i = 0; i < slots.size(); ++i)
       places_[static_cast<std::size_t>(kind)][slots[i]] = static_cast<std::uint32_t>(i + 1);
   }
+  for (const auto& [service, place] : places_[static_cast<std::size_t>(FactKind::service)])
+    space_places_.emplace(all_.services[service].space, place);
 }
 
 std::uint32_t StreamsWriter::place(FactKind kind, Slot slot) const {
@@ -97,10 +99,7 @@ void StreamsWriter::write(ByteWriter& out, FactKind kind, Slot slot) {
   };
   // A namespace is named by any of its services.
   const auto space = [&](auto fact) {
-    const Slot of = fact.space;
-    const auto& services = facts_[static_cast<std::size_t>(FactKind::service)];
-    const auto found = std::ranges::find(services, of, [&](Slot at) { return all_.services[at].space; });
-    fact.space = static_cast<Slot>(found - services.begin()) + 1;
+    fact.space = space_places_.at(fact.space);
     return fact;
   };
   const auto letter = [&](const Letter& known) {

@@ -46,6 +46,7 @@ class StreamsWriter {
   bool planned_ = false;
   std::array<std::vector<Slot>, kFactKinds> facts_;
   std::array<std::unordered_map<Slot, std::uint32_t>, kFactKinds> places_;
+  std::unordered_map<Slot, std::uint32_t> space_places_;  // of any service there
   std::size_t kind_ = 0;
   std::size_t next_ = 0;
 };
