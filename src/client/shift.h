@@ -94,7 +94,9 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
   WorkerCounts counts_;
   std::uint64_t given_ = 0;  // tasks to slots, of tasks_max
   bool drains_ = false;
-  bool ends_ = false;  // nothing runs any more
+  bool fetches_ = false;       // a thread does
+  std::stop_source fetching_;  // waits for tasks
+  bool ends_ = false;          // nothing runs any more
 
   std::uint64_t listener_ = 0;
   std::mutex calling_back_;  // held while an answer is dealt with that nobody waits for

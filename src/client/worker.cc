@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kReasonBytesMax = 4096;  // of a failure
 constexpr std::size_t kQueuesMax = 16;         // in one LEASE
 constexpr Duration kPause = seconds(1);        // after an error that may come back at once
+constexpr Duration kGrace = seconds(1);        // for an answer that should have come
 
 // No repetition makes a task good that fails like this.
 bool is_final(Errc code) {
@@ -40,16 +41,21 @@ void Worker::Shift::begin() {
   listener_ = client_.listen([this](const Held& held) { lost({held}); });
   for (std::size_t slot = 0; slot < options_.slots; ++slot) slots_.emplace_back([this] { serve(); });
   keeper_ = std::thread([this] { keep(); });
+  fetches_ = true;
   fetcher_ = std::thread([this] { fetch(); });
 }
 
 void Worker::Shift::drain() {
   const std::lock_guard one_at_a_time(draining_);
   {
-    const std::lock_guard lock(mutex_);
+    Lock lock(mutex_);
     drains_ = true;
+    changed_.notify_all();
+    // An answer that is on its way may bring tasks, which are given back. But there may be nobody there.
+    changed_.wait_for(lock, std::chrono::milliseconds((options_.wait + kGrace).ms),
+                      [&] { return !fetches_; });
   }
-  changed_.notify_all();
+  fetching_.request_stop();
   if (fetcher_.joinable()) fetcher_.join();
   for (std::thread& slot : slots_) {
     if (slot.joinable()) slot.join();
@@ -78,12 +84,13 @@ void Worker::Shift::fetch() {
   Lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return drains_ || wanted() > 0; });
-    if (drains_) return;
+    if (drains_) break;
     const std::size_t count = wanted();
     lock.unlock();
     // A lease counts from when it was asked for, so most of it should be left when it comes.
-    auto leased = client_.lease(order(count, std::min(options_.wait, milliseconds(options_.ttl.ms / 3))));
-    if (!leased) report(leased.error());
+    auto leased = client_.lease(order(count, std::min(options_.wait, milliseconds(options_.ttl.ms / 3))),
+                                fetching_.get_token());
+    if (!leased && !fetching_.stop_requested()) report(leased.error());
     lock.lock();
     if (!leased && leased.error().code != Errc::outcome_unknown) {
       changed_.wait_for(lock, std::chrono::milliseconds(kPause.ms), [&] { return drains_; });
@@ -105,6 +112,8 @@ void Worker::Shift::fetch() {
       lock.lock();
     }
   }
+  fetches_ = false;
+  changed_.notify_all();
 }
 
 void Worker::Shift::serve() {

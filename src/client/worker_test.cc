@@ -489,6 +489,18 @@ TEST(Worker, GoesOnWhenTheServerIsKilledAndComesBack) {
   EXPECT_LE(worker->counts().completed, static_cast<std::uint64_t>(kTasks));
 }
 
+// X7: whoever ends a worker does not wait for a coordinator that is not there.
+TEST(Worker, EndsSoonWhenThereIsNobodyToAsk) {
+  Site site;
+  const auto worker =
+      site.worker({.handlers = {{"q", [](const Job&, auto) { return Result<std::string>(""); }}}});
+  site.end_of(site.submit("x"));
+  site.server.kill();
+  const auto began = now_ms();
+  worker->drain();
+  EXPECT_LT(now_ms() - began, 10'000) << "a request may take 30 s";
+}
+
 TEST(Worker, ReportsItsCapacity) {
   Site site;
   Gate gate;
