@@ -53,7 +53,7 @@ TEST(ServeSettings, OnTheCommandLineOverrideTheEnvironmentAndThatTheFile) {
   ::unsetenv("BATON_RETENTION_COUNT");
   const Said large = at.baton({"submit", "q", "more than ten bytes"});
   EXPECT_TRUE(begins(large.errors, "baton: TOO_LARGE: ")) << large.errors;
-  const Said four = at.shell("seq 4 | baton submit q --lines --timeout 100ms");
+  const Said four = at.shell("seq 4 | baton submit q --lines --timeout 2s");
   EXPECT_TRUE(contains(four.errors, " s, 1 not taken")) << four.errors;
   at.baton({"work", "q", "--drain", "--", "true"});
   EXPECT_TRUE(contains(at.baton({"queue", "list", "--json"}).output, R"("completed":3)"));

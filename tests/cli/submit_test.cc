@@ -179,7 +179,7 @@ TEST(SubmitCommand, IsAsFastAsItsNamespaceMayBe) {  // X5
 
 TEST(SubmitCommand, GivesUpWhenNothingIsTakenForItsTimeout) {  // X5, X7
   const AtServer at({"--tasks-max", "2"});
-  const Said said = at.shell("seq 5 | baton submit q --lines --ids --run r --timeout 300ms");
+  const Said said = at.shell("seq 5 | baton submit q --lines --ids --run r --timeout 2s");
   EXPECT_EQ(said.exit_code, 1) << said.errors;
   EXPECT_TRUE(contains(said.output, "\n-\n-\n-\n")) << said.output;
   EXPECT_TRUE(contains(said.errors, "\nbaton: from line 3 on: EXHAUSTED: ")) << said.errors;
