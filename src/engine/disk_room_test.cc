@@ -163,7 +163,7 @@ TEST(Snapshot, IsNotBegunWhereItWouldUseWhatIsSetAsideForCompletions) {
   HandClock clock;
   House house(disk, clock);
   house.fill_a_segment();
-  house.leave_free(3 * kSegment - 1);
+  house.leave_free(kSegment - 1);
   const auto operations = disk.operations();
   const auto refused = house.housekeeper.make_snapshot();
   ASSERT_FALSE(refused.has_value());
@@ -171,7 +171,7 @@ TEST(Snapshot, IsNotBegunWhereItWouldUseWhatIsSetAsideForCompletions) {
   EXPECT_NE(refused.error().message.find("free some space"), std::string::npos) << refused.error().message;
   EXPECT_EQ(disk.operations(), operations);  // it changed nothing
 
-  house.leave_free(3 * kSegment + 4096);
+  house.leave_free(kSegment + 4096);  // it is small, and a part of what is set aside will do
   EXPECT_TRUE(house.snapshot_and_clean_up());
 }
 
@@ -192,7 +192,7 @@ TEST(Snapshot, IsExpectedToBeAsLargeAsTheLastOne) {
   House house(disk, clock);
   EXPECT_EQ(house.housekeeper.snapshot_to_come(), size);
   house.fill_a_segment();
-  house.leave_free(3 * kSegment + size - 1);
+  house.leave_free(kSegment + size - 1);
   EXPECT_EQ(house.housekeeper.make_snapshot().error().code, Errc::no_space);
 }
 

@@ -43,10 +43,13 @@ std::uint64_t Housekeeper::sealed_since_snapshot() const {
   return sealed;
 }
 
-Status Housekeeper::check_room(std::uint64_t needed) const {
+// A small one may come out of what is set aside: it is how room is made again.
+Status Housekeeper::check_room(std::uint64_t needed, std::uint64_t in_all) const {
   const auto free = disk_.free_bytes();
   if (!free) return std::unexpected(free.error());
-  const std::uint64_t set_aside = set_aside_for_completions(segments_.list().back().bytes);
+  const std::uint64_t segment = segments_.list().back().bytes;
+  const bool is_small = in_all * 4 <= segment;
+  const std::uint64_t set_aside = is_small ? segment : set_aside_for_completions(segment);
   if (*free >= needed + set_aside) return {};
   return failure(Errc::no_space,
                  fmt::format("it needs {} bytes or more besides {} that are set aside, and {} are free; free "
@@ -62,7 +65,8 @@ Result<std::uint64_t> Housekeeper::write(const core::State& state) {
   auto written = write_snapshot(disk_, uuid_, state, [&](std::uint64_t so_far, std::uint64_t next) {
     reached = so_far + next;
     snapshot_to_come_ = expected - std::min(expected, reached);
-    return check_room(next);  // the state may have grown since the last one, or somebody else fills the disk
+    return check_room(
+        next, reached);  // the state may have grown since the last one, or somebody else fills the disk
   });
   // After a failure it is known to be at least as large as it got.
   snapshot_to_come_ = written ? 0 : std::max(expected, reached);
@@ -73,7 +77,8 @@ Result<SnapshotMade> Housekeeper::make_snapshot(const std::function<Status()>& r
   const core::Lsn target = newest_sealed();
   if (target <= last_snapshot_) return SnapshotMade{};
   // Before the replay, which would be for nothing.
-  if (auto room = check_room(snapshot_to_come_); !room) return std::unexpected(room.error());
+  if (auto room = check_room(snapshot_to_come_, snapshot_to_come_); !room)
+    return std::unexpected(room.error());
   std::vector<PassedOver> unreadable;
   auto state = load_newest_snapshot(disk_, uuid_, unreadable);
   if (!state) return std::unexpected(state.error());

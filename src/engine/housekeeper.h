@@ -44,7 +44,8 @@ class Housekeeper {
   // Whether the log grows faster than snapshots are made.
   bool is_behind() const { return sealed_since_snapshot() >= 3 * options_.snapshot_every_bytes; }
   // Replays to the end of the newest sealed segment and writes the state there. Nothing to do: lsn 0.
-  // Errc::no_space rather than to use what is set aside for completions. `rest` is called now and then.
+  // Errc::no_space rather than to use what is set aside for completions, unless it is small. `rest` is called
+  // now and then.
   Result<SnapshotMade> make_snapshot(const std::function<Status()>& rest = [] { return Status{}; });
   // To be called once the snapshot's SnapshotTaken is durable. What it returns is to be asked of the engine:
   // blobs that keep nearly dead segments alive.
@@ -57,7 +58,7 @@ class Housekeeper {
   };
   core::Lsn newest_sealed() const;
   std::uint64_t sealed_since_snapshot() const;
-  Status check_room(std::uint64_t needed) const;
+  Status check_room(std::uint64_t needed, std::uint64_t in_all) const;
   Result<std::uint64_t> write(const core::State& state);
   Status remove_old_snapshots(std::vector<core::Lsn>& snapshots);
   void find_living(const core::State& state);

@@ -55,7 +55,8 @@ bool Turns::end() {
   disk_checked_ = now;
   look_at_wall_clock();
   if (!headroom.can_rotate) around_.log.prepare_rotation();
-  return around_.housekeeper.is_due() || presses_for_snapshot();
+  const bool presses = presses_for_snapshot();
+  return presses || around_.housekeeper.is_due();
 }
 
 // A segment whose last task is forgotten goes once two snapshots have that behind them. On a disk that is
@@ -68,6 +69,7 @@ bool Turns::presses_for_snapshot() {
     living_ = living, pressed_at_ = engine.now();
     return false;
   }
+  living_ = std::max(living_, living);
   const bool much_is_gone = living * 4 < living_ * 3;
   if (much_is_gone || engine.now() - pressed_at_ >= kPressEvery) {
     living_ = living, pressed_at_ = engine.now();

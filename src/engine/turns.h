@@ -52,7 +52,7 @@ class Turns {
   Admission disk_told_ = Admission::open;
   Instant disk_told_at_;
   std::uint64_t left_in_segment_ = 0;  // when the disk was last looked at
-  std::uint64_t living_ = 0;           // tasks and messages, when a snapshot was last pressed for
+  std::uint64_t living_ = 0;           // tasks and messages at most, since a snapshot was last pressed for
   Instant pressed_at_;
   int segments_to_end_ = 0;  // before enough is behind snapshots
   bool presses_ = false;
