@@ -65,6 +65,7 @@ TEST_F(AtItsLimit, SoMuchIsMadeReadyForOneConnection) {
   client_.session.receive(text);
   EXPECT_FALSE(client_.session.wants_more());
   EXPECT_LT(client_.session.held_bytes(), 2 * ServerLimits{}.output_bytes_max);
+  EXPECT_THAT(client_.hear(), StartsWith("*"));
 }
 
 // X3
