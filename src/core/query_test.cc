@@ -1,6 +1,7 @@
 #include "core/query.h"
 
 #include <ctime>
+#include <limits>
 
 #include "core/testing.h"
 
