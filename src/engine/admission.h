@@ -3,8 +3,9 @@
 //
 //   free:  [ completions ][ log until the next snapshot is due ][ that snapshot ][ submissions …
 //
-// A snapshot leaves alone what is set aside for completions, unless it is small beside it. The log in between is why it can be made at all:
-// if submissions and snapshots stopped at the same point, a disk that baton filled would stay full.
+// A snapshot leaves alone what is set aside for completions, unless it is small beside it. The log in between
+// is why it can be made at all: if submissions and snapshots stopped at the same point, a disk that baton
+// filled would stay full.
 #pragma once
 
 #include <algorithm>

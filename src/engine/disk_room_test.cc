@@ -98,63 +98,63 @@ TEST(Turns, TellOnceOfADiskThatFillsAndOnceOfOneThatHasRoomAgain) {
   EXPECT_TRUE(notes[1].starts_with("the disk has room again: ")) << notes[1];
 }
 
-// X3: on a disk with nothing else on it, where nobody could free some space.
-TEST(ADiskThatIsNearlyFull, HasRoomAgainOnceItsTasksAreForgotten) {
-  sim::SimDisk disk;
-  HandClock clock;
-  House house(disk, clock);
-  Turns turns({house.life.engine(), house.life.log(), disk, house.life.time(), house.housekeeper, kSmallLog,
-               [](const std::string&) {}});
-  int snapshots = 0;
-  const auto look = [&] {
-    clock.pass(seconds(1));
-    turns.begin(false);
-    house.life.flush();
-    if (turns.end()) {
-      EXPECT_TRUE(house.snapshot_and_clean_up());
-      ++snapshots;
+// A house whose snapshots are made when its turns ask for them.
+class ADiskThatIsNearlyFull : public ::testing::Test {
+ protected:
+  void look(int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      clock_.pass(seconds(1));
+      turns_.begin(false);
+      house_.life.flush();
+      if (turns_.end()) {
+        EXPECT_TRUE(house_.snapshot_and_clean_up());
+        ++snapshots_;
+      }
+      house_.life.flush();
     }
-    house.life.flush();
-  };
-  const auto admission = [&] { return house.life.engine().admission(); };
+  }
+  // In batches, for each takes a block of its own.
+  void handle(core::Request request) {
+    if (!house_.life.log().has_room()) house_.life.flush();
+    house_.life.handle(std::move(request));
+  }
+  Admission admission() { return house_.life.engine().admission(); }
+
+  sim::SimDisk disk_;
+  HandClock clock_;
+  House house_{disk_, clock_};
+  Turns turns_{{house_.life.engine(), house_.life.log(), disk_, house_.life.time(), house_.housekeeper,
+                kSmallLog, [](const std::string&) {}}};
+  int snapshots_ = 0;
+};
+
+// X3: on a disk with nothing else on it, where nobody could free some space.
+TEST_F(ADiskThatIsNearlyFull, HasRoomAgainOnceItsTasksAreForgotten) {
   std::vector<core::TaskId> tasks;
   look();
-  while (house.life.log().writer().segments().list().size() < 20)
-    tasks.push_back(house.life.expect<core::Submitted>(a_task(std::string(3000, 'x'))).task);
-  house.leave_free(5 * kSegment);
-  for (int i = 0; i < 60; ++i) look();
+  while (house_.life.log().writer().segments().list().size() < 20)
+    tasks.push_back(house_.life.expect<core::Submitted>(a_task(std::string(3000, 'x'))).task);
+  house_.leave_free(5 * kSegment);
+  look(60);
   EXPECT_EQ(admission(), Admission::no_submissions);
-  EXPECT_EQ(snapshots, 0) << "there is nothing to be had";
+  EXPECT_EQ(snapshots_, 0) << "there is nothing to be had";
 
-  for (const core::TaskId& task : tasks) {
-    if (!house.life.log().has_room()) house.life.flush();
-    house.life.handle(core::CancelTask{.ns = a_task().ns, .task = task});
-  }
-  clock.pass(core::Rules{}.retention_age + milliseconds(1));
-  for (int i = 0; i < 20; ++i) look();
-  EXPECT_EQ(house.life.engine().state().tasks.used(), 0u);
+  for (const core::TaskId& task : tasks) handle(core::CancelTask{.ns = a_task().ns, .task = task});
+  handle(core::PurgeQueue{.ns = a_task().ns, .queue = a_task().queue});
+  look(10);
+  EXPECT_EQ(house_.life.state().tasks.used(), 0u);
   EXPECT_EQ(admission(), Admission::open);
-  EXPECT_LE(snapshots, 4);
+  EXPECT_LE(snapshots_, 4);
 }
 
 // X3: what is still needed takes room, and looking for more of it must not take the rest.
-TEST(ADiskThatIsNearlyFull, IsNotFilledBySnapshotsThatFreeNothing) {
-  sim::SimDisk disk;
-  HandClock clock;
-  House house(disk, clock);
-  Turns turns({house.life.engine(), house.life.log(), disk, house.life.time(), house.housekeeper, kSmallLog,
-               [](const std::string&) {}});
-  house.fill_a_segment(), house.fill_a_segment();
-  house.leave_free(5 * kSegment);
-  for (int i = 0; i < 3600; ++i) {
-    clock.pass(seconds(1));
-    turns.begin(false);
-    house.life.flush();
-    if (turns.end()) (void)house.snapshot_and_clean_up();
-    house.life.flush();
-  }
-  EXPECT_EQ(house.life.engine().admission(), Admission::no_submissions);
-  EXPECT_GE(disk.free_bytes().value(), 2 * kSegment);
+TEST_F(ADiskThatIsNearlyFull, IsNotFilledBySnapshotsThatFreeNothing) {
+  house_.fill_a_segment(), house_.fill_a_segment();
+  house_.leave_free(5 * kSegment);
+  look(3600);
+  EXPECT_EQ(admission(), Admission::no_submissions);
+  EXPECT_GT(snapshots_, 0) << "now and then it is worth a try";
+  EXPECT_GE(disk_.free_bytes().value(), 2 * kSegment);
 }
 
 // X3
