@@ -14,17 +14,13 @@ Prospect prospect(const State& state, std::string_view ns, std::string_view queu
     const Lane& lane = state.lanes[at];
     const std::optional<Instant> first =
         lane.delayed.empty() ? std::nullopt : std::optional(lane.delayed.first().at);
-    if (lane.ready.head != 0 || (first && *first <= now)) {
-      found.ready = true;
-      found.needs.push_back(lane.capabilities);
-    }
+    if (lane.ready.head != 0 || (first && *first <= now)) found.needs.push_back(lane.capabilities);
     if (first && *first > now) found.next = std::min(found.next.value_or(*first), *first);
   }
   return found;
 }
 
 bool Prospect::is_ready_for(std::string_view capabilities) const {
-  if (!ready || needs.empty()) return ready;
   return std::ranges::any_of(needs, [&](std::string_view needed) { return covers(capabilities, needed); });
 }
 

@@ -10,9 +10,8 @@
 namespace baton::core {
 
 struct Prospect {
-  bool ready = false;  // a task is eligible, though perhaps not for everyone
-  std::vector<std::string_view>
-      needs;                    // capabilities for those that are; none at all: nobody has to have any
+  // What a worker has to be able to do for one of those that are eligible, canonical; none: there is no task.
+  std::vector<std::string_view> needs;
   std::optional<Instant> next;  // when time alone will make another one so
 
   bool is_ready_for(std::string_view capabilities) const;  // of a worker, canonical

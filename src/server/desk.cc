@@ -320,7 +320,7 @@ void Desk::tick() {
   if (!waiters_.anyone_waits()) return;
   const core::State& state = authority_.engine().state();
   const auto look = [&](std::string_view ns, std::string_view queue) {
-    if (queue.starts_with(kStreams) || queue == kAtCapacity) return core::Prospect{.ready = true};
+    if (queue.starts_with(kStreams) || queue == kAtCapacity) return core::Prospect{.needs = {""}};
     return core::prospect(state, ns, queue, now());
   };
   for (const auto& [operation, time_is_up] : waiters_.take(now(), look)) {

@@ -97,7 +97,7 @@ std::vector<Waiters::Woken> Waiters::take(Instant now, const Look& look) {
     const core::Prospect prospect = look(line->second.ns, line->second.queue);
     const bool tried = *line->second.ids.begin() > line->second.try_up_to;
     // The next time, if somebody was woken: the line may be gone now.
-    if (prospect.ready && !tried && wake_in(line->second, prospect, now, woken)) continue;
+    if (!tried && wake_in(line->second, prospect, now, woken)) continue;
     stirred_.erase(name);
     put_off(line, prospect.next);
   }

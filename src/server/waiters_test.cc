@@ -35,12 +35,12 @@ class InLine : public testing::Test {
 TEST_F(InLine, WhoeverCanDoATaskIsWokenForIt) {
   Worker plain, other, able;
   wait(plain), wait(other), wait(able, "gpu");
-  const core::Prospect for_few{.ready = true, .needs = {"gpu"}};
+  const core::Prospect for_few{.needs = {"gpu"}};
   waiters_.task_came("n", "q");
   EXPECT_THAT(woken(for_few), ElementsAre(&able));
   EXPECT_THAT(woken(for_few), IsEmpty()) << "it is there still, and nobody can do it";
   waiters_.task_came("n", "q");
-  EXPECT_THAT(woken({.ready = true, .needs = {"gpu", ""}}), ElementsAre(&plain));
+  EXPECT_THAT(woken({.needs = {"gpu", ""}}), ElementsAre(&plain));
 }
 
 // T17: of all that is put off, the first time counts.
