@@ -1,6 +1,9 @@
 #include "stream/json_text.h"
 
 #include <cstdint>
+#include <cstring>
+
+#include "base/utf8.h"
 
 namespace baton::stream {
 namespace {
@@ -61,7 +64,7 @@ class Json {
 
   bool string() {
     if (!take('"')) return false;
-    while (!rest_.empty()) {
+    while (skip_plain(), !rest_.empty()) {
       const char c = rest_.front();
       rest_.remove_prefix(1);
       if (c == '"') return true;
@@ -69,6 +72,23 @@ class Json {
       if (c == '\\' && !escape()) return false;
     }
     return false;
+  }
+
+  // Eight bytes at a time, as long as nothing in them ends the string or means something in it.
+  void skip_plain() {
+    constexpr std::uint64_t kOnes = 0x0101010101010101u;
+    constexpr std::uint64_t kHighs = 0x80 * kOnes;
+    const auto some_below = [](std::uint64_t word, std::uint64_t limit) {
+      return (word - limit * kOnes) & ~word & kHighs;
+    };
+    std::size_t bytes = 0;
+    for (std::uint64_t word; bytes + sizeof word <= rest_.size(); bytes += sizeof word) {
+      std::memcpy(&word, rest_.data() + bytes, sizeof word);
+      if ((some_below(word, ' ') | some_below(word ^ '"' * kOnes, 1) | some_below(word ^ '\\' * kOnes, 1)) !=
+          0)
+        break;
+    }
+    rest_.remove_prefix(bytes);
   }
 
   bool escape() {
@@ -117,42 +137,14 @@ class Json {
   std::string_view rest_;
 };
 
-// Of the first character; 0: there is none.
-std::size_t character_bytes(std::string_view text) {
-  const auto at = [&](std::size_t k) -> unsigned {
-    return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u;
-  };
-  const unsigned first = at(0);
-  const std::size_t more = first < 0x80 ? 0 : first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
-  if (more > 0 && (first < 0xc2 || first > 0xf4)) return 0;
-  std::uint32_t code = more == 0 ? first : first & (0x3fu >> more);
-  for (std::size_t k = 1; k <= more; ++k) {
-    if ((at(k) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (at(k) & 0x3fu);
-  }
-  // The shortest form, no halves of pairs, and nothing beyond the last plane.
-  if (more == 2 && (code < 0x800 || (code >= 0xd800 && code < 0xe000))) return 0;
-  if (more == 3 && (code < 0x10000 || code > 0x10ffff)) return 0;
-  return 1 + more;
-}
-
 }  // namespace
 
 bool is_json(std::string_view text) { return is_utf8(text) && Json(text).is_whole(); }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
-  }
-  return true;
-}
-
 std::string as_utf8(std::string_view text, std::size_t bytes_max) {
   std::string taken;
   while (!text.empty()) {
-    const std::size_t bytes = text.front() == '\0' ? 0 : character_bytes(text);
+    const std::size_t bytes = text.front() == '\0' ? 0 : utf8_character_bytes(text);
     const std::string_view next = bytes == 0 ? "?" : text.substr(0, bytes);
     if (taken.size() + next.size() > bytes_max) break;
     taken += next;

@@ -1,5 +1,5 @@
-// Whether a text is JSON, and whether it is UTF-8 at all: where no database says so. And what is made of one
-// that is not, where it has to be told all the same.
+// Whether a text is JSON, where no database says so. And what is made of one that is not even UTF-8, where it
+// has to be told all the same.
 #pragma once
 
 #include <string>
@@ -8,7 +8,6 @@
 namespace baton::stream {
 
 bool is_json(std::string_view text);  // one value of any kind, up to 100 deep, and UTF-8
-bool is_utf8(std::string_view text);
 // What every coordinator takes: so many bytes at most, and a '?' for each that is zero or no UTF-8.
 std::string as_utf8(std::string_view text, std::size_t bytes_max);
 

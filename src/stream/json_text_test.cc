@@ -33,12 +33,19 @@ TEST(JsonText, IsOnlySoDeep) {
   EXPECT_FALSE(is_json(std::string(100, '[') + "1" + std::string(100, ']')));
 }
 
-TEST(Utf8, HasOneFormForEachCharacter) {
-  for (const char* good : {"", "a", "\xc3\xbc", "\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xf4\x8f\xbf\xbf"})
-    EXPECT_TRUE(is_utf8(good)) << good;
-  for (const char* bad : {"\x80", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80",
-                          "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "a\xff"})
-    EXPECT_FALSE(is_utf8(bad));
+// Long strings are looked at in words: wherever in one it is.
+TEST(JsonText, IsSeenThroughFromEndToEnd) {
+  for (std::size_t length = 1; length < 40; ++length) {
+    for (std::size_t at = 0; at < length; ++at) {
+      const auto with = [&](const char* what) {
+        return '"' + std::string(at, 'x') + what + std::string(length - at, 'x') + '"';
+      };
+      for (const char* bad : {"\x01", "\x1f", "\n", "\"", "\\", "\xff"})
+        EXPECT_FALSE(is_json(with(bad))) << with(bad);
+      for (const char* good : {" ", "!", "#", "[", "]", "\x7f", "\\n", "\\\"", "\xc3\xbc"})
+        EXPECT_TRUE(is_json(with(good))) << with(good);
+    }
+  }
 }
 
 // S22: at the limit, and one past it.

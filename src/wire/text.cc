@@ -4,52 +4,22 @@
 #include <array>
 #include <cstdint>
 
+#include "base/utf8.h"
+
 namespace baton::wire {
 namespace {
 
 constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// The code point that starts at `at`, which is moved behind it; none if it is not well-formed (RFC 3629).
-std::optional<std::uint32_t> take_code_point(std::string_view text, std::size_t& at) {
-  const auto byte = [&](std::size_t index) { return static_cast<std::uint8_t>(text[index]); };
-  const std::uint8_t first = byte(at);
-  if (first < 0x80) {
-    ++at;
-    return first;
-  }
-  const std::size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() - at < length) return {};
-  std::uint32_t point = first & (0xFFu >> (length + 1));
-  for (std::size_t index = 1; index < length; ++index) {
-    if ((byte(at + index) & 0xC0) != 0x80) return {};
-    point = point << 6 | (byte(at + index) & 0x3F);
-  }
-  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (point < kLeast[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return {};
-  at += length;
-  return point;
-}
-
 }  // namespace
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    if (!take_code_point(text, at)) return false;
-  }
-  return true;
-}
 
 std::string as_utf8(std::string_view text) {
   std::string readable;
   readable.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t from = at;
-    if (take_code_point(text, at)) {
-      readable += text.substr(from, at - from);
-    } else {
-      readable += "\uFFFD";
-      ++at;
-    }
+  while (!text.empty()) {
+    const std::size_t bytes = utf8_character_bytes(text);
+    readable += bytes == 0 ? "\uFFFD" : text.substr(0, bytes);
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
   }
   return readable;
 }

@@ -1,4 +1,4 @@
-// Text on the wire: UTF-8, JSON strings, base64.
+// Text on the wire: what is readable of it, JSON strings, base64.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,6 @@
 
 namespace baton::wire {
 
-bool is_utf8(std::string_view text);
 // What is not well-formed in it is shown as U+FFFD, a byte each.
 std::string as_utf8(std::string_view text);
 

@@ -27,6 +27,9 @@ std::unexpected<Error> wrong(const std::string& path, const std::string& what) {
 
 // OpenSSL does not tell a file that is missing from one that makes no sense.
 Status check_readable(const std::string& path, const char* what) {
+  if (path.contains("-----BEGIN"))  // a message is no place for a key
+    return failure(Errc::invalid_request,
+                   std::string("the name of a file is wanted, not the ") + what + " itself");
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file >= 0) {
     ::close(file);
@@ -201,7 +204,7 @@ Result<std::unique_ptr<TlsContext>> TlsContext::for_client(const TlsFiles& files
   } else if (auto trusted = made->trust(files.ca); !trusted) {
     return std::unexpected(trusted.error());
   }
-  if (files.certificate.empty()) return made;
+  if (files.certificate.empty() && files.key.empty()) return made;
   if (auto used = made->use_certificate(files); !used) return std::unexpected(used.error());
   return made;
 }
