@@ -1,6 +1,7 @@
 // What a request comes to: one entry and a reply, a reply from what is already true, or a refusal.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -50,6 +51,7 @@ struct Cancelled {};  // the worker has lost its authority; its result is discar
 struct Accepted {};
 struct Purged {
   std::uint32_t count = 0;
+  std::optional<std::uint64_t> last_letter;  // where it was about letters: the newest there has ever been
 };
 
 using Reply = std::variant<Submitted, Granted, Nothing, Extended, ExtendedMany, Committed, Cancelled,

@@ -322,31 +322,4 @@ Status Authority::close() {
 
 Status Authority::make_snapshot() { return snapshots_->make_now(); }
 
-Result<Bytes> Authority::read(const core::BlobRef& blob) {
-  if (!log_) return failure(Errc::closed, "the coordinator has stopped");
-  if (blob.length == 0) return Bytes{};
-  auto bytes = log_->segments().read(blob.lsn, blob.offset, blob.length);
-  if (bytes && content_hash(*bytes) != blob.hash) {
-    return failure(
-        Errc::corrupt,
-        fmt::format("the {} bytes kept with entry {}, at offset {} of its segment, are damaged or gone; "
-                    "run `baton log verify` and restore from a backup",
-                    blob.length, blob.lsn, blob.offset));
-  }
-  if (!bytes && bytes.error().code == Errc::corrupt) {
-    return failure(Errc::corrupt, fmt::format("{} ({} bytes at offset {})", bytes.error().message,
-                                              blob.length, blob.offset));
-  }
-  return bytes;
-}
-
-std::optional<Bytes> Authority::read_at_once(const core::BlobRef& blob) {
-  constexpr std::size_t kMost = std::size_t{64} << 10;  // the loop does nothing else meanwhile
-  if (blob.length == 0) return Bytes{};
-  if (!log_ || blob.length > kMost) return {};
-  auto bytes = log_->segments().read_at_once(blob.lsn, blob.offset, blob.length);
-  if (bytes && content_hash(*bytes) != blob.hash) return {};
-  return bytes;
-}
-
 }  // namespace baton::engine

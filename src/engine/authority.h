@@ -46,7 +46,10 @@ class Authority {
   bool run(std::function<bool(Engine&)> now, std::function<void()> then);
   Status make_snapshot();
   Result<Bytes> read(const core::BlobRef& blob);
-  // Likewise, if it takes no waiting and nothing is wrong with it.
+  // Likewise of many, in fewer goes: those that lie side by side in a segment. Null where something is wrong:
+  // `read` says what.
+  std::vector<SharedBytes> read_together(const std::vector<core::BlobRef>& blobs);
+  // Likewise of one, if it takes no waiting and nothing is wrong with it.
   std::optional<Bytes> read_at_once(const core::BlobRef& blob);
   // Takes in nothing more. The turns go on until everything asked is answered and the clean end is recorded.
   void stop();
@@ -63,6 +66,8 @@ class Authority {
   // So much was asked here that it is time for the disk, and for the first answers while all of it is in
   // the caches. What came by the inbox does not count: those outside have their part of every turn.
   bool is_turn_long() const;
+  // What is asked now waits, in memory, for room in the log.
+  bool is_behind() const { return !may_ask_here_; }
   bool end_turn();  // false when it is all over
   // After that: lets the data directory go, and tells whether all is well.
   Status close();
@@ -103,6 +108,7 @@ class Authority {
   bool finish();
   void give_up(const Error& error);
   void drop_everything();
+  Result<Bytes> read_bytes(core::Lsn lsn, std::uint32_t offset, std::size_t length);
 
   CoordinatorOptions options_;
   const std::function<void()> wake_;

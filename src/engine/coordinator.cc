@@ -202,6 +202,9 @@ Result<core::QueuePage> Coordinator::queues(core::ListQueues query) {
 }
 
 Result<Bytes> Coordinator::read(const core::BlobRef& blob) { return loop_->authority().read(blob); }
+std::vector<engine::SharedBytes> Coordinator::read_together(const std::vector<core::BlobRef>& blobs) {
+  return loop_->authority().read_together(blobs);
+}
 Status Coordinator::make_snapshot() { return loop_->authority().make_snapshot(); }
 const RecoverySummary& Coordinator::recovery() const { return loop_->authority().recovery(); }
 std::uint64_t Coordinator::flushes() const { return loop_->authority().flushes(); }

@@ -89,6 +89,8 @@ class Coordinator {
   Result<core::QueuePage> queues(core::ListQueues query);
   // The bytes a view or a grant refers to. Errc::corrupt if they are not what was written.
   Result<Bytes> read(const core::BlobRef& blob);
+  // Of many, in fewer goes where they lie side by side. Null where something is wrong: `read` says what.
+  std::vector<engine::SharedBytes> read_together(const std::vector<core::BlobRef>& blobs);
 
   // For many requests in flight: `done` is called once on the coordinator's own thread, when the outcome is
   // durable, and must be quick: no blocking call, no close(). It is never called if the coordinator fails or

@@ -79,6 +79,8 @@ void Engine::begin_turn(Instant now) {
   if (now_ - registry_swept_ < kSilence) return;
   registry_swept_ = now_;
   workers_.forget_silent_since(now_ - kSilence);
+  const auto silent = core::silent_since(state_, workers_.instances, now_ - kLongestSilence);
+  if (silent && !record(*silent)) return;
   workers_.instances.forget_silent_since(now_ - kLongestSilence);
 }
 

@@ -18,6 +18,12 @@ constexpr std::uint64_t kMovedBytesPerRound = std::uint64_t{64} << 20;  // copie
 constexpr std::size_t kSnapshotsKept = 2;
 constexpr core::Lsn kRecordsBetweenRests = 1024;
 
+std::string owner_of(const core::MoveBlob& move) {
+  if (!move.message) return "a blob of task " + core::to_text(move.task);
+  return fmt::format("a blob of {} {}", move.message->is_letter ? "dead letter" : "message",
+                     move.message->number);
+}
+
 }  // namespace
 
 Housekeeper::Housekeeper(log::Disk& disk, log::Segments& segments, const log::Uuid& uuid,
@@ -177,7 +183,16 @@ Status Housekeeper::remove_old_snapshots(std::vector<core::Lsn>& snapshots) {
   return disk_.sync_directory("snap");
 }
 
-Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
+Result<core::Blob> Housekeeper::read(const core::BlobRef& blob) const {
+  auto bytes = segments_.read(blob.lsn, blob.offset, blob.length);
+  if (!bytes) return std::unexpected(bytes.error());
+  core::Blob whole(std::move(*bytes));
+  if (whole.hash() != blob.hash) return failure(Errc::corrupt, "it is damaged");
+  return whole;
+}
+
+// What cannot be read stays where it is, with its segment, and keeps nothing else from being removed.
+Result<CleanedUp> Housekeeper::clean_up() {
   auto snapshots = list_snapshots(disk_);
   if (!snapshots) return std::unexpected(snapshots.error());
   // One that cannot be read covers nothing, and must not push out one that can.
@@ -189,9 +204,9 @@ Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
   // Only now is room for one more asked for: the new snapshot stands where the oldest one stood.
   snapshot_to_come_ = newest_bytes_;
   if (!removed_old) return std::unexpected(removed_old.error());
-  std::vector<core::MoveBlob> moves;
+  CleanedUp cleaned;
   std::uint64_t moved_bytes = 0;
-  if (snapshots->size() < kSnapshotsKept) return moves;
+  if (snapshots->size() < kSnapshotsKept) return cleaned;
   for (const auto& [segment, living] : living_) {
     if (segment.last > snapshots->front()) continue;
     if (living.bytes == 0) {
@@ -202,17 +217,19 @@ Result<std::vector<core::MoveBlob>> Housekeeper::clean_up() {
     for (core::MoveBlob move : living.blobs) {
       if (moved_bytes >= kMovedBytesPerRound) break;
       moved_bytes += move.from.length;
-      auto bytes = segments_.read(move.from.lsn, move.from.offset, move.from.length);
-      if (!bytes) return std::unexpected(bytes.error());
-      move.blob = core::Blob(std::move(*bytes));
-      if (move.blob.hash() != move.from.hash) {
-        return failure(Errc::corrupt,
-                       "a payload in the log is damaged; run `baton log verify` and restore from a backup");
+      auto blob = read(move.from);
+      if (blob) {
+        move.blob = *std::move(blob);
+        cleaned.moves.push_back(std::move(move));
+      } else if (noted_.insert(move.from.lsn).second) {
+        cleaned.notes.push_back(
+            fmt::format("{} of the log stays, for {} in it cannot be copied: {}; run `baton log verify` and "
+                        "restore from a backup",
+                        log::segment_path(segment.first), owner_of(move), blob.error().message));
       }
-      moves.push_back(std::move(move));
     }
   }
-  return moves;
+  return cleaned;
 }
 
 }  // namespace baton::engine

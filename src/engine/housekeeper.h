@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "core/request.h"
@@ -27,6 +29,11 @@ struct HousekeeperOptions {
 struct SnapshotMade {
   core::Lsn lsn = 0;
   std::uint64_t digest = 0;
+};
+
+struct CleanedUp {
+  std::vector<core::MoveBlob> moves;  // to be asked of the engine: blobs that keep nearly dead segments alive
+  std::vector<std::string> notes;     // about segments that have to stay
 };
 
 class Housekeeper {
@@ -47,9 +54,8 @@ class Housekeeper {
   // Errc::no_space rather than to use what is set aside for completions, unless it is small. `rest` is called
   // now and then.
   Result<SnapshotMade> make_snapshot(const std::function<Status()>& rest = [] { return Status{}; });
-  // To be called once the snapshot's SnapshotTaken is durable. What it returns is to be asked of the engine:
-  // blobs that keep nearly dead segments alive.
-  Result<std::vector<core::MoveBlob>> clean_up();
+  // To be called once the snapshot's SnapshotTaken is durable.
+  Result<CleanedUp> clean_up();
 
  private:
   struct Living {  // what a segment holds that is still needed
@@ -64,6 +70,7 @@ class Housekeeper {
   void find_living(const core::State& state);
   void find_living(const core::streams::Streams& streams);
   void note(const core::BlobRef& blob, std::optional<core::MoveBlob> mover);
+  Result<core::Blob> read(const core::BlobRef& blob) const;
 
   log::Disk& disk_;
   log::Segments& segments_;
@@ -74,6 +81,7 @@ class Housekeeper {
   std::atomic<std::uint64_t> snapshot_to_come_ = 0;
   std::vector<std::pair<log::SegmentInfo, Living>> living_;  // as of the last snapshot made
   std::vector<core::Lsn> unreadable_;                        // snapshots, when that one was made
+  std::set<core::Lsn> noted_;                                // blobs that could not be read
 };
 
 }  // namespace baton::engine

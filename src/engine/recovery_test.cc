@@ -187,27 +187,23 @@ TEST(Recovery, RefusesEntriesThatContradictEachOther) {
   EXPECT_EQ(verify(disk, false)->finding, Finding::contradiction);
 }
 
-// Segments go only when two snapshots cover them and no task needs their bytes; those that are needed stay
-// readable.
-TEST(Housekeeper, RemovesSegmentsNobodyNeedsAndKeepsEveryPayload) {
-  sim::SimDisk disk;
-  HandClock clock;
-  std::vector<core::TaskId> kept;
-  {
-    Life life(disk, clock);
+// Tasks that are kept while others come and go in rounds, with a snapshot and a clean-up after each.
+class Rounds {
+ public:
+  Rounds() {
+    options_.rules.retention_age = seconds(1);
+    Life life(disk, clock_);
     for (int i = 0; i < 3; ++i) kept.push_back(life.expect<core::Submitted>(a_task("keep me")).task);
   }
-  EngineOptions options;
-  options.rules.retention_age = seconds(1);
-  std::size_t removed = 0;
-  for (int round = 0; round < 12; ++round) {
-    Life life(disk, clock, options);
+
+  void next() {
+    Life life(disk, clock_, options_);
     for (int i = 0; i < 40; ++i) {
       auto urgent = a_task(std::string(1500, 'z'));
       urgent.priority = 9;
       life.expect<core::Submitted>(urgent);
       life.expect<core::Committed>(a_completion(life.expect<core::Granted>(a_lease())));
-      clock.pass(seconds(1));
+      clock_.pass(seconds(1));
     }
     auto& writer = life.log().writer();
     const auto snapshots = list_snapshots(disk).value();
@@ -218,22 +214,65 @@ TEST(Housekeeper, RemovesSegmentsNobodyNeedsAndKeepsEveryPayload) {
     ASSERT_TRUE(life.engine().record_snapshot(made->lsn, made->digest));
     life.flush();
     const std::size_t before = writer.segments().list().size();
-    auto moves = housekeeper.clean_up();
-    ASSERT_TRUE(moves.has_value());
+    auto cleaned = housekeeper.clean_up();
+    ASSERT_TRUE(cleaned.has_value());
+    notes = cleaned->notes;
     removed += before - writer.segments().list().size();
-    for (core::MoveBlob& move : *moves) life.expect<core::Accepted>(std::move(move));
+    for (core::MoveBlob& move : cleaned->moves) life.expect<core::Accepted>(std::move(move));
   }
-  EXPECT_GT(removed, 5u);
-  EXPECT_EQ(verify(disk, false)->finding, Finding::intact);
-  Life life(disk, clock);
-  for (const core::TaskId& id : kept) {
-    const auto& task = life.state().tasks[core::find_task(life.state(), "n", id)];
-    const auto bytes =
-        life.log().writer().segments().read(task.payload.lsn, task.payload.offset, task.payload.length);
-    ASSERT_TRUE(bytes.has_value());
-    EXPECT_EQ(text_of(*bytes), "keep me");
-    EXPECT_GT(task.payload.lsn, id.lsn);  // copied forward, since nearly nothing else was alive there
+
+  // Of those that are kept.
+  std::vector<std::string> payloads() {
+    Life life(disk, clock_);
+    std::vector<std::string> read;
+    for (const core::TaskId& id : kept) {
+      const auto& task = life.state().tasks[core::find_task(life.state(), "n", id)];
+      const auto bytes =
+          life.log().writer().segments().read(task.payload.lsn, task.payload.offset, task.payload.length);
+      read.push_back(bytes ? std::string(text_of(*bytes)) : bytes.error().message);
+      moved += task.payload.lsn > id.lsn;
+    }
+    return read;
   }
+
+  sim::SimDisk disk;
+  std::vector<core::TaskId> kept;
+  std::vector<std::string> notes;  // of the last round
+  std::size_t removed = 0;         // segments
+  std::size_t moved = 0;           // payloads that were copied forward, of those last asked for
+
+ private:
+  HandClock clock_;
+  EngineOptions options_;
+};
+
+// Segments go only when two snapshots cover them and no task needs their bytes; those that are needed stay
+// readable.
+TEST(Housekeeper, RemovesSegmentsNobodyNeedsAndKeepsEveryPayload) {
+  Rounds rounds;
+  for (int round = 0; round < 12; ++round) rounds.next();
+  EXPECT_GT(rounds.removed, 5u);
+  EXPECT_EQ(verify(rounds.disk, false)->finding, Finding::intact);
+  EXPECT_EQ(rounds.payloads(), std::vector<std::string>(3, "keep me"));
+  EXPECT_EQ(rounds.moved, 3u) << "nearly nothing else was alive there";
+  EXPECT_TRUE(rounds.notes.empty());
+}
+
+TEST(Housekeeper, GoesOnPastAPayloadThatIsDamaged) {  // D24
+  Rounds rounds;
+  rounds.next();
+  const std::string segment = "wal/0000000000000001.seg";
+  const Bytes content = rounds.disk.content(segment);
+  rounds.disk.flip_bit(segment, text_of(content).find("keep me"), 0);
+  for (int round = 0; round < 12; ++round) rounds.next();
+  EXPECT_GT(rounds.removed, 5u);
+  EXPECT_TRUE(rounds.disk.exists(segment));
+  EXPECT_EQ(rounds.payloads(), (std::vector<std::string>{"jeep me", "keep me", "keep me"}));
+  EXPECT_EQ(rounds.moved, 2u);
+  ASSERT_EQ(rounds.notes.size(), 1u);
+  EXPECT_TRUE(rounds.notes[0].starts_with(segment + " of the log stays, for a blob of task " +
+                                          core::to_text(rounds.kept[0]) + " in it cannot be copied: "))
+      << rounds.notes[0];
 }
 
 // Whatever goes wrong, and wherever: what is left at the target is no log.

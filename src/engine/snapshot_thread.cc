@@ -76,13 +76,15 @@ Status SnapshotThread::make(const std::function<Status()>& rest) {
   if (!made) return std::unexpected(made.error());
   if (made->lsn == 0) return {};
   if (!calls_.record(*made)) return stopped();
-  auto moves = housekeeper_.clean_up();
-  if (!moves) return std::unexpected(moves.error());
+  auto cleaned = housekeeper_.clean_up();
+  if (!cleaned) return std::unexpected(cleaned.error());
+  for (const std::string& note : cleaned->notes) calls_.note(note);
   // In groups, which share batches: one by one each would fill a block of its own, and the segment they come
   // to would be nearly dead in its turn.
-  for (std::size_t at = 0; at < moves->size(); at += kMovesAtOnce) {
-    const std::size_t count = std::min(kMovesAtOnce, moves->size() - at);
-    if (!calls_.move(std::span(*moves).subspan(at, count))) return stopped();
+  std::vector<core::MoveBlob>& moves = cleaned->moves;
+  for (std::size_t at = 0; at < moves.size(); at += kMovesAtOnce) {
+    const std::size_t count = std::min(kMovesAtOnce, moves.size() - at);
+    if (!calls_.move(std::span(moves).subspan(at, count))) return stopped();
   }
   return {};
 }

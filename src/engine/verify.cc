@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "core/stream/streams.h"
 #include "engine/recovery.h"
 #include "engine/snapshot.h"
 #include "log/segments.h"
@@ -26,7 +27,7 @@ void note(VerifyReport& report, Finding finding, std::string message) {
 }
 
 void check_blobs(VerifyReport& report, const core::State& state, log::Segments& segments) {
-  const auto check = [&](const core::Task& task, const core::BlobRef& blob) {
+  const auto check = [&](const core::BlobRef& blob, const auto& whose) {
     if (blob.length == 0) return;
     ++report.blobs;
     report.blob_bytes += blob.length;
@@ -34,16 +35,30 @@ void check_blobs(VerifyReport& report, const core::State& state, log::Segments& 
     if (bytes && content_hash(*bytes) == blob.hash) return;
     note(report, Finding::damaged,
          fmt::format(
-             "the bytes of task {} kept with entry {}, {} at offset {} of its segment, are {}; restore from "
+             "the bytes of {} kept with entry {}, {} at offset {} of its segment, are {}; restore from "
              "a backup",
-             core::to_text(task.id()), blob.lsn, blob.length, blob.offset, bytes ? "damaged" : "missing"));
+             whose(), blob.lsn, blob.length, blob.offset, bytes ? "damaged" : "missing"));
   };
   for (core::Slot slot = state.ids.first_from(0); slot != 0;
        slot = state.ids.first_from(state.tasks[slot].lsn + 1)) {
     const core::Task& task = state.tasks[slot];
-    check(task, task.payload);
+    const auto whose = [&] { return "task " + core::to_text(task.id()); };
+    check(task.payload, whose);
     for (core::Slot at = task.endings; at != 0; at = state.endings[at].next)
-      check(task, state.endings[at].note);
+      check(state.endings[at].note, whose);
+  }
+  const auto check_message = [&](const core::streams::Message& message) {
+    const auto whose = [&] { return "message " + stream::to_text(message.id.value); };
+    check(message.body, whose);
+    check(message.error, whose);
+  };
+  const core::streams::Streams& all = state.streams;
+  for (core::Slot slot = all.message_numbers.first_from(0); slot != 0;
+       slot = all.message_numbers.first_from(all.messages[slot].number + 1))
+    check_message(all.messages[slot]);
+  for (const auto* letters : {&all.dead, &all.kept}) {
+    for (core::Slot slot = letters->by_age.head; slot != 0; slot = letters->all[slot].next)
+      check_message(letters->all[slot].message);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/utf8.h"
 #include "core/stream/streams.h"
 #include "stream/body.h"
 #include "stream/checks.h"

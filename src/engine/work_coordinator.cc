@@ -41,16 +41,31 @@ Result<Bytes> WorkCoordinator::read(const core::GivenMessage& given, const core:
   return coordinator_.read(now);
 }
 
+// From memory, or else from the log; null where that did not work out.
+std::vector<SharedBytes> WorkCoordinator::bodies_of(const Done& done) {
+  std::vector<SharedBytes> bodies = done.bodies;
+  bodies.resize(done.processed.work.size());
+  std::vector<core::BlobRef> absent;
+  for (std::size_t i = 0; i < bodies.size(); ++i)
+    if (bodies[i] == nullptr) absent.push_back(done.processed.work[i].body);
+  std::vector<SharedBytes> read = coordinator_.read_together(absent);
+  auto next = read.begin();
+  for (SharedBytes& body : bodies)
+    if (body == nullptr) body = std::move(*next++);
+  return bodies;
+}
+
 // What was recorded stands, so one body that cannot be read does not keep the rest from its holder.
 Result<std::vector<Work>> WorkCoordinator::work_of(InstanceId instance, const Done& done) {
   std::vector<Work> all;
   all.reserve(done.processed.work.size());
-  std::vector<bool> is_left_out(done.processed.work.size());
+  const std::vector<SharedBytes> bodies = bodies_of(done);
+  std::vector<bool> is_left_out(bodies.size());
   for (std::size_t i = 0; i < done.processed.work.size(); ++i) {
     if (is_left_out[i]) continue;
     const core::GivenMessage& given = done.processed.work[i];
-    auto work = engine::work_of(given, i < done.bodies.size() ? done.bodies[i] : nullptr,
-                                [&](const core::BlobRef& blob) { return read(given, blob); });
+    auto work =
+        engine::work_of(given, bodies[i], [&](const core::BlobRef& blob) { return read(given, blob); });
     if (work) {
       all.push_back(std::move(*work));
       continue;

@@ -53,6 +53,7 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   };
   Result<Done> process(Result<core::ProcessWork> request, const std::stop_token& stop);
   Result<std::vector<stream::Work>> work_of(stream::InstanceId instance, const Done& done);
+  std::vector<SharedBytes> bodies_of(const Done& done);
   Result<Bytes> read(const core::GivenMessage& given, const core::BlobRef& blob);
   Result<std::vector<stream::Verdict>> verdicts(Result<Done> done,
                                                 core::ByLane<core::Verdicts> core::WorkProcessed::* of,

@@ -1,6 +1,7 @@
 #include "core/stream/claim.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -42,12 +43,26 @@ void Claim::make() {
   for (const Lane lane : kLanes) {
     if (!(lane == Lane::outbox ? request_.outbox : request_.inbox)) continue;
     Taken taken;
-    claim_streams(lane, taken);
-    claim_loose(lane, taken);
+    std::optional<Instant> loose_since;
+    visit_ready(lane, true, [&](const Stream& of, Slot) {
+      loose_since = of.ready_at;
+      return false;
+    });
+    const auto streams = loose_since ? pick(lane) : std::vector<Picked>();
+    // Whoever has waited longest comes first, and the other has what is left: so neither waits for ever
+    // behind the other, however little a claim may bring.
+    if (!streams.empty() && loose_since < drafted(streams[0].number, streams[0].slot).now.ready_at) {
+      claim_loose(lane, taken);
+      claim_streams(lane, taken);
+    } else {
+      claim_streams(lane, taken);
+      claim_loose(lane, taken);
+    }
   }
 }
 
 void Claim::claim_streams(Lane lane, Taken& taken) {
+  if (taken.messages >= request_.limits.messages || taken.bytes >= request_.limits.bytes) return;
   for (const auto& [number, slot] : pick(lane)) {
     if (!take(drafted(number, slot), request_.limits.messages_per_stream, taken)) return;
   }

@@ -12,14 +12,17 @@ using namespace streams;
 
 namespace {
 
-// Dead letters of a namespace: those named, or all, the oldest first; as many as one entry takes.
+// Dead letters of a namespace, up to number `last`, that died by `until`: those named, or all, the oldest
+// first; as many as one entry takes.
 template <class May>
-std::vector<Number> choose_letters(const Streams& all, std::string_view ns, const std::vector<Number>& named,
-                                   May may) {
+std::vector<Number> choose_letters(const Streams& all, const auto& request, Instant until, May may) {
+  const std::vector<Number>& named = request.letters;
   std::vector<Number> chosen;
   const auto consider = [&](Slot slot) {
     const Letter& letter = all.dead.all[slot];
-    if (all.services[letter.service].ns == ns && may(letter)) chosen.push_back(letter.number);
+    if (letter.number <= request.last && letter.since <= until &&
+        all.services[letter.service].ns == request.ns && may(letter))
+      chosen.push_back(letter.number);
   };
   for (const Number number : named) {
     if (chosen.size() == kLettersPerEntryMax) return chosen;
@@ -29,10 +32,17 @@ std::vector<Number> choose_letters(const Streams& all, std::string_view ns, cons
   }
   if (!named.empty()) return chosen;
   for (Slot slot = all.dead.by_age.head; slot != 0; slot = all.dead.all[slot].next) {
-    if (chosen.size() == kLettersPerEntryMax) break;
+    const Letter& letter = all.dead.all[slot];
+    if (chosen.size() == kLettersPerEntryMax || letter.since > until || letter.number > request.last) break;
     consider(slot);
   }
   return chosen;
+}
+
+// Who repeats the call until nothing is left names the last letter of the first reply, or would never come to
+// an end while messages die again.
+Purged purged_of(const Streams& all, std::size_t count) {
+  return {.count = static_cast<std::uint32_t>(count), .last_letter = all.next_letter - 1};
 }
 
 }  // namespace
@@ -42,7 +52,7 @@ Decision decide(const State& state, const ReplayLetters& request, const Moment&)
   // The same message may have been stored once more, in an outbox; then the letter stays where it is.
   std::set<std::pair<std::uint32_t, stream::MessageId>> back;
   bool is_there = false;
-  LettersReplayed replayed{choose_letters(all, request.ns, request.letters, [&](const Letter& letter) {
+  LettersReplayed replayed{choose_letters(all, request, kNever, [&](const Letter& letter) {
     const bool fits = find_message(all, letter.service, letter.lane, letter.message.id) == 0 &&
                       back.emplace(scope_of(letter.service, letter.lane), letter.message.id).second;
     is_there |= !fits;
@@ -50,18 +60,17 @@ Decision decide(const State& state, const ReplayLetters& request, const Moment&)
   })};
   if (is_there && !request.letters.empty())
     return Reject{Errc::conflict, "the message of a dead letter waits already, for it was stored once more"};
-  const auto count = static_cast<std::uint32_t>(replayed.letters.size());
-  if (count == 0) return Reply{Purged{}};
-  return Append{std::move(replayed), Purged{count}};
+  const Purged reply = purged_of(all, replayed.letters.size());
+  if (reply.count == 0) return Reply{reply};
+  return Append{std::move(replayed), reply};
 }
 
 Decision decide(const State& state, const PurgeLetters& request, const Moment& at) {
-  const Instant before = at.now - request.older_than;
-  LettersPurged purged{choose_letters(state.streams, request.ns, request.letters,
-                                      [&](const Letter& letter) { return letter.since <= before; })};
-  const auto count = static_cast<std::uint32_t>(purged.letters.size());
-  if (count == 0) return Reply{Purged{}};
-  return Append{std::move(purged), Purged{count}};
+  LettersPurged purged{choose_letters(state.streams, request, at.now - request.older_than,
+                                      [](const Letter&) { return true; })};
+  const Purged reply = purged_of(state.streams, purged.letters.size());
+  if (reply.count == 0) return Reply{reply};
+  return Append{std::move(purged), reply};
 }
 
 // One that parks its stream stays: without it the stream would go on, and only people may say so.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory_resource>
 #include <unordered_map>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct DraftMessage {
 
 class Draft {
  public:
-  explicit Draft(const Streams& all) : all_(all) {}
+  // `memory` is given back as a whole when the call is decided.
+  Draft(const Streams& all, std::pmr::memory_resource& memory)
+      : all_(all), streams_(&memory), messages_(&memory) {}
 
   const Streams& all() const { return all_; }
   // As they are, to be changed.
@@ -45,8 +48,8 @@ class Draft {
 
  private:
   const Streams& all_;
-  std::unordered_map<Number, DraftStream> streams_;
-  std::unordered_map<Slot, DraftMessage> messages_;
+  std::pmr::unordered_map<Number, DraftStream> streams_;
+  std::pmr::unordered_map<Slot, DraftMessage> messages_;
 };
 
 }  // namespace baton::core::streams

@@ -104,7 +104,6 @@ Slot Keeper::recorded_letter(Number number) const {
 
 void Keeper::add(const Instance& instance) {
   Service& service = all_.services[instance.service];
-  BATON_CHECK(all_.instance_ids.find(service.space, instance.id.value) == 0);
   const Slot slot = all_.instances.take();
   use_service(instance.service);
   all_.instances[slot] = instance;
@@ -134,11 +133,8 @@ Slot Keeper::add(const Stream& stream) {
   use_service(stream.service);
   all_.streams[slot] = stream;
   all_.stream_numbers.append(stream.number, slot);
-  if (!stream.is_loose()) {
-    const std::uint32_t scope = scope_of(stream.service, stream.lane);
-    BATON_CHECK(all_.stream_ids.find(scope, stream.id.value) == 0);
-    all_.stream_ids.insert(scope, stream.id.value, slot);
-  }
+  if (!stream.is_loose())
+    all_.stream_ids.insert(scope_of(stream.service, stream.lane), stream.id.value, slot);
   link_back(all_.streams, all_.idle, slot);
   digest_ += fact_hash(all_, stream);
   count(all_, stream, Count::in);
@@ -160,11 +156,9 @@ void Keeper::remove_stream(Slot slot) {
 
 Slot Keeper::add(const Message& message) {
   Stream& of = all_.streams[message.stream];
-  const std::uint32_t scope = scope_of(of.service, of.lane);
-  BATON_CHECK(all_.message_ids.find(scope, message.id.value) == 0);
   const Slot slot = all_.messages.take();
   all_.messages[slot] = message;
-  all_.message_ids.insert(scope, message.id.value, slot);
+  all_.message_ids.insert(scope_of(of.service, of.lane), message.id.value, slot);
   all_.message_numbers.append(message.number, slot);
   Slot before = 0;
   if (of.messages.tail != 0 && all_.messages[of.messages.tail].seq > message.seq) {
@@ -243,14 +237,12 @@ void Keeper::remember(const Seen& seen) {
 }
 
 void Keeper::remember(const Tombstone& tombstone) {
-  BATON_CHECK(all_.tombstone_ids.find(tombstone.space, tombstone.id.value) == 0);
   use_space(tombstone.space);
   all_.tombstone_ids.insert(tombstone.space, tombstone.id.value, keep(all_.tombstones, tombstone));
 }
 
 void Keeper::remember(const StoredEvent& event) {
   History& of = all_.histories[event.history];
-  BATON_CHECK(all_.event_ids.find(of.space, event.id.value) == 0);
   ++of.known, ++of.events;
   all_.event_ids.insert(of.space, event.id.value, keep(all_.events, event));
 }

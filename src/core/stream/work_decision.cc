@@ -59,6 +59,16 @@ std::optional<InstancesEvicted> silent_before(const State& state, const Presence
   return evicted;
 }
 
+std::optional<InstancesEvicted> silent_since(const State& state, const Presence& presence, Instant before) {
+  InstancesEvicted evicted;
+  for (const auto& [number, slot] : state.streams.instance_numbers) {
+    if (evicted.instances.size() == kPurgeItemsMax) break;
+    if (presence.last_heard(state.streams.instances[slot]) < before) evicted.instances.push_back(number);
+  }
+  if (evicted.instances.empty()) return {};
+  return evicted;
+}
+
 void note_life(const State& state, const ProcessWork& request, Instant now, Presence& presence) {
   const Slot slot = find_instance(state.streams, request.ns, request.instance);
   if (slot == 0) return;

@@ -73,14 +73,17 @@ struct LeaveWork {
 };
 
 // Dead letters of a namespace back into their old places, oldest first; or gone for good.
+inline constexpr std::uint64_t kAnyLetter = UINT64_MAX;
 struct ReplayLetters {
   std::string ns;
   std::vector<std::uint64_t> letters;  // none: as many as one entry takes, and whose message is not there
+  std::uint64_t last = kAnyLetter;     // not those that came after this one
 };
 struct PurgeLetters {
   std::string ns;
   std::vector<std::uint64_t> letters;  // none: as many as one entry takes
   Duration older_than;
+  std::uint64_t last = kAnyLetter;
 };
 
 // A message that was handed out; its text is in the log.

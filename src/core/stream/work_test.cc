@@ -215,14 +215,22 @@ TEST(DeadLetters, BehindWhichAStreamIsParkedStay) {
   EXPECT_EQ(authority.state().streams.dead.all.used(), kParking);
 }
 
-// S15: the same message twice in an outbox would be in each other's way.
-TEST(ADeadLetter, IsNotReplayedWhileItsMessageIsThereAgain) {
-  Authority authority = with_instance();
+ProcessWork storing_one() {
   ProcessWork store = a_call(1);
   store.messages.outbox = {a_message(1, 1)};
+  return store;
+}
+ProcessWork parking_one() {
   ProcessWork failing = a_call(1);
   failing.failures.outbox = {
       {.held = {message_id(1)}, .error = Blob("no"), .policy = stream::FailurePolicy::park}};
+  return failing;
+}
+
+// S15: the same message twice in an outbox would be in each other's way.
+TEST(ADeadLetter, IsNotReplayedWhileItsMessageIsThereAgain) {
+  Authority authority = with_instance();
+  const ProcessWork store = storing_one(), failing = parking_one();
   authority.ask(store, kStart);
   authority.ask(a_claim(1), kStart);
   authority.ask(failing, kStart);
@@ -233,6 +241,34 @@ TEST(ADeadLetter, IsNotReplayedWhileItsMessageIsThereAgain) {
   authority.ask(failing, kStart);
   EXPECT_EQ(authority.ask(ReplayLetters{.ns = "n", .letters = {1, 2}}, kStart).refusal, Errc::conflict);
   EXPECT_EQ(authority.ask(ReplayLetters{.ns = "n"}, kStart).as<Purged>().count, 1u) << "the older one";
+}
+
+// S15, S20: or who replays all of them, call after call, would never come to an end
+TEST(ADeadLetter, IsLeftAloneIfItCameAfterTheLastThatIsMeant) {
+  Authority authority = with_instance();
+  const ProcessWork store = storing_one(), failing = parking_one();
+  const auto dies = [&] {
+    authority.ask(a_claim(1), kStart);
+    authority.ask(failing, kStart);
+  };
+  authority.ask(store, kStart);
+  dies();
+  const Purged first = authority.ask(ReplayLetters{.ns = "n"}, kStart).as<Purged>();
+  EXPECT_EQ(first.count, 1u);
+  ASSERT_EQ(first.last_letter, 1u);
+  dies();
+  const ReplayLetters rest{.ns = "n", .last = 1};
+  EXPECT_EQ(authority.ask(rest, kStart).as<Purged>().count, 0u);
+  const PurgeLetters purge{.ns = "n", .letters = {}, .older_than = {}, .last = 1};
+  EXPECT_EQ(authority.ask(purge, kStart).as<Purged>().count, 0u);
+  EXPECT_EQ(authority.ask(PurgeLetters{.ns = "n", .letters = {2}, .older_than = {}, .last = 1}, kStart)
+                .as<Purged>()
+                .count,
+            0u);
+  EXPECT_EQ(authority.ask(PurgeLetters{.ns = "n", .letters = {}, .older_than = {}, .last = 2}, kStart)
+                .as<Purged>()
+                .count,
+            1u);
 }
 
 TEST(AMessageThatIsLostAgainAndAgain, IsHandedOutForEverIfTheRulesSaySo) {

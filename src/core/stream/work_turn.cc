@@ -14,7 +14,12 @@ using stream::Lane;
 using stream::Verdict;
 
 WorkTurn::WorkTurn(const Streams& all, const Presence& presence, const ProcessWork& request, const Moment& at)
-    : all_(all), presence_(presence), request_(request), at_(at), draft_(all), results_(all, entry_) {
+    : all_(all),
+      presence_(presence),
+      request_(request),
+      at_(at),
+      draft_(all, memory_),
+      results_(all, entry_) {
   entry_.ns = request.ns;
   entry_.instance = request.instance;
 }
@@ -110,12 +115,19 @@ std::optional<Reject> WorkTurn::refuse_size() {
 }
 
 WorkTurn::Judged WorkTurn::judge(Lane lane, const stream::Held& held, Named& named) const {
-  const auto [at, first] = named.try_emplace(held.message, Verdict::unknown);
+  const auto [at, first] = named.verdicts.try_emplace(held.message, Verdict::unknown);
   if (!first) return {at->second == Verdict::unknown ? Verdict::unknown : Verdict::duplicate};
-  const Slot message = service_ == 0 ? 0 : find_message(all_, service_, lane, held.message);
+  const Slot message = named.last = find_held(lane, held.message, named.last);
   if (message == 0 || draft_.is_gone(message)) return {};
   at->second = judge(held, message);
   return {at->second, message};
+}
+
+// Who reports on what it was given names one message of a stream after the other.
+Slot WorkTurn::find_held(Lane lane, stream::MessageId id, Slot before) const {
+  const Slot next = before == 0 ? 0 : all_.messages[before].next;
+  if (next != 0 && all_.messages[next].id == id) return next;
+  return service_ == 0 ? 0 : find_message(all_, service_, lane, id);
 }
 
 // Whoever reports must hold the message. With an epoch, that claim must be the last one; without, the
@@ -152,7 +164,7 @@ void WorkTurn::report(Slot slot, MessageReported reported) {
 }
 
 void WorkTurn::complete(Lane lane) {
-  Named named;
+  Named named(memory_);
   for (const stream::Completion& item : request_.completions[lane]) {
     const Judged judged = judge(lane, item.held, named);
     reply_.completions[lane].push_back(judged.verdict);
@@ -167,7 +179,7 @@ void WorkTurn::complete(Lane lane) {
 
 void WorkTurn::fail(Lane lane) {
   const StreamRules& rules = at_.rules.streams;
-  Named named;
+  Named named(memory_);
   for (const FailMessage& item : request_.failures[lane]) {
     const Judged judged = judge(lane, item.held, named);
     reply_.failures[lane].push_back(judged.verdict);
@@ -191,7 +203,7 @@ void WorkTurn::fail(Lane lane) {
 // never for less: two renewals may overtake each other on their way.
 void WorkTurn::renew(Lane lane) {
   const Instant until = at_.now + request_.lease;
-  Named named;
+  Named named(memory_);
   for (const stream::Held& item : request_.renewals[lane]) {
     const Judged judged = judge(lane, item, named);
     reply_.renewals[lane].push_back(judged.verdict);
@@ -216,8 +228,8 @@ bool WorkTurn::is_new(Lane lane, const StoreMessage& message) const {
 }
 
 std::optional<Reject> WorkTurn::judge_new(Lane lane) {
-  std::set<stream::MessageId> named;
-  std::set<stream::StreamId> unknown;  // in the order in which they are numbered
+  std::pmr::set<stream::MessageId> named(&memory_);
+  std::pmr::set<stream::StreamId> unknown(&memory_);  // in the order in which they are numbered
   std::uint64_t fresh = 0;
   for (const StoreMessage& message : request_.messages[lane]) {
     const bool is_fresh = named.insert(message.id).second && is_new(lane, message);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory_resource>
 #include <optional>
 #include <set>
 #include <utility>
@@ -25,8 +26,12 @@ class WorkTurn {
     stream::Verdict verdict = stream::Verdict::unknown;
     Slot message = 0;
   };
-  // Ids that a list has named already, and what was said of them.
-  using Named = std::map<stream::MessageId, stream::Verdict>;
+  struct Named {
+    explicit Named(std::pmr::memory_resource& memory) : verdicts(&memory) {}
+
+    std::pmr::map<stream::MessageId, stream::Verdict> verdicts;  // on what a list has named already
+    Slot last = 0;                                               // of its messages, the one found last
+  };
 
   std::optional<Reject> identify();
   std::optional<Reject> beat(const stream::Instance& said);
@@ -39,6 +44,7 @@ class WorkTurn {
 
   Judged judge(stream::Lane lane, const stream::Held& held, Named& named) const;
   stream::Verdict judge(const stream::Held& held, Slot message) const;
+  Slot find_held(stream::Lane lane, stream::MessageId id, Slot before) const;
   void report(Slot message, MessageReported reported);
   bool is_new(stream::Lane lane, const StoreMessage& message) const;
   Slot find_stream(stream::Lane lane, stream::StreamId id) const;
@@ -56,12 +62,14 @@ class WorkTurn {
   Slot instance_ = 0;      // likewise
   std::size_t bytes_ = 0;  // of the entry, at most
 
+  // A call of hundreds of messages makes a little node for each, several times over, and all go with it.
+  std::pmr::monotonic_buffer_resource memory_;
   Draft draft_;
   Results results_;
   WorkBatchApplied entry_;
   WorkProcessed reply_;
-  std::set<stream::MessageId> events_;  // appended by this call
-  std::map<std::pair<stream::Lane, stream::StreamId>, Number> opened_;
+  std::pmr::set<stream::MessageId> events_{&memory_};  // appended by this call
+  std::pmr::map<std::pair<stream::Lane, stream::StreamId>, Number> opened_{&memory_};
   std::uint64_t fresh_ = 0;  // messages that were not stored before
   Number loose_ = 0;         // streams without an id that this call makes
 };
