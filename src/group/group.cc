@@ -20,6 +20,7 @@ void Group::begin(Generation generation, const Joining& first, Presence others, 
   places_.assign(first.world_size, {.presence = others, .until = now + time_to_live_, .seen = now});
   gone_.clear();
   streams_.clear();
+  held_bytes_ = 0;
   due_ = now + time_to_live_;
   sit_down(first, now);
 }
@@ -45,6 +46,7 @@ Result<Generation> Group::join(const Joining& joining, Generation next, Instant 
     return generation_;
   }
   const bool is_taken = is_known && places_[joining.rank].presence != Presence::absent;
+  // Of the same size it may be one that comes late, and is to hear at once who has gone.
   if (is_taken || (is_deserted() && joining.world_size != world_size())) {
     why_it_began_ = fmt::format("rank {} joined again{}", joining.rank,
                                 joining.where.empty() ? "" : " (" + joining.where + ")");
@@ -81,6 +83,7 @@ Status Group::resume(const Joining& joining, Generation generation, std::span<co
     if (auto room = check_streams(each.stream); !room) return room;
     Stream& stream = streams_[each.stream];
     if (each.number < stream.forgotten_below) continue;
+    if (auto room = check_meetings(stream, each.number); !room) return room;
     const auto at = stream.at.find(joining.rank);
     if (at == stream.at.end() || at->second < each.number) move_to(stream, joining.rank, each.number);
     meeting_at(stream, each.number, each.operation, now).meeting.recall(joining.rank, each);

@@ -43,6 +43,7 @@ struct Seat {
   Rank rank = 0;
   std::string incarnation;
   Generation generation = 0;
+  friend bool operator==(const Seat&, const Seat&) = default;
 };
 
 struct Arrival {
@@ -86,7 +87,8 @@ class Group {
   Instant next() const { return due_; }  // when it is worth passing time again
   std::vector<Answer> take_answers() { return std::exchange(answers_, {}); }
 
-  bool is_deserted() const;  // nobody is there, and nobody is to come
+  bool is_deserted() const;                               // nobody is there, and nobody is to come
+  std::size_t held_bytes() const { return held_bytes_; }  // of memory, by its operations, about
 
   struct Whereabouts {
     Rank rank = 0;
@@ -122,6 +124,7 @@ class Group {
     std::map<Rank, std::uint64_t> at;        // the last one each came to
     std::uint64_t forgotten_below = 0;
     std::map<Rank, std::uint64_t> stopped;  // where each does not want to wait any longer
+    std::size_t held_bytes = 0;
   };
   struct Wait {
     std::string stream;
@@ -133,6 +136,7 @@ class Group {
   void sit_down(const Joining& joining, Instant now);
   Status check(const Seat& seat, Instant now);
   Status check_streams(const std::string& name) const;
+  Status check_meetings(const Stream& stream, std::uint64_t number) const;
   Status check_number(const Stream& stream, Rank rank, const Arrival& arrival) const;
   Held& meeting_at(Stream& stream, std::uint64_t number, const Operation& operation, Instant now);
   void move_to(Stream& stream, Rank rank, std::uint64_t number);
@@ -141,6 +145,7 @@ class Group {
   void settle(Stream& stream);  // in which something happened
   void note_the_gone(Stream& stream);
   void tidy(Stream& stream);
+  void count_held(Stream& stream);
   std::string whereabouts(Rank rank, Instant now) const;
   std::string who(Rank rank) const;
   std::string why_it_went(Rank rank) const;
@@ -152,6 +157,7 @@ class Group {
   std::vector<Place> places_;  // by rank
   std::set<Rank> gone_;
   std::map<std::string, Stream> streams_;
+  std::size_t held_bytes_ = 0;
   std::map<Waiter, Wait> waits_;
   std::vector<Answer> answers_;
   Instant due_;  // nothing happens by time alone before

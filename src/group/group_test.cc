@@ -176,6 +176,18 @@ TEST_F(GroupOfTwo, OfAnotherSizeBeginsWhenAPlaceIsTakenAgain) {
   EXPECT_EQ(arrive(1, 0, kStart).error().code, Errc::lease_lost);
 }
 
+// C2: what was lost before it came is no reason to wait
+TEST(AGroup, ThatAllHaveLeftTellsWhoComesLate) {
+  Group group(joining(0, 2), 7, false, kStart);
+  group.leave({0, "a", 7}, kStart);
+  ASSERT_EQ(*group.join(joining(1, 2), 8, kStart), 7U);
+  ASSERT_TRUE(
+      group.arrive({1, "a", 7}, {"", 0, {OperationKind::barrier, "ready", 0}, Bytes{}, hours(1)}, 2, kStart));
+  const auto answers = group.take_answers();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_THAT(answers[0].outcome.error().message, HasSubstr("rank 0"));
+}
+
 // C3: of ranks that come back after a restart the newest generation counts
 TEST(AResumedGroup, IsThatOfTheNewestGeneration) {
   Group group(joining(0, 2, "old"), 7, true, kStart);
@@ -211,6 +223,45 @@ TEST(AResumedGroup, GathersAgain) {
   ASSERT_EQ(answers.size(), 1U);
   ASSERT_TRUE(answers[0].outcome);
   EXPECT_THAT(**answers[0].outcome, ::testing::ElementsAre(mine[0], mine[1]));
+}
+
+// C3: a deadline that was of interest before the end was told from memory
+TEST(AResumedGroup, IsNotWokenForAnOperationThatHasEnded) {
+  const Operation operation{OperationKind::broadcast, "config", 0};
+  const Kept heard{"", 0, operation, std::make_shared<const std::vector<Bytes>>(1), {}};
+  Group group(joining(1, 3), 7, true, kStart);
+  ASSERT_TRUE(group.resume(joining(1, 3), 7, {}, kStart));
+  ASSERT_TRUE(group.arrive({1, "a", 7}, {"", 0, operation, Bytes{}, seconds(2)}, 1, kStart));
+  for (const Rank rank : {0U, 2U}) ASSERT_TRUE(group.resume(joining(rank, 3), 7, {&heard, 1}, kStart));
+  EXPECT_EQ(group.take_answers().size(), 1U);
+  group.pass(kStart + seconds(2));
+  EXPECT_EQ(group.next(), kStart + kTimeToLive);
+}
+
+// X5: whatever a rank says that it has been through
+TEST(AResumedGroup, KeepsOneOperationThatEndedWell) {
+  const Operation operation{OperationKind::all_gather, "plan", 0};
+  Group group(joining(0, 2), 7, true, kStart);
+  const auto held_after = [&](std::uint64_t number) {
+    const Kept heard{"", number, operation, std::make_shared<const std::vector<Bytes>>(), Bytes(1000)};
+    EXPECT_TRUE(group.resume(joining(0, 2), 7, {&heard, 1}, kStart));
+    return group.held_bytes();
+  };
+  const std::size_t held = held_after(0);
+  EXPECT_GT(held, 1000U);
+  for (std::uint64_t number = 1; number < 100; ++number) EXPECT_EQ(held_after(number), held);
+}
+
+// X5: rank 0 waits at the first, so all behind it are kept for it
+TEST_F(GroupOfTwo, TakesSoManyOperationsBehindOneThatHasNotEnded) {
+  ASSERT_TRUE(arrive(0, 0, kStart));
+  const Operation vote{OperationKind::vote, "fine", 0};
+  const auto fail = [&](std::uint64_t number) {
+    return group.arrive(seat(1), {"", number, vote, failure(Errc::io_failed, "no"), hours(1)}, 99, kStart);
+  };
+  for (std::uint64_t number = 1; number <= 1024; ++number) ASSERT_TRUE(fail(number));
+  EXPECT_EQ(fail(1025).error().code, Errc::exhausted);
+  ASSERT_TRUE(fail(1024));  // said again
 }
 
 TEST(RanksAsPeopleReadThem, AreRanges) {

@@ -18,6 +18,7 @@ const Share& nothing() {
 }  // namespace
 
 void Meeting::arrive(Rank rank, const Operation& operation, Result<Bytes> mine, Instant deadline) {
+  if (has_ended()) return;
   if (operation != operation_) {
     const std::vector<Rank> others = present();
     return fail({Errc::conflict,
@@ -25,7 +26,6 @@ void Meeting::arrive(Rank rank, const Operation& operation, Result<Bytes> mine, 
                              others.size() == 1 ? "is" : "are", title(operation_), rank, title(operation))});
   }
   if (!mine) return fail({mine.error().code, fmt::format("rank {}: {}", rank, mine.error().message)});
-  if (trouble_) return;
   deadlines_[rank] = deadline;
   bring(rank, std::move(*mine));
   if (brought_.size() == world_size_) gather_up();
@@ -46,8 +46,10 @@ Rank Meeting::hearers(Rank of) const {
 void Meeting::bring(Rank rank, Bytes mine) {
   const Rank each = hearers(rank);
   Bytes& kept = brought_[rank];
+  brought_bytes_ -= kept.size();
   heard_bytes_ -= kept.size() * each;
   kept = each > 0 ? std::move(mine) : Bytes();
+  brought_bytes_ += kept.size();
   heard_bytes_ += kept.size() * each;
   if (heard_bytes_ <= kHeardBytesMax) return;
   fail(
@@ -59,35 +61,50 @@ void Meeting::bring(Rank rank, Bytes mine) {
 }
 
 void Meeting::recall(Rank rank, const Kept& kept) {
+  if (has_ended()) return;
   if (kept.operation != operation_) return arrive(rank, kept.operation, Bytes{}, {});
   if (!kept.outcome) return fail(kept.outcome.error());
-  if (trouble_) return;
   is_complete_ = true;
-  bring(rank, kept.contribution);
   // A gathering is known to its root only, or to all of them together; a large one is not told again.
   const bool knows_all = !gathers(operation_.kind) || (*kept.outcome)->size() == world_size_;
-  if (knows_all && !everything_) everything_ = *kept.outcome;
-  if (!everything_ && brought_.size() == world_size_) gather_up();
+  if (knows_all) return end(*kept.outcome);
+  bring(rank, kept.contribution);
+  if (brought_.size() == world_size_) gather_up();
 }
 
 void Meeting::gather_up() {
-  is_complete_ = true;
-  deadlines_.clear();
-  if (everything_) return;
   std::vector<Bytes> all;
   if (operation_.kind == OperationKind::broadcast) {
     all.push_back(std::move(brought_.at(operation_.root)));
   } else if (gathers(operation_.kind)) {
     for (auto& [rank, bytes] : brought_) all.push_back(std::move(bytes));
   }
-  everything_ = std::make_shared<const std::vector<Bytes>>(std::move(all));
+  end(std::make_shared<const std::vector<Bytes>>(std::move(all)));
+}
+
+void Meeting::end(Share everything) {
+  is_complete_ = true;
+  everything_ = std::move(everything);
+  for (const Bytes& bytes : *everything_) everything_bytes_ += bytes.size() + kAroundHeld;
+  let_go();
+}
+
+// What it held to come to its end.
+void Meeting::let_go() {
+  brought_.clear();
+  brought_bytes_ = heard_bytes_ = 0;
+  deadlines_.clear();
 }
 
 void Meeting::fail(Error error) {
   if (has_ended()) return;
   trouble_ = std::move(error);
-  brought_.clear();
-  deadlines_.clear();
+  let_go();
+}
+
+std::size_t Meeting::held_bytes() const {
+  return sizeof *this + kAroundHeld + operation_.name.size() + brought_bytes_ +
+         brought_.size() * kAroundHeld + everything_bytes_ + (trouble_ ? trouble_->message.size() : 0);
 }
 
 std::vector<Rank> Meeting::present() const {

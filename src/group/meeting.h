@@ -16,6 +16,8 @@ namespace baton::group {
 // whoever brings them together.
 inline constexpr std::size_t kHeardBytesMax = 512 << 20;
 
+inline constexpr std::size_t kAroundHeld = 128;  // bytes of memory beside each thing that is held, about
+
 // What a rank knows of an operation that ended for it: enough for others to hear the same, should whoever
 // brought them together have forgotten.
 struct Kept {
@@ -52,6 +54,9 @@ class Meeting {
   // Whose time is up first, and when; nobody's if it has ended.
   std::optional<std::pair<Instant, Rank>> first_deadline() const;
 
+  // Of memory, about.
+  std::size_t held_bytes() const;
+
   // What the rank gets, or why nobody gets anything; none while that is not known.
   std::optional<Result<Share>> outcome_for(Rank rank) const;
 
@@ -59,15 +64,19 @@ class Meeting {
   void bring(Rank rank, Bytes mine);
   Rank hearers(Rank of) const;  // how many ranks get what this one brings
   void gather_up();
+  void end(Share everything);
+  void let_go();
 
   Operation operation_;  // of the rank that came first
   Rank world_size_;
   Instant began_;
   std::map<Rank, Bytes> brought_;
-  std::size_t heard_bytes_ = 0;  // what was brought, times those who will hear it
+  std::size_t brought_bytes_ = 0;
+  std::size_t heard_bytes_ = 0;  // the same, times those who will hear it
   std::map<Rank, Instant> deadlines_;
   std::optional<Error> trouble_;
   bool is_complete_ = false;
+  std::size_t everything_bytes_ = 0;
   Share everything_;  // by rank, or of the root alone; of a gathering that was recalled it may not be known
 };
 

@@ -50,5 +50,48 @@ TEST(AMeeting, HoldsNothingThatNobodyHears) {
   EXPECT_FALSE(barrier.has_ended());
 }
 
+Kept kept(const Operation& operation, std::vector<Bytes> share) {
+  return {"", 0, operation, std::make_shared<const std::vector<Bytes>>(std::move(share)), Bytes(5)};
+}
+
+// C3: or whoever passes time for it would be woken at once, again and again
+TEST(AMeeting, ThatHasEndedHasNoDeadline) {
+  constexpr Instant kDeadline{7};
+  Meeting recalled(kBroadcast, kRanks, {});
+  recalled.arrive(1, kBroadcast, Bytes{}, kDeadline);
+  ASSERT_TRUE(recalled.first_deadline());
+  recalled.recall(0, kept(kBroadcast, {Bytes(3)}));
+  EXPECT_FALSE(recalled.first_deadline());
+  recalled.arrive(2, kBroadcast, Bytes{}, kDeadline);
+  EXPECT_FALSE(recalled.first_deadline());
+  EXPECT_TRUE(recalled.outcome_for(2));
+}
+
+// X5
+TEST(AMeeting, SaysHowManyBytesItHolds) {
+  const std::size_t bare = Meeting(kAllGather, 2, {}).held_bytes();
+  const auto more_than_bare = [&](const Meeting& meeting) { return meeting.held_bytes() - bare; };
+
+  Meeting gathered(kAllGather, 2, {});
+  gathered.arrive(0, kAllGather, Bytes(10), {});
+  gathered.arrive(0, kAllGather, Bytes(30), {});
+  EXPECT_EQ(more_than_bare(gathered), 30U + kAroundHeld);
+  gathered.arrive(1, kAllGather, Bytes(4), {});
+  EXPECT_EQ(more_than_bare(gathered), 34U + 2 * kAroundHeld);
+  gathered.arrive(1, kAllGather, Bytes(4), {});
+  EXPECT_EQ(more_than_bare(gathered), 34U + 2 * kAroundHeld);
+
+  Meeting recalled(kAllGather, 2, {});
+  recalled.recall(0, kept(kAllGather, {}));  // known to all of them together
+  EXPECT_EQ(more_than_bare(recalled), 5U + kAroundHeld);
+  recalled.recall(1, kept(kAllGather, {Bytes(5), Bytes(6)}));
+  EXPECT_EQ(more_than_bare(recalled), 11U + 2 * kAroundHeld);
+
+  Meeting failed(kAllGather, 2, {});
+  failed.arrive(0, kAllGather, Bytes(10), {});
+  failed.fail({Errc::closed, "why"});
+  EXPECT_EQ(more_than_bare(failed), 3U);
+}
+
 }  // namespace
 }  // namespace baton::group

@@ -20,6 +20,14 @@ Status Group::check_streams(const std::string& name) const {
   return failure(Errc::exhausted, fmt::format("a group has {} streams at most", kStreamsMax));
 }
 
+// Behind one that has not ended those that have are kept, however many.
+Status Group::check_meetings(const Stream& stream, std::uint64_t number) const {
+  if (stream.meetings.size() <= kMeetingsMax || stream.meetings.contains(number)) return {};
+  const Meeting& first = stream.meetings.begin()->second.meeting;
+  return failure(Errc::exhausted, fmt::format("{} operations were begun since {}, which has not ended",
+                                              kMeetingsMax, title(first.operation())));
+}
+
 Status Group::check_number(const Stream& stream, Rank rank, const Arrival& arrival) const {
   if (arrival.number < stream.forgotten_below) {
     return failure(Errc::deadline_exceeded,
@@ -57,6 +65,7 @@ Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant n
   if (auto room = check_streams(arrival.stream); !room) return room;
   Stream& stream = streams_[arrival.stream];
   if (auto follows = check_number(stream, seat.rank, arrival); !follows) return follows;
+  if (auto room = check_meetings(stream, arrival.number); !room) return room;
   move_to(stream, seat.rank, arrival.number);
   places_[seat.rank].last_at = title(arrival.operation);
   Held& held = meeting_at(stream, arrival.number, arrival.operation, now);
@@ -123,6 +132,7 @@ void Group::settle(Stream& stream) {
     });
   }
   tidy(stream);
+  count_held(stream);
 }
 
 // Whoever is gone will not come.
@@ -146,10 +156,15 @@ void Group::move_to(Stream& stream, Rank rank, std::uint64_t number) {
 }
 
 void Group::tidy(Stream& stream) {
+  // To one that is complete all came, so all have heard of those before it.
+  const auto complete =
+      std::ranges::find_if(stream.meetings.rbegin(), stream.meetings.rend(),
+                           [](const auto& each) { return each.second.meeting.is_complete(); });
+  const std::uint64_t all_are_at = complete == stream.meetings.rend() ? 0 : complete->first;
   while (!stream.meetings.empty()) {
     const auto first = stream.meetings.begin();
-    const bool is_heard = first->second.heard == places_.size();
-    if (!is_heard && (stream.meetings.size() <= kMeetingsMax || !first->second.meeting.has_ended())) return;
+    const bool is_heard = first->first < all_are_at || first->second.heard == places_.size();
+    if (!is_heard && (stream.meetings.size() <= kMeetingsMax || !first->second.meeting.is_over())) return;
     for (const auto& [rank, waiter] : first->second.waiting) {
       waits_.erase(waiter);
       answers_.push_back(
@@ -159,6 +174,13 @@ void Group::tidy(Stream& stream) {
     stream.forgotten_below = first->first + 1;
     stream.meetings.erase(first);
   }
+}
+
+void Group::count_held(Stream& stream) {
+  held_bytes_ -= stream.held_bytes;
+  stream.held_bytes = (stream.at.size() + stream.stopped.size()) * kAroundHeld;
+  for (const auto& [number, held] : stream.meetings) stream.held_bytes += held.meeting.held_bytes();
+  held_bytes_ += stream.held_bytes;
 }
 
 }  // namespace baton::group

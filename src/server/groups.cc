@@ -1,12 +1,15 @@
 #include "server/groups.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace baton::server {
 namespace {
 
 constexpr std::size_t kGroupsMax = 10'000;
-constexpr std::size_t kPlacesMax = 1'000'000;   // of all groups together
+constexpr std::size_t kPlacesMax = 1'000'000;  // of all groups together
+constexpr Duration kHeldRetry = seconds(1);
 constexpr Duration kDesertedKept = minutes(1);  // so that who comes late hears of those who are gone
 
 std::unexpected<Error> unknown(const Groups::Name& name) {
@@ -41,6 +44,7 @@ Status Groups::resume(const Name& name, const group::Joining& joining, group::Ge
   if (entry == entries_.end() || joining.world_size > entry->second.group.world_size()) {
     if (auto room = check_room(joining); !room) return room;
   }
+  if (auto room = check_held(); !kept.empty() && !room) return room;
   if (entry == entries_.end())
     entry = entries_.try_emplace(name, Entry{group::Group(joining, generation, true, now), {}}).first;
   const Status resumed = entry->second.group.resume(joining, generation, kept, now);
@@ -53,6 +57,16 @@ Status Groups::check_room(const group::Joining& joining) const {
   for (const auto& [name, entry] : entries_) places += entry.group.world_size();
   if (entries_.size() < kGroupsMax && places <= kPlacesMax) return {};
   return failure(Errc::exhausted, "there are as many groups and ranks as this server takes");
+}
+
+Status Groups::check_held() const {
+  if (held_bytes_ <= held_bytes_max_) return {};
+  return std::unexpected(
+      Error{Errc::exhausted,
+            fmt::format("operations of groups use {} bytes of memory, and {} is the most; come again when "
+                        "some have ended",
+                        held_bytes_, held_bytes_max_),
+            kHeldRetry});
 }
 
 void Groups::leave(const Name& name, const group::Seat& seat, Instant now) {
@@ -74,6 +88,7 @@ Status Groups::arrive(Operation& operation, const Name& name, const group::Seat&
                       Instant now) {
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return unknown(name);
+  if (auto room = check_held(); !room) return room;
   const group::Waiter waiter = ++last_waiter_;
   const Status arrived = entry->second.group.arrive(seat, std::move(arrival), waiter, now);
   if (arrived) {
@@ -101,7 +116,11 @@ bool Groups::forget(Operation& operation, Instant now) {
   if (found == places_.end()) return false;
   const auto [entry, seat, waiter] = found->second;
   places_.erase(found);
-  if (entry->second.watches.erase(&operation) > 0) entry->second.group.hung_up(seat, now);
+  // It may have come back on another connection before this one was heard to break.
+  auto& watches = entry->second.watches;
+  const auto is_its_own = [&](const auto& watch) { return watch.second.seat == seat; };
+  if (watches.erase(&operation) > 0 && std::ranges::none_of(watches, is_its_own))
+    entry->second.group.hung_up(seat, now);
   if (waiter != 0) entry->second.group.forget(waiter);
   waiters_.erase(waiter);
   looked_at(entry, now);
@@ -115,6 +134,7 @@ void Groups::answer(Operation& operation, Result<group::Share> outcome) {
 
 void Groups::looked_at(Entries::iterator entry, Instant now) {
   group::Group& group = entry->second.group;
+  held_bytes_ += group.held_bytes() - std::exchange(entry->second.held_bytes, group.held_bytes());
   for (group::Answer& each : group.take_answers()) {
     const auto waiter = waiters_.find(each.waiter);
     if (waiter == waiters_.end()) continue;
@@ -143,6 +163,7 @@ std::vector<Groups::Answered> Groups::take(Instant now) {
     group::Group& group = here->second.group;
     if (group.is_deserted() && here->second.watches.empty()) {
       due_.erase({here->second.due, &here->first});
+      held_bytes_ -= here->second.held_bytes;
       entries_.erase(here);
       continue;
     }
@@ -168,6 +189,7 @@ std::vector<Groups::Answered> Groups::take_all(const Error& why) {
     answered_.push_back({operation, std::unexpected(why)});
   due_.clear();
   entries_.clear();
+  held_bytes_ = 0;
   waiters_.clear();
   return std::exchange(answered_, {});
 }

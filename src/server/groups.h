@@ -18,8 +18,12 @@ class Operation;
 
 class Groups {
  public:
+  // What operations of all groups hold together; the largest that there may be fits in twice.
+  static constexpr std::size_t kHeldBytesMax = 2 * group::kHeardBytesMax;
+
   // `epoch` is higher at every start.
-  explicit Groups(std::uint32_t epoch) : last_(group::Generation{epoch} << 24) {}
+  explicit Groups(std::uint32_t epoch, std::size_t held_bytes_max = kHeldBytesMax)
+      : held_bytes_max_(held_bytes_max), last_(group::Generation{epoch} << 24) {}
 
   using Name = std::pair<std::string, std::string>;  // namespace and group
 
@@ -60,6 +64,7 @@ class Groups {
     group::Generation watched = 0;      // that of all of them
     Instant first_deadline{INT64_MAX};  // of them, or earlier: looking for it takes as long as there are many
     Instant due{INT64_MAX};
+    std::size_t held_bytes = 0;  // as counted
   };
   using Entries = std::map<Name, Entry>;
   struct Place {
@@ -69,12 +74,15 @@ class Groups {
   };
 
   Status check_room(const group::Joining& joining) const;
+  Status check_held() const;
   void looked_at(Entries::iterator entry, Instant now);  // something happened there
   void answer(Operation& operation, Result<group::Share> outcome);
 
+  const std::size_t held_bytes_max_;
   group::Generation last_;
   group::Waiter last_waiter_ = 0;
   Entries entries_;
+  std::size_t held_bytes_ = 0;                     // by operations of all of them
   std::set<std::pair<Instant, const Name*>> due_;  // of all entries, by their keys
   std::map<group::Waiter, Operation*> waiters_;
   std::map<Operation*, Place> places_;  // who waits, and as whom

@@ -35,6 +35,27 @@ TEST(ARank, ThatDoesNotAskAgainIsGivenUpAfterItsTimeToLive) {
   EXPECT_EQ(state_at(kStart + seconds(9)), "lost");
 }
 
+// C3: the end of a connection may be heard of late, when its rank has long been back on another
+TEST(ARank, IsNotTakenForDeadByTheEndOfAnOlderConnection) {
+  Groups groups(1);
+  const Groups::Name name{"", "job"};
+  const auto generation = groups.join(
+      name, {.rank = 0, .world_size = 2, .incarnation = "a", .where = {}, .time_to_live = seconds(9)},
+      kStart);
+  ASSERT_TRUE(generation);
+  const group::Seat seat{0, "a", *generation};
+  Question older, newer;
+  ASSERT_TRUE(groups.watch(older, name, seat, std::nullopt, kStart + seconds(3), kStart));
+  ASSERT_TRUE(groups.watch(newer, name, seat, std::nullopt, kStart + seconds(3), kStart));
+  const auto state_after = [&](Operation& gone) {
+    EXPECT_TRUE(groups.forget(gone, kStart));
+    groups.take(kStart + seconds(2));
+    return groups.find(name)->members(kStart + seconds(2))[0].state;
+  };
+  EXPECT_EQ(state_after(older), "here");
+  EXPECT_EQ(state_after(newer), "lost");
+}
+
 // C2: by time alone, whichever of them that is.
 TEST(Groups, AreLookedAtWhenTheFirstOfThemIsDue) {
   Groups groups(1);
@@ -62,6 +83,34 @@ TEST(Groups, AreLookedAtWhenTheFirstOfThemIsDue) {
   EXPECT_EQ(groups.next(), kStart + seconds(90));
   groups.take_all(Error{Errc::closed, "it stops"});
   EXPECT_EQ(groups.next(), Instant{INT64_MAX});
+}
+
+// X5: what ranks bring is held until the others come
+TEST(Groups, TakeNoMoreThanTheyMayHold) {
+  Groups groups(1, 10'000);
+  const Groups::Name name{"", "job"}, other{"", "other"};
+  const group::Joining joining{.rank = 0, .world_size = 2, .incarnation = "a"};
+  const group::Seat seat{0, "a", *groups.join(name, joining, kStart)};
+  const group::Seat beside{0, "a", *groups.join(other, joining, kStart)};
+  const group::Operation gather{group::OperationKind::all_gather, "plan", 0};
+  Question first, second, third;
+  ASSERT_TRUE(groups.arrive(first, name, seat, {"", 0, gather, Bytes(10'000), hours(1)}, kStart));
+  const auto refused = groups.arrive(second, other, beside, {"", 0, gather, Bytes{}, hours(1)}, kStart);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Errc::exhausted);
+  EXPECT_GT(refused.error().retry_after, Duration{});
+  const group::Kept kept{"", 0, gather, std::make_shared<const std::vector<Bytes>>(), {}};
+  EXPECT_EQ(groups.resume(other, joining, beside.generation, {&kept, 1}, kStart).error().code,
+            Errc::exhausted);
+
+  groups.stop(name, seat, "", 0, kStart);  // which ends it
+  EXPECT_TRUE(groups.arrive(third, other, beside, {"", 0, gather, Bytes(10'000), hours(1)}, kStart));
+
+  groups.leave(other, beside, kStart);  // one that all have left is forgotten, with what it held
+  groups.take(kStart + minutes(1));
+  EXPECT_EQ(groups.find(other), nullptr);
+  const group::Seat again{0, "a", *groups.join(other, joining, kStart + minutes(1))};
+  EXPECT_TRUE(groups.arrive(third, other, again, {"", 0, gather, Bytes{}, hours(1)}, kStart + minutes(1)));
 }
 
 }  // namespace
