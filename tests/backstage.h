@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -26,7 +27,7 @@ class Backstage {
       if (desk_) desk_->recorded(event, stamp);
     };
     authority = engine::Authority::open(directory_.path() + "/data", options, [this] { post({}); }).value();
-    reader_ = std::make_unique<Reader>([this](const core::BlobRef& blob) { return authority->read(blob); },
+    reader_ = std::make_unique<Reader>([this](const core::BlobRef& blob) { return read(blob); },
                                        [this](std::function<void()> done) { post(std::move(done)); });
     desk_ = std::make_unique<Desk>(*authority, *reader_, limits);
   }
@@ -34,6 +35,9 @@ class Backstage {
     reader_.reset();
     syncer_.reset();
   }
+
+  // The segment of what is read from the disk next has gone, as if it had been copied forward meanwhile.
+  void lose_next_segment() { ++lost_segments_; }
 
   Desk& desk() { return *desk_; }
   std::string log_directory() const { return directory_.path() + "/data/wal"; }
@@ -65,6 +69,11 @@ class Backstage {
   }
 
  private:
+  Result<Bytes> read(const core::BlobRef& blob) {
+    if (lost_segments_ == 0) return authority->read(blob);
+    --lost_segments_;
+    return failure(Errc::not_found, "the log no longer holds it");
+  }
   void post(std::function<void()> done) {
     {
       const std::lock_guard lock(mutex_);
@@ -77,6 +86,7 @@ class Backstage {
   std::mutex mutex_;
   std::condition_variable wakes_;
   std::vector<std::function<void()>> posted_;
+  std::atomic<int> lost_segments_ = 0;
 
  public:
   std::unique_ptr<engine::Authority> authority;

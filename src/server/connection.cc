@@ -28,7 +28,7 @@ Connection::~Connection() {
   unsent_ -= own_unsent_;
 }
 
-bool Connection::read(std::span<char> buffer, const std::function<void()>& came) {
+bool Connection::read(std::span<char> buffer, const std::function<void(std::size_t)>& came) {
   // A session that wants no more is only told when the other side has gone.
   const bool peeks = !session_->wants_more();
   const std::size_t most = peeks ? 1 : buffer.size();
@@ -45,7 +45,7 @@ bool Connection::read(std::span<char> buffer, const std::function<void()>& came)
     return true;
   }
   const auto got = static_cast<std::size_t>(count);
-  came();
+  came(got);
   if (!take({buffer.data(), got})) ended_ = true;
   return got == most || hung_up_;
 }
@@ -68,7 +68,9 @@ Status Connection::take(std::string_view bytes) {
 std::string& Connection::filtered_output() {
   std::string& plain = session_->output();
   if (!tls_) return plain;
-  tls_->send(plain);
+  // What is encrypted is no longer the session's, which stops when it has too much unsent: not before the
+  // socket has taken all there was.
+  if (tls_->output().size() == sent_) tls_->send(plain);
   if (session_->is_closing() && session_->is_idle() && plain.empty()) tls_->finish();
   return tls_->output();
 }

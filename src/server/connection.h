@@ -27,7 +27,7 @@ class Connection {
 
   int socket() const { return socket_.number(); }
   // Hands what has come to the session, after a call of `came`. False if there is nothing more to read.
-  bool read(std::span<char> buffer, const std::function<void()>& came);
+  bool read(std::span<char> buffer, const std::function<void(std::size_t)>& came);
   // Lets the session go on, and sends what it has to say.
   void write(Instant now);
   // Brings `unsent` up to date, also while the socket takes nothing.

@@ -46,7 +46,8 @@ void Connections::touch(Id id) {
   if (entry != nullptr && !std::exchange(entry->touched, true)) touched_.push_back(id);
 }
 
-void Connections::read_ready(const std::function<void()>& came, const std::function<bool()>& is_enough) {
+void Connections::read_ready(const std::function<void(std::size_t)>& came,
+                             const std::function<bool()>& is_enough) {
   for (const Id id : std::exchange(readable_, {})) {
     if (is_enough()) {
       readable_.push_back(id);

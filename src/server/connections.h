@@ -30,9 +30,9 @@ class Connections {
   // Its output or its appetite may have changed.
   void touch(Id id);
   bool has_readable() const { return !readable_.empty(); }
-  // Until there is enough for now: the others come first next time. `came` is called before what came with
-  // one read is looked at.
-  void read_ready(const std::function<void()>& came, const std::function<bool()>& is_enough);
+  // Until there is enough for now: the others come first next time. `came` is called before the bytes that
+  // came with one read are looked at.
+  void read_ready(const std::function<void(std::size_t)>& came, const std::function<bool()>& is_enough);
   void write_touched(Instant now);
   void close_stuck(Instant now, Duration max);
   void access_changed();

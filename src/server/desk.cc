@@ -168,23 +168,18 @@ void Desk::fetch(Operation& operation, std::size_t index, const core::BlobRef& b
 void Desk::wait_for_task(Operation& operation, const TaskWait& wait) {
   if (operation.finisher_ == nullptr || stopping_) return;  // who wanted it has gone, or there is no time
   ++operation.outstanding_;
-  const core::State& state = authority_.engine().state();
-  Instant retry_at{INT64_MAX};
-  // What came since the operation looked is not announced again.
-  std::vector<std::string_view> missed;
+  // What has come since the operation looked is not announced again, nor is what time has brought.
   if (wait.at_capacity) {
-    if (newest_end_ > wait.looked_at) missed.push_back(kAtCapacity);
-    waiters_.wait_for_task(operation, wait.ns, {std::string(kAtCapacity)}, wait.deadline, retry_at);
-  } else {
-    for (const std::string& queue : wait.queues) {
-      const auto prospect = core::prospect(state, wait.ns, queue, now());
-      if (prospect.next) retry_at = std::min(retry_at, *prospect.next);
-      const core::Slot slot = core::find_queue(state, wait.ns, queue);
-      if (slot < newest_tasks_.size() && newest_tasks_[slot] > wait.looked_at) missed.push_back(queue);
-    }
-    waiters_.wait_for_task(operation, wait.ns, wait.queues, wait.deadline, retry_at, wait.capabilities);
+    waiters_.wait_for_task(operation, wait.ns, {std::string(kAtCapacity)}, wait.deadline);
+    if (newest_end_ > wait.looked_at) waiters_.task_came(wait.ns, kAtCapacity);
+    return;
   }
-  for (const std::string_view line : missed) waiters_.task_came(wait.ns, line);
+  waiters_.wait_for_task(operation, wait.ns, wait.queues, wait.deadline, wait.capabilities);
+  for (const std::string& queue : wait.queues) {
+    const auto prospect = core::prospect(authority_.engine().state(), wait.ns, queue, now());
+    if (prospect.next) waiters_.task_comes_at(wait.ns, queue, *prospect.next);
+    if (prospect.is_ready_for(wait.capabilities)) waiters_.task_came(wait.ns, queue);
+  }
 }
 
 void Desk::capacity_changed(std::string_view ns) { waiters_.task_came(ns, kAtCapacity); }
@@ -201,7 +196,7 @@ void Desk::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) 
 }
 
 void Desk::wait_for_stream(Operation& operation, std::string_view ns, stream::InstanceId instance,
-                           core::Lsn looked_at, Instant deadline) {
+                           const Looked& looked, Instant deadline) {
   if (operation.finisher_ == nullptr || stopping_) return;
   const core::streams::Streams& all = authority_.engine().state().streams;
   const core::Slot slot = core::streams::find_instance(all, ns, instance);
@@ -209,11 +204,12 @@ void Desk::wait_for_stream(Operation& operation, std::string_view ns, stream::In
   ++operation.outstanding_;
   const core::Slot service = all.instances[slot].service;
   const std::string line = line_of(service);
-  // A lease that ends and a retry that is due announce nothing.
+  waiters_.wait_for_task(operation, ns, {line}, deadline);
+  // A lease that ends and a retry that is due announce nothing, and nothing is announced again.
   const engine::Engine& engine = authority_.engine();
-  const auto outlook = core::outlook(engine.state(), engine.rules().streams, service, now(), now());
-  waiters_.wait_for_task(operation, ns, {line}, deadline, outlook.next);
-  if (newest_work_ > looked_at) waiters_.task_came(ns, line);  // it is not announced again
+  const auto outlook = core::outlook(engine.state(), engine.rules().streams, service, looked.at, now());
+  if (outlook.next != core::streams::kNever) waiters_.task_comes_at(ns, line, outlook.next);
+  if (outlook.has_news || newest_work_ > looked.lsn) waiters_.task_came(ns, line);
 }
 
 void Desk::gave(Operation& operation, const HeldLease& held) {
@@ -290,18 +286,16 @@ void Desk::work_came(const core::Event& event, const core::Stamp& stamp) {
 }
 
 void Desk::task_came(core::Lsn task) {
+  if (!waiters_.anyone_waits()) return;
   const core::State& state = authority_.engine().state();
   const core::Slot slot = state.ids.find(task);
   if (slot != 0) came_to(state.lanes[state.tasks[slot].lane].queue);
 }
 
-// Also if nobody waits: somebody may have looked before, and begin to now.
 void Desk::came_to(core::Slot queue) {
-  const core::State& state = authority_.engine().state();
   if (queue == 0) return;
-  if (queue >= newest_tasks_.size()) newest_tasks_.resize(queue + 1);
-  newest_tasks_[queue] = state.last;
-  if (waiters_.anyone_waits()) waiters_.task_came(state.queues[queue].ns, state.queues[queue].name);
+  const core::State& state = authority_.engine().state();
+  waiters_.task_came(state.queues[queue].ns, state.queues[queue].name);
 }
 
 void Desk::lease_ended(core::Lsn task) {

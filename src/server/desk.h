@@ -89,17 +89,21 @@ class Desk {
     std::string_view ns;
     const std::vector<std::string>& queues;
     std::string_view capabilities = {};  // it has
-    core::Lsn looked_at = 0;             // the last entry then
     bool at_capacity = false;            // until a lease has ended: while it holds so many, no task is for it
+    core::Lsn looked_at = 0;             // the last entry then
     Instant deadline;
   };
   void wait_for_task(Operation& operation, const TaskWait& wait);
   // A worker has said how many tasks it can hold.
   void capacity_changed(std::string_view ns);
   void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
-  // Until there may be work of streams of the instance's service that was not there at entry `looked_at`.
+  // Until there may be work of streams of the instance's service that was not there when it looked.
+  struct Looked {
+    Instant at;         // or before
+    core::Lsn lsn = 0;  // the last entry then
+  };
   void wait_for_stream(Operation& operation, std::string_view ns, stream::InstanceId instance,
-                       core::Lsn looked_at, Instant deadline);  // who is not registered does not wait
+                       const Looked& looked, Instant deadline);  // who is not registered does not wait
   // Until the ranks of the group have met, unless it is refused.
   Status arrive(Operation& operation, const Groups::Name& name, const group::Seat& seat,
                 group::Arrival arrival);
@@ -153,9 +157,8 @@ class Desk {
   LeaseNews news_;
   SubmissionGate gate_;
   bool stopping_ = false;
-  core::Lsn newest_work_ = 0;            // the last entry that may have brought some to a stream
-  std::vector<core::Lsn> newest_tasks_;  // by the queue's slot: the last that brought a task to it
-  core::Lsn newest_end_ = 0;             // the last that ended a lease
+  core::Lsn newest_work_ = 0;  // the last entry that may have brought some to a stream
+  core::Lsn newest_end_ = 0;   // the last that ended a lease
 };
 
 }  // namespace baton::server

@@ -67,7 +67,7 @@ class Errors : public testing::Test {
   // Over HTTP.
   void replies(const std::string& request, const std::string& status, const std::string& word) {
     http_->send(request);
-    EXPECT_THAT(http_->hear("}}"),
+    EXPECT_THAT(http_->hear("}}\n"),
                 AllOf(StartsWith("HTTP/1.1 " + status + " "), HasSubstr("\"code\":\"" + word + "\"")))
         << request;
     seen_.insert(word + " " + status);

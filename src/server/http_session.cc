@@ -182,6 +182,7 @@ void HttpSession::handle() {
       return begin_download(principal, path, query);
     }
     if (is_get && !principal && !is_open_to_all(path)) return refuse_stranger(authorization);
+    if (!principal) keep_alive_ = false;  // a stranger does not stay
     if (auto page = is_get ? pages_(path, principal.get()) : std::nullopt) {
       return answer(page->status, page->type, page->content, page->status == 503 ? seconds(1) : Duration{});
     }
@@ -209,16 +210,22 @@ void HttpSession::handle() {
   }
   ++desk_.counters.commands[verb->name];
   operation_ = operation.get();
+  asker_ = principal;
+  asked_for_ = verb->permission;
+  asked_in_ = read.ns();
   beginning_ = true;
   desk_.accept(std::move(operation), *this);
   beginning_ = false;
 }
 
 void HttpSession::access_changed() {
+  const bool is_certified = certified_ && asker_ == certified_;
   if (certified_) certified_ = access_.find_certified(certified_->name());
-  if (!events_) return;
-  watcher_ = access_.renew(watcher_);
-  closing_ = !watcher_ || !watcher_->may(Permission::query, watched_);
+  if (!is_waiting()) return;
+  asker_ = is_certified ? certified_ : access_.renew(asker_);
+  if (asker_ && asker_->may(asked_for_, asked_in_)) return;
+  if (operation_ != nullptr) desk_.abandon(*std::exchange(operation_, nullptr));
+  closing_ = true;
 }
 
 void HttpSession::begin_events(const PrincipalRef& principal, std::string_view query,
@@ -247,8 +254,9 @@ void HttpSession::begin_events(const PrincipalRef& principal, std::string_view q
     return refuse(
         {Errc::exhausted, fmt::format("{} watch already, as many as may", EventFeed::kWatchersMax)});
   }
-  watcher_ = principal;
-  watched_ = read.ns();
+  asker_ = principal;
+  asked_for_ = Permission::query;
+  asked_in_ = read.ns();
   output_ +=
       "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: "
       "close\r\n\r\n";
@@ -319,11 +327,13 @@ void HttpSession::refuse(unsigned status, std::string_view code, std::string_vie
 
 void HttpSession::answer(unsigned status, std::string_view type, std::string_view body,
                          Duration retry_after) {
+  const std::string_view end = type == kJson ? "\n" : "";  // for whoever reads it in a terminal
   fmt::format_to(
-      std::back_inserter(output_), "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}",
-      status, plain(http::obsolete_reason(http::int_to_status(status))), type, body.size(),
+      std::back_inserter(output_), "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n",
+      status, plain(http::obsolete_reason(http::int_to_status(status))), type, body.size() + end.size(),
       retry_after > Duration{} ? fmt::format("Retry-After: {}\r\n", (retry_after.ms + 999) / 1000) : "",
-      keep_alive_ ? "" : "Connection: close\r\n", is_head_ ? "" : body);
+      keep_alive_ ? "" : "Connection: close\r\n");
+  if (!is_head_) output_.append(body).append(end);
   closing_ = !keep_alive_;
 }
 

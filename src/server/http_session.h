@@ -95,8 +95,9 @@ class HttpSession final : public Session, private Finisher {
   PrincipalRef certified_;
   bool is_known_ = false;         // it has once said who it is
   bool has_certificate_ = false;  // though perhaps of nobody who is named in the file of tokens
-  PrincipalRef watcher_;          // whoever watches events
-  std::string watched_;           // their namespace
+  PrincipalRef asker_;            // of what is under way
+  Permission asked_for_ = Permission::query;
+  std::string asked_in_;  // the namespace
   std::unique_ptr<Parser> parser_;
   std::string input_;  // not parsed yet
   Operation* operation_ = nullptr;

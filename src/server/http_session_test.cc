@@ -167,6 +167,25 @@ TEST(HttpSession, SaysWhyItRefusesAlsoBehindAHead) {
   EXPECT_THAT(browser.session.output(), AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("TOO_LARGE")));
 }
 
+// Whoever looks after the server needs no token, and no place among the connections.
+TEST(HttpSession, AnswersAStrangerOnceAndThatItEndsThere) {  // X4
+  Backstage stage;
+  const auto ci = make_token();
+  stage.access = Access::read("ci " + ci.hash + " default=submit").value();
+  const Pages pages = [](std::string_view, const Principal*) {
+    return Page{.type = "text/plain", .content = "alive\n"};
+  };
+  const auto connection = [&](const std::string& token) {
+    HttpSession session(stage.desk(), stage.access, {}, pages, [] {});
+    session.receive("GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + token + "\r\n");
+    EXPECT_THAT(session.output(), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("alive\n")));
+    EXPECT_EQ(session.is_closing(), session.output().find("Connection: close") != std::string::npos);
+    return session.is_closing() ? "ends" : "stays";
+  };
+  EXPECT_EQ(connection(""), "ends");
+  EXPECT_EQ(connection("Authorization: Bearer " + ci.token + "\r\n"), "stays");
+}
+
 // A name that was made to point here may look like a number.
 TEST(HttpSession, KnowsALoopbackAddressFromAName) {  // X4
   Backstage stage;

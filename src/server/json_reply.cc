@@ -1,5 +1,6 @@
 #include "server/json_reply.h"
 
+#include "base/utf8.h"
 #include "wire/text.h"
 
 namespace baton::server {
@@ -36,7 +37,7 @@ void JsonReply::text(std::string_view value) {
 
 void JsonReply::bytes(ByteView value) {
   const std::string_view bytes = text_of(value);
-  if (wire::is_utf8(bytes)) return text(bytes);
+  if (is_utf8(bytes)) return text(bytes);
   name_ += "_base64";
   begin_value();
   out_ += '"';
@@ -71,8 +72,7 @@ void JsonReply::error(const Error& error) {
   map(wait > Duration{} ? 3 : 2);
   if (wait > Duration{}) member("retry_after_ms", static_cast<std::uint64_t>(wait.ms));
   member("code", word(error.code));
-  member("message",
-         wire::is_utf8(error.message) ? std::string_view(error.message) : "the request is not UTF-8");
+  member("message", is_utf8(error.message) ? std::string_view(error.message) : "the request is not UTF-8");
 }
 
 }  // namespace baton::server

@@ -83,8 +83,8 @@ void LeaseOperation::answered(Desk& desk, std::size_t index, engine::Answer&& an
   desk.wait_for_task(*this, {.ns = order_.request.ns,
                              .queues = order_.request.queues,
                              .capabilities = order_.request.capabilities.joined(),
-                             .looked_at = looked_at_,
                              .at_capacity = at_capacity_,
+                             .looked_at = looked_at_,
                              .deadline = *deadline_});
 }
 

@@ -118,6 +118,16 @@ TEST_F(AtItsLimit, ATransactionIsExecuted) {
   }
 }
 
+// X5: words that are empty are kept too.
+TEST_F(AtItsLimit, ATransactionIsNoLargerForWordsWithoutBytes) {
+  std::vector<std::string> words(4096);
+  words[0] = "PING";
+  client_.ask({"MULTI"});
+  int kept = 0;
+  for (; client_.ask(words) == "+QUEUED "; ++kept) ASSERT_LT(kept, 1000);
+  EXPECT_EQ(kept, 31) << "of 128 KiB each";
+}
+
 // X3
 TEST_F(AtItsLimit, APageOfAListIsGiven) {
   for (const std::string verb : {"TASKS", "QUEUES", "WORKERS"}) {

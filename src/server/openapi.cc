@@ -136,6 +136,16 @@ json::object blobs_path() {
                          {{"description", "They are there"}})}};
 }
 
+json::object page_path(std::string_view summary, bool is_open_to_all) {
+  json::object good{{"description", "As text"},
+                    {"content", {{"text/plain", {{"schema", {{"type", "string"}}}}}}}};
+  json::object get{
+      {"summary", summary},
+      {"responses", {{"200", std::move(good)}, {"default", {{"description", "Refused, or not so"}}}}}};
+  if (is_open_to_all) get["security"] = json::array();
+  return {{"get", std::move(get)}};
+}
+
 // What verbs reply. A test holds the real replies against these.
 constexpr std::string_view kSchemas = R"({
   "Refusal": {"type": "object", "required": ["error"], "properties": {"error": {"type": "object",
@@ -296,7 +306,7 @@ constexpr std::string_view kSchemas = R"({
     "reason": {"type": "integer"}, "error": {"type": "string"}, "parks_stream": {"type": "boolean"},
     "dead_ms": {"type": "integer"}, "instance": {"type": "string"}}},
   "Purged": {"type": "object", "required": ["lsn", "purged"], "properties": {
-    "lsn": {"type": "integer"}, "purged": {"type": "integer"}}}
+    "lsn": {"type": "integer"}, "purged": {"type": "integer"}, "last_letter": {"type": "integer"}}}
 })";
 
 }  // namespace
@@ -308,11 +318,19 @@ std::string openapi_json() {
   }
   paths[kEventsPath] = events_path();
   paths[std::string(kBlobsPath) + "{hash}"] = blobs_path();
+  paths["/metrics"] = page_path("Figures for Prometheus", false);
+  paths["/healthz"] = page_path("Whether the server lives", true);
+  paths["/readyz"] = page_path("Whether the server takes requests", true);
+  const json::object token{
+      {"type", "http"},
+      {"scheme", "bearer"},
+      {"description", "A token, where the server asks for one: not on loopback without --tokens"}};
   const json::object document{
       {"openapi", "3.1.0"},
       {"info", {{"title", "baton"}, {"version", BATON_VERSION}}},
       {"paths", std::move(paths)},
-      {"components", {{"schemas", json::parse(kSchemas)}}},
+      {"security", {{{"token", json::array()}}, json::object()}},
+      {"components", {{"schemas", json::parse(kSchemas)}, {"securitySchemes", {{"token", token}}}}},
   };
   return json::serialize(document);
 }

@@ -7,6 +7,7 @@
 #include "core/refusal.h"
 #include "server/desk.h"
 #include "server/limits.h"
+#include "server/second_look.h"
 #include "server/verb.h"
 
 namespace baton::server {
@@ -68,14 +69,18 @@ class TaskOperation final : public Operation {
       task_ = core::TaskRef(view_->id);
       return desk.wait_for_end(*this, view_->id.lsn, *deadline_);
     }
-    desk.fetch(*this, 0, view_->payload);
-    desk.fetch(*this, 1, view_->note);
+    desk.fetch(*this, second_look_.index_of(0), view_->payload);
+    desk.fetch(*this, second_look_.index_of(1), view_->note);
   }
   void wake(Desk& desk, bool time_is_up) override {
     time_is_up_ = time_is_up;
     desk.look(*this);
   }
-  void fetched(Desk&, std::size_t index, Result<Bytes> bytes) override { bytes_[index] = std::move(bytes); }
+  void fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) override {
+    if (second_look_.is_outdated(index)) return;
+    if (second_look_.is_due(bytes)) return desk.look(*this);
+    bytes_[SecondLook::part_of(index)] = std::move(bytes);
+  }
   bool is_blocking() const override { return wait_ > Duration{}; }
   std::size_t weight() const override { return 64; }
 
@@ -102,6 +107,7 @@ class TaskOperation final : public Operation {
   bool time_is_up_ = false;
   core::Lsn lsn_ = 0;
   std::optional<core::TaskView> view_;
+  SecondLook second_look_;
   Result<Bytes> bytes_[2];  // payload; result or reason
 };
 

@@ -54,8 +54,9 @@ struct Writer {
     reply.member("status", "COMMITTED");
   }
   void operator()(const core::Purged& purged) const {
-    begin(1);
+    begin(purged.last_letter ? 2 : 1);
     reply.member("purged", purged.count);
+    if (purged.last_letter) reply.member("last_letter", *purged.last_letter);
   }
   // Grants are written by the operation that fetches their payloads.
   void operator()(const core::Granted&) const { begin(0); }

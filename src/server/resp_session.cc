@@ -44,6 +44,12 @@ void RespSession::access_changed() {
   const bool is_certified = caller_.certified && caller_.principal == caller_.certified;
   if (caller_.certified) caller_.certified = access_.find_certified(caller_.certified->name());
   caller_.principal = is_certified ? caller_.certified : access_.renew(caller_.principal);
+  if (!is_waiting() || (caller_.principal && caller_.principal->may(waits_for_, caller_.ns))) return;
+  desk_.abandon(*slots_.back().operation);
+  slots_.pop_back();
+  executing_.clear();
+  blocking_ = nullptr;
+  closing_ = true;
 }
 
 // Whole commands are read where they lie; only the beginning of one that is not whole is kept.
@@ -105,6 +111,7 @@ void RespSession::run(std::span<const std::string_view> words) {
   if (verb != nullptr) {
     if (caller_.transaction.is_open()) return keep(words, prepare(*verb, words, text) != nullptr, text);
     operation = prepare(*verb, words, text);
+    waits_for_ = verb->permission;
   } else if (const RedisCommand* command = find_own(words, text)) {
     if (caller_.transaction.is_open() && !command->at_once) return keep(words, true, text);
     operation = command->run({desk_, access_, caller_, words, text});

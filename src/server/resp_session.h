@@ -79,6 +79,7 @@ class RespSession final : public Session, private Finisher {
   std::vector<HeldLease> untold_;  // leases, of which the next reply that can will tell
   Arguments arguments_;
   const Operation* blocking_ = nullptr;             // the last one under way, if nothing is begun behind it
+  Permission waits_for_ = Permission::query;        // what it needed
   bool running_ = false;                            // inside run_commands()
   std::deque<std::vector<std::string>> executing_;  // what MULTI gathered and EXEC has not begun yet
   bool is_of_exec_ = false;                         // what runs now, or ran last, is

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <list>
+
 #include "tests/backstage.h"
 
 namespace baton::server {
@@ -121,6 +123,16 @@ TEST(RespSession, ABlockedLeaseGetsADelayedTaskWhenItIsDue) {
   Client worker(stage);
   worker.ask({"SUBMIT", "q", "later", "DELAY_MS", "30"});
   EXPECT_THAT(worker.ask({"LEASE", "w", "q", "WAIT_MS", "60000"}), HasSubstr("later"));
+}
+
+// A task that falls due while somebody is told that there is none is announced by nothing.
+TEST(RespSession, BlockedLeasesGetAllThatFallsDue) {  // T17
+  Backstage stage;
+  std::list<Client> workers;
+  for (int i = 0; i < 20; ++i) workers.emplace_back(stage).send({"LEASE", "w", "q", "WAIT_MS", "20000"});
+  Client submitter(stage);
+  for (int i = 0; i < 20; ++i) submitter.ask({"SUBMIT", "q", "x", "DELAY_MS", std::to_string(20 + 3 * i)});
+  for (Client& worker : workers) EXPECT_THAT(worker.hear(), HasSubstr("tasks *1"));
 }
 
 TEST(RespSession, ABlockedLeaseGetsATaskThatIsPutOffWhileItWaits) {  // T17

@@ -30,6 +30,9 @@ namespace {
 
 constexpr Duration kLastWords = seconds(2);  // to hear the last replies at a stop
 constexpr Duration kBlobsSwept = minutes(1);
+// Bytes that are read while requests wait for room in the log, and have to be kept until there is some. With
+// more, those who complete and extend would wait long behind those who submit.
+constexpr std::size_t kReadBehindMax = std::size_t{4} << 20;
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 }  // namespace
@@ -81,6 +84,7 @@ class Server::Sockets {
   std::unique_ptr<wire::TlsContext> tls_;
   std::unique_ptr<Signals> signals_;  // while it runs
   Instant stuck_checked_;
+  std::size_t read_behind_ = 0;
   Instant blobs_swept_;
   bool stopping_ = false;
 };
@@ -246,17 +250,22 @@ Status Server::Sockets::run() {
 }
 
 bool Server::Sockets::take_turn() {
-  const Duration wait = connections_.has_readable()
-                            ? Duration{}
-                            : std::min({authority_->wait(), desk_->wait(), supervisor_.wait(desk_->now())});
+  const bool may_read = connections_.has_readable() && read_behind_ < kReadBehindMax;
+  const Duration wait =
+      may_read ? Duration{} : std::min({authority_->wait(), desk_->wait(), supervisor_.wait(desk_->now())});
   const bool woken = poller_.wait(wait);
   authority_->begin_turn(!woken && wait > Duration{});
+  if (!authority_->is_behind()) read_behind_ = 0;
   resp_.accept_waiting(desk_->now());
   http_.accept_waiting(desk_->now());
   // What is asked now is decided at once. Never by a time from before it came: after a pause in between, a
   // lease would seem to be held that has long expired.
-  connections_.read_ready([this] { authority_->look_at_clock(); },
-                          [this] { return authority_->is_turn_long(); });
+  connections_.read_ready(
+      [this](std::size_t bytes) {
+        authority_->look_at_clock();
+        if (authority_->is_behind()) read_behind_ += bytes;
+      },
+      [this] { return authority_->is_turn_long() || read_behind_ >= kReadBehindMax; });
   const bool goes_on = authority_->end_turn();
   desk_->tick();
   connections_.write_touched(desk_->now());

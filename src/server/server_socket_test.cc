@@ -1,9 +1,13 @@
 // The server on real sockets, with peers that behave badly.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <fstream>
+#include <list>
+#include <thread>
 
 #include "server/access.h"
 #include "tests/peer.h"
@@ -204,6 +208,33 @@ TEST(Pipeline, GoesOnWhenItsRepliesAreRead) {
   EXPECT_THAT(browser.hear("alive\n"), HasSubstr("alive\n"));
 }
 
+#if !defined(__SANITIZE_ADDRESS__)  // which keeps memory that was given back
+// X5: what is read has to be kept until the disk has taken it. Those who submit together send 400 MB.
+TEST(ManyWhoSubmit, AreReadFromAsFastAsTheDiskTakesIt) {
+  const Running server;
+  const auto peak_bytes = [] {
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss * 1024;
+  };
+  const long before = peak_bytes();
+  const std::string task =
+      "*3\r\n$6\r\nSUBMIT\r\n$1\r\nq\r\n$200000\r\n" + std::string(200'000, 'x') + "\r\n";
+  {
+    std::vector<std::jthread> submitters;
+    for (int each = 0; each < 64; ++each) {
+      submitters.emplace_back([&] {
+        Peer peer(server.port());
+        for (int count = 0; count < 32; ++count) peer.send(task);
+        peer.say_no_more();
+        peer.hear_all();
+      });
+    }
+  }
+  EXPECT_LT(peak_bytes() - before, 180 << 20);
+}
+#endif
+
 // X3
 TEST(Pipeline, IsNotBegunBehindACommandThatWaits) {
   const Running server;
@@ -234,6 +265,39 @@ TEST(Tokens, ThatWereTakenAwayAreWorthNothing) {
   EXPECT_THAT(stays.ask("QUEUES"), StartsWith("-NOPERM "));
 }
 
+// X4: neither because it was there before.
+TEST(Tokens, ThatWereTakenAwayGetNothingTheyWaitFor) {
+  const TemporaryDirectory temporary;
+  const std::string file = temporary.path() + "/tokens";
+  const NewToken gone = make_token(), less = make_token(), ops = make_token();
+  const auto allow = [&](const std::string& lines) { std::ofstream(file) << lines; };
+  allow(fmt::format("gone {} *=all\nless {} *=all\nops {} *=all\n", gone.hash, less.hash, ops.hash));
+  ServerOptions options;
+  options.tokens = file;
+  const Running server(std::move(options));
+  std::list<Peer> waiting;
+  for (const NewToken& who : {gone, less, ops}) {
+    waiting.emplace_back(server.port()).ask("AUTH " + who.token);
+    waiting.back().send("LEASE w q WAIT_MS 600000\r\n");
+    waiting.emplace_back(server.http_port())
+        .send(post("lease", R"({"worker":"w","queue":"q","wait_ms":600000})",
+                   "Authorization: Bearer " + who.token + "\r\n"));
+  }
+  Peer stays(server.port());
+  stays.ask("AUTH " + ops.token);
+  while (!stays.ask("INFO").contains("total_commands_processed:6")) {
+  }
+  allow(fmt::format("less {} *=submit\nops {} *=all\n", less.hash, ops.hash));
+  ::kill(::getpid(), SIGHUP);
+  for (int each = 0; each < 4; ++each) {
+    EXPECT_EQ(waiting.front().hear_all(), "");
+    waiting.pop_front();
+  }
+  stays.ask("SUBMIT q first\r\nSUBMIT q second");
+  EXPECT_THAT(waiting.front().hear("payload\r\n$"), HasSubstr("lease"));
+  EXPECT_THAT(waiting.back().hear("payload"), HasSubstr("lease"));
+}
+
 // X4: a web page can make its reader's browser ask.
 TEST(Browser, CannotBeMadeToAskForAnotherSite) {
   const Running server;
@@ -249,6 +313,17 @@ TEST(Browser, CannotBeMadeToAskForAnotherSite) {
   EXPECT_THAT(asks("Host: evil.example\r\n"), StartsWith("HTTP/1.1 403 "));
   EXPECT_THAT(asks("Host: localhost:1\r\nOrigin: http://localhost:1\r\n"), HasSubstr("\"queues\":[]"));
   EXPECT_THAT(asks("Host: [::1]:1\r\n"), HasSubstr("\"queues\":[]"));
+}
+
+TEST(Pages, AreThoseThatTheDocumentLists) {
+  const Running server;
+  for (const char* page : {"/v1/openapi.json", "/metrics", "/healthz", "/readyz"}) {
+    Peer peer(server.http_port());
+    peer.send(fmt::format("GET {} HTTP/1.0\r\n\r\n", page));
+    const std::string heard = peer.hear_all();
+    EXPECT_THAT(heard, StartsWith("HTTP/1.1 200 OK\r\n")) << page;
+    EXPECT_THAT(heard, testing::EndsWith("\n")) << page;
+  }
 }
 
 TEST(Head, HasNoBody) {

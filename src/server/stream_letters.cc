@@ -57,15 +57,19 @@ void LettersOperation::look(engine::Engine& engine) {
 }
 
 void LettersOperation::looked(Desk& desk) {
-  texts_.resize(page_.rows.size());
+  texts_.assign(page_.rows.size(), {});
   for (std::size_t i = 0; i < page_.rows.size(); ++i) {
-    desk.fetch(*this, 2 * i, page_.rows[i].message.body);
-    if (page_.rows[i].message.error.length > 0) desk.fetch(*this, 2 * i + 1, page_.rows[i].message.error);
+    desk.fetch(*this, second_look_.index_of(2 * i), page_.rows[i].message.body);
+    if (page_.rows[i].message.error.length > 0)
+      desk.fetch(*this, second_look_.index_of(2 * i + 1), page_.rows[i].message.error);
   }
 }
 
-void LettersOperation::fetched(Desk&, std::size_t index, Result<Bytes> bytes) {
-  (index % 2 == 0 ? texts_[index / 2].body : texts_[index / 2].error) = std::move(bytes);
+void LettersOperation::fetched(Desk& desk, std::size_t index, Result<Bytes> bytes) {
+  if (second_look_.is_outdated(index)) return;
+  if (second_look_.is_due(bytes)) return desk.look(*this);
+  const std::size_t part = SecondLook::part_of(index);
+  (part % 2 == 0 ? texts_[part / 2].body : texts_[part / 2].error) = std::move(bytes);
 }
 
 void LettersOperation::write(ReplyWriter& reply) {

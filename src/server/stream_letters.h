@@ -6,6 +6,7 @@
 #include "core/stream/stream_query.h"
 #include "server/arguments.h"
 #include "server/desk.h"
+#include "server/second_look.h"
 
 namespace baton::server {
 
@@ -31,6 +32,7 @@ class LettersOperation final : public Operation {
   core::StreamLook look_;
   const std::vector<std::uint64_t> named_;
   core::StreamPage<core::LetterView> page_;
+  SecondLook second_look_;
   std::vector<Texts> texts_;
   core::Lsn lsn_ = 0;
 };

@@ -96,6 +96,7 @@ void GivenWork::write(ReplyWriter& reply) const {
 }
 
 void StreamOperation::begin(Desk& desk) {
+  asked_at_ = desk.now();
   core::Request request = std::move(call_);
   desk.ask(*this, 0, request);
 }
@@ -112,12 +113,13 @@ void StreamOperation::answered(Desk& desk, std::size_t, engine::Answer&& answer)
   if (!work_.empty()) return work_.fetch(desk, *this);
   if (wait_ <= Duration{}) return;
   if (!deadline_) deadline_ = desk.now() + wait_;
-  desk.wait_for_stream(*this, ns_, instance_, lsn_, *deadline_);
+  desk.wait_for_stream(*this, ns_, instance_, {asked_at_, lsn_}, *deadline_);
 }
 
 // From the second time on only the claim is left: everything else was said.
 void StreamOperation::wake(Desk& desk, bool time_is_up) {
   if (time_is_up) return;
+  asked_at_ = desk.now();
   core::Request request = core::ProcessWork{.ns = ns_, .instance = instance_, .claim = claim_};
   desk.ask(*this, 0, request);
 }
@@ -165,6 +167,7 @@ void StreamWaitOperation::begin(Desk& desk) {
 
 void StreamWaitOperation::look(engine::Engine& engine) {
   lsn_ = engine.state().last;
+  looked_at_ = engine.now();
   const auto service = engine::service_of(engine.state(), ns_, instance_);
   if (!service) {
     error_ = service.error();
@@ -175,7 +178,7 @@ void StreamWaitOperation::look(engine::Engine& engine) {
 
 void StreamWaitOperation::looked(Desk& desk) {
   if (error_ || has_news_ || time_is_up_ || wait_ <= Duration{}) return;
-  desk.wait_for_stream(*this, ns_, instance_, lsn_, deadline_);
+  desk.wait_for_stream(*this, ns_, instance_, {looked_at_, lsn_}, deadline_);
 }
 
 void StreamWaitOperation::wake(Desk& desk, bool time_is_up) {

@@ -63,6 +63,7 @@ class StreamOperation final : public Operation {
   core::ProcessWork call_;                           // used up when it begins
   const Duration wait_;
   std::optional<Instant> deadline_;
+  Instant asked_at_;
   core::Lsn lsn_ = 0;
   std::optional<Error> error_;
   core::WorkProcessed processed_;  // of the first try, with the work of the last
@@ -89,6 +90,7 @@ class StreamWaitOperation final : public Operation {
   const Duration ago_;
   const Duration wait_;
   Instant since_;
+  Instant looked_at_;
   Instant deadline_;
   bool time_is_up_ = false;
   bool has_news_ = false;

@@ -85,9 +85,13 @@ constexpr Parameter kResume[] = {
     kInstance, {"cursor", Kind::number, Place::option, "Where to go on, as the page before said"}};
 constexpr Parameter kWaitForWork[] = {
     kInstance, {"since_ms", Kind::number, Place::option, "How long ago it looked for work; 0"}, kWait};
-constexpr Parameter kLetters[] = {{"letter", Kind::number, Place::repeated, "Only this one"}};
+constexpr Parameter kLetters[] = {
+    {"letter", Kind::number, Place::repeated, "Only this one"},
+    {"last_letter", Kind::number, Place::option, "None that came after this one"}};
 constexpr Parameter kPurge[] = {
-    kLetters[0], {"older_than_ms", Kind::number, Place::option, "Only those dead for this long"}};
+    kLetters[0],
+    kLetters[1],
+    {"older_than_ms", Kind::number, Place::option, "Only those dead for this long"}};
 
 constexpr std::uint64_t kSmall = 1'000'000'000;
 
@@ -238,13 +242,21 @@ std::unique_ptr<Operation> leave(const std::string& ns, Arguments& arguments) {
   return std::make_unique<RequestOperation>(core::LeaveWork{.ns = ns, .instance = instance_of(arguments)});
 }
 
+std::uint64_t last_letter_of(Arguments& arguments) {
+  return arguments.number("last_letter", core::kAnyLetter, core::kAnyLetter);
+}
+
 std::unique_ptr<Operation> replay(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(core::ReplayLetters{.ns = ns, .letters = letters_of(arguments)});
+  return std::make_unique<RequestOperation>(
+      core::ReplayLetters{.ns = ns, .letters = letters_of(arguments), .last = last_letter_of(arguments)});
 }
 
 std::unique_ptr<Operation> purge(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(core::PurgeLetters{
-      .ns = ns, .letters = letters_of(arguments), .older_than = arguments.duration("older_than_ms", {})});
+  return std::make_unique<RequestOperation>(
+      core::PurgeLetters{.ns = ns,
+                         .letters = letters_of(arguments),
+                         .older_than = arguments.duration("older_than_ms", {}),
+                         .last = last_letter_of(arguments)});
 }
 
 constexpr Verb kVerbs[] = {

@@ -55,7 +55,11 @@ TEST(AStream, GoesThroughItsLifeInParts) {
   EXPECT_THAT(client.ask({"STREAM_FAIL", kMe, "inbox",
                           R"([{"message": ")" + id(1) + R"(", "error": "it broke", "policy": 1}])"}),
               HasSubstr("$2 ok"));
-  EXPECT_EQ(member(client.ask({"STREAM_REPLAY"}), "purged"), "1");
+  EXPECT_EQ(member(client.ask({"STREAM_REPLAY", "LAST_LETTER", "0"}), "purged"), "0");
+  EXPECT_EQ(member(client.ask({"STREAM_PURGE", "LAST_LETTER", "0"}), "purged"), "0");
+  const std::string replayed = client.ask({"STREAM_REPLAY", "LAST_LETTER", "1"});
+  EXPECT_EQ(member(replayed, "purged"), "1");
+  EXPECT_EQ(member(replayed, "last_letter"), "1");
   EXPECT_EQ(member(client.ask({"STREAM_CLAIM", kMe}), "error"), "it");  // … broke
   EXPECT_THAT(
       client.ask({"STREAM_COMPLETE", kMe, "inbox", R"([{"message": ")" + id(1) + R"(", "status": 2}])"}),

@@ -13,15 +13,24 @@ namespace {
 constexpr Duration kMemoryRetry = seconds(1);
 constexpr std::size_t kBesidesBytes = 128;  // of an entry, about
 
+// It is answered from what is there, so it takes no room; who repeats it may have no other way to learn that
+// the first attempt was taken.
+bool is_repetition(const core::State& state, const auto& request) {
+  return !request.key.empty() && state.keys.find(core::ScopedName(request.ns, request.key)) != 0;
+}
+
 }  // namespace
 
 std::optional<Error> SubmissionGate::refuse(const core::Request& request, const core::State& state,
                                             Instant now) {
   if (const auto* submit = std::get_if<core::SubmitTask>(&request)) {
+    if (is_repetition(state, *submit)) return {};
     if (!has_memory(state.tasks)) return refuse_memory();
     return refuse_bytes(submit->ns, submit->payload.bytes().size(), true, now);
   }
-  if (std::holds_alternative<core::RequeueTask>(request) && !has_memory(state.tasks)) return refuse_memory();
+  if (const auto* requeue = std::get_if<core::RequeueTask>(&request))
+    return is_repetition(state, *requeue) || has_memory(state.tasks) ? std::optional<Error>()
+                                                                     : refuse_memory();
   if (const auto* complete = std::get_if<core::CompleteTask>(&request))
     return refuse_bytes(complete->ns, complete->result.bytes().size(), false, now);
   if (const auto* work = std::get_if<core::ProcessWork>(&request)) return refuse_messages(*work, state, now);

@@ -1,5 +1,6 @@
 // Which submissions and new messages are let in just now. Who is not is told when to come again. Completions,
-// extensions and questions always pass: what is under way makes room by being finished.
+// extensions and questions always pass: what is under way makes room by being finished. So does a submission
+// under a key that is known.
 #pragma once
 
 #include <optional>

@@ -81,6 +81,27 @@ TEST(SubmissionGate, RefusesGrowthOverTheMemoryLimitUntilTasksHaveGone) {
       << "there is room for one in what is there";
 }
 
+// X2, X5: whoever did not hear the answer learns what became of it
+TEST(SubmissionGate, LetsWhatIsRepeatedUnderItsKeyPass) {
+  core::Authority authority;
+  const core::TaskId task = authority.submit(core::a_task("k"), kStart);
+  const core::State& state = authority.state();
+  const auto keyed = [](const char* key) { return core::a_task(key); };
+  SubmissionGate full({.memory_bytes_max = 1});
+  full.look(kStart);
+  EXPECT_TRUE(full.refuse(keyed("other"), state, kStart));
+  EXPECT_FALSE(full.refuse(keyed("k"), state, kStart));
+  core::RequeueTask again{.ns = "n", .task = task, .key = "other"};
+  EXPECT_TRUE(full.refuse(again, state, kStart));
+  again.key = "k";
+  EXPECT_FALSE(full.refuse(again, state, kStart));
+
+  SubmissionGate slow(kSlow);
+  EXPECT_FALSE(slow.refuse(task_of(5000), state, kStart));
+  EXPECT_TRUE(slow.refuse(keyed("other"), state, kStart));
+  EXPECT_FALSE(slow.refuse(keyed("k"), state, kStart));
+}
+
 core::ProcessWork messages_of(std::size_t bytes, std::size_t count = 1) {
   core::ProcessWork work{.ns = "n"};
   work.messages.inbox.resize(count, {.body = core::Blob(std::string(bytes, 'x'))});

@@ -77,6 +77,7 @@ std::unique_ptr<Operation> submit_many(const std::string& ns, Arguments& argumen
     arguments.complain(Errc::invalid_request, "give a key for each of the tasks, or none");
   if (!std::ranges::all_of(keys, core::is_name))
     arguments.complain(Errc::invalid_request, "key must be 1 to 128 graphic ASCII characters");
+  if (arguments.complaint()) return {};  // however many they are
   std::vector<core::Request> requests;
   for (std::size_t at = 0; at < payloads.size(); ++at) {
     core::SubmitTask one = task;

@@ -21,7 +21,7 @@ class Transaction {
   void spoil() { spoiled_ = true; }
   // Keeps a command; false if there are too many.
   bool keep(std::span<const std::string_view> words) {
-    for (const std::string_view word : words) bytes_ += word.size();
+    for (const std::string_view word : words) bytes_ += sizeof(std::string) + word.size();
     if (commands_.size() == kCommandsMax || bytes_ > kBytesMax) return false;
     commands_.emplace_back(words.begin(), words.end());
     return true;

@@ -65,5 +65,36 @@ TEST_F(AfterDamage, AMessageHasFailedAndThoseOfOtherStreamsAreGiven) {
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("it counts as failed")));
 }
 
+// X2: it is somewhere else by the time it is read, and not lost.
+TEST_F(AfterDamage, WhatWasMovedMeanwhileIsFound) {
+  const std::string large(100'000, 'x');  // so it is not read at once
+  const std::string task = member(client_.ask({"SUBMIT", "q", large}), "task");
+  const std::string lease = member(client_.ask({"LEASE", "w", "q"}), "lease");
+  client_.ask({"COMPLETE", task, lease, "RESULT", "the-result"});
+  stage_.lose_next_segment();
+  const std::string got = client_.ask({"GET", task});
+  EXPECT_EQ(member(got, "payload"), large);
+  EXPECT_EQ(member(got, "result"), "the-result");
+
+  const std::string me = "01930000-0000-7000-8000-0000000000a1";
+  const std::string id = "01930000-0000-7000-8000-000000000001";
+  client_.ask({"PROCESS_WORK_BATCH", me, "orders", "NEW_INBOX_MESSAGES",
+               fmt::format(R"([{{"message":"{}","type":"T","data":"{}"}}])", id, large)});
+  client_.ask(
+      {"STREAM_FAIL", me, "inbox", fmt::format(R"([{{"message":"{}","error":"it broke","policy":1}}])", id)});
+  stage_.lose_next_segment();
+  const std::string letters = client_.ask({"STREAM_LETTERS"});
+  EXPECT_EQ(member(letters, "data"), '"' + large + '"');
+  EXPECT_THAT(letters, HasSubstr("it broke"));
+}
+
+// X2: and what is nowhere is not looked for for ever.
+TEST_F(AfterDamage, WhatHasGoneIsSaidToHaveGone) {
+  const std::string task = member(client_.ask({"SUBMIT", "q", std::string(100'000, 'x')}), "task");
+  stage_.lose_next_segment();
+  stage_.lose_next_segment();
+  EXPECT_THAT(client_.ask({"GET", task}), StartsWith("-NOT_FOUND "));
+}
+
 }  // namespace
 }  // namespace baton::server

@@ -5,17 +5,23 @@
 #include "core/names.h"
 
 namespace baton::server {
+namespace {
 
-Waiters::Waiting& Waiters::add(Operation& operation, Instant deadline, Instant wake_at) {
+constexpr std::uint64_t kDueTogether =
+    64;  // tasks that may have become eligible at one time; nobody counts them
+
+}  // namespace
+
+Waiters::Waiting& Waiters::add(Operation& operation, Instant deadline) {
   const Id id = ++last_;
   ids_[&operation] = id;
-  by_time_.emplace(wake_at, id);
-  return waiting_[id] = {.operation = &operation, .deadline = deadline, .wake_at = wake_at};
+  by_time_.emplace(deadline, id);
+  return waiting_[id] = {.operation = &operation, .deadline = deadline};
 }
 
 void Waiters::wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
-                            Instant deadline, Instant retry_at, std::string_view capabilities) {
-  Waiting& waiting = add(operation, deadline, std::min(deadline, retry_at));
+                            Instant deadline, std::string_view capabilities) {
+  Waiting& waiting = add(operation, deadline);
   waiting.capabilities = capabilities;
   for (const std::string& queue : queues) {
     const core::ScopedName name(ns, queue);
@@ -27,7 +33,7 @@ void Waiters::wait_for_task(Operation& operation, std::string_view ns, const std
 }
 
 void Waiters::wait_for_end(Operation& operation, core::Lsn task, Instant deadline) {
-  add(operation, deadline, deadline).task = task;
+  add(operation, deadline).task = task;
   ends_.emplace(task, last_);
 }
 
@@ -42,11 +48,18 @@ bool Waiters::forget(Operation& operation) {
 void Waiters::task_came(std::string_view ns, std::string_view queue) {
   const core::ScopedName name(ns, queue);
   const auto line = lines_.find(std::string_view(name));
-  if (line != lines_.end()) stir(line);
+  if (line != lines_.end()) stir(line, 1);
 }
 
-void Waiters::stir(Lines::iterator line) {
-  ++line->second.came;
+void Waiters::task_comes_at(std::string_view ns, std::string_view queue, Instant at) {
+  const core::ScopedName name(ns, queue);
+  const auto line = lines_.find(std::string_view(name));
+  if (line == lines_.end() || (line->second.put_off && *line->second.put_off <= at)) return;
+  put_off(line, at);
+}
+
+void Waiters::stir(Lines::iterator line, std::uint64_t tasks) {
+  line->second.came += tasks;
   line->second.try_up_to = last_;
   stirred_.insert(line->first);
 }
@@ -71,7 +84,7 @@ void Waiters::take(Id id, Instant now, std::vector<Woken>& woken) {
   const Waiting waiting = std::move(found->second);
   waiting_.erase(found);
   woken.push_back({waiting.operation, waiting.deadline <= now});
-  by_time_.erase({waiting.wake_at, id});
+  by_time_.erase({waiting.deadline, id});
   ids_.erase(waiting.operation);
   if (waiting.task != 0) ends_.erase({waiting.task, id});
   for (const Lines::iterator line : waiting.lines) {
@@ -89,7 +102,7 @@ std::vector<Waiters::Woken> Waiters::take(Instant now, const Look& look) {
   while (!put_off_.empty() && put_off_.begin()->first <= now) {
     const auto line = lines_.find(put_off_.begin()->second);
     put_off(line, {});
-    stir(line);
+    stir(line, kDueTogether);
   }
   for (const std::string& name : std::vector(stirred_.begin(), stirred_.end())) {
     const auto line = lines_.find(name);
@@ -99,7 +112,7 @@ std::vector<Waiters::Woken> Waiters::take(Instant now, const Look& look) {
     // The next time, if somebody was woken: the line may be gone now.
     if (!tried && wake_in(line->second, prospect, now, woken)) continue;
     stirred_.erase(name);
-    put_off(line, prospect.next);
+    if (prospect.next) put_off(line, prospect.next);
   }
   while (!by_time_.empty() && by_time_.begin()->first <= now) take(by_time_.begin()->second, now, woken);
   return woken;
@@ -117,9 +130,13 @@ void Waiters::put_off(Lines::iterator line, std::optional<Instant> until) {
 bool Waiters::wake_in(Line& line, const core::Prospect& prospect, Instant now, std::vector<Woken>& woken) {
   std::vector<Id> next;
   const std::uint64_t most = std::max<std::uint64_t>(std::exchange(line.came, 0), 1);
+  std::map<std::string_view, bool> is_ready_for;  // most can do the same
   for (const Id id : line.ids) {
     if (id > line.try_up_to || next.size() == most) break;
-    if (prospect.is_ready_for(waiting_.at(id).capabilities)) next.push_back(id);
+    const std::string_view capabilities = waiting_.at(id).capabilities;
+    const auto [known, is_new] = is_ready_for.try_emplace(capabilities);
+    if (is_new) known->second = prospect.is_ready_for(capabilities);
+    if (known->second) next.push_back(id);
   }
   for (const Id id : next) take(id, now, woken);
   return !next.empty();

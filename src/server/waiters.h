@@ -27,16 +27,16 @@ class Waiters {
     bool time_is_up;
   };
 
-  // Until `deadline`; with `retry_at`, it is worth another try then. With the capabilities that a task may
-  // need, canonical.
+  // Until `deadline`. With the capabilities that a task may need, canonical.
   void wait_for_task(Operation& operation, std::string_view ns, const std::vector<std::string>& queues,
-                     Instant deadline, Instant retry_at, std::string_view capabilities = {});
+                     Instant deadline, std::string_view capabilities = {});
   void wait_for_end(Operation& operation, core::Lsn task, Instant deadline);
   bool forget(Operation& operation);  // whether it waited
 
   bool anyone_waits() const { return !waiting_.empty(); }
   void task_came(std::string_view ns, std::string_view queue);
-  void task_came_to_all(std::string_view prefix);  // of queues
+  void task_came_to_all(std::string_view prefix);                               // of queues
+  void task_comes_at(std::string_view ns, std::string_view queue, Instant at);  // by time alone
   void task_ended(core::Lsn task);
 
   // Who is to be woken now. They wait no longer. `look` tells for whom a queue has a task, or when.
@@ -59,14 +59,13 @@ class Waiters {
   struct Waiting {
     Operation* operation = nullptr;
     Instant deadline;
-    Instant wake_at;
     std::vector<Lines::iterator> lines;
     std::string capabilities;
     core::Lsn task = 0;
   };
 
-  Waiting& add(Operation& operation, Instant deadline, Instant wake_at);
-  void stir(Lines::iterator line);
+  Waiting& add(Operation& operation, Instant deadline);
+  void stir(Lines::iterator line, std::uint64_t tasks);
   void put_off(Lines::iterator line, std::optional<Instant> until);
   bool wake_in(Line& line, const core::Prospect& prospect, Instant now, std::vector<Woken>& woken);
   void take(Id id, Instant now, std::vector<Woken>& woken);

@@ -20,7 +20,7 @@ class Worker final : public Operation {
 class InLine : public testing::Test {
  protected:
   void wait(Worker& worker, std::string_view capabilities = {}) {
-    waiters_.wait_for_task(worker, "n", {"q"}, Instant{1'000'000}, Instant{INT64_MAX}, capabilities);
+    waiters_.wait_for_task(worker, "n", {"q"}, Instant{1'000'000}, capabilities);
   }
   std::vector<const Operation*> woken(const core::Prospect& prospect) {
     std::vector<const Operation*> operations;

@@ -1,0 +1,116 @@
+// One connection over TLS, and a reader who is slow.
+#include "server/connection.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tests/certificate.h"
+
+namespace baton::server {
+namespace {
+
+constexpr std::size_t kUnreadMax = 100'000;
+
+// Once asked it has much to say, and no more of it while so much is unread.
+class Talker final : public Session {
+ public:
+  explicit Talker(std::string text) : text_(std::move(text)) {}
+
+  void receive(std::string_view) override { is_asked_ = true; }
+  void resume() override {
+    while (is_asked_ && wants_more() && said_ < text_.size()) {
+      output_ += text_.substr(said_, kSentence);
+      said_ = std::min(said_ + kSentence, text_.size());
+    }
+  }
+  bool wants_more() const override { return output_.size() < kUnreadMax; }
+  bool is_closing() const override { return said_ == text_.size(); }
+  bool is_idle() const override { return true; }
+  bool is_waiting() const override { return false; }
+  bool is_halfway() const override { return false; }
+  void access_changed() override {}
+
+  static constexpr std::size_t kSentence = 10'000;
+
+ private:
+  const std::string text_;
+  std::size_t said_ = 0;
+  bool is_asked_ = false;
+};
+
+// Whom it talks to.
+class Listener {
+ public:
+  Listener(Descriptor socket, std::unique_ptr<wire::TlsFilter> tls)
+      : socket_(std::move(socket)), tls_(std::move(tls)) {}
+
+  // As soon as hands are shaken.
+  void ask() {
+    tls_->send(question_);
+    const std::string said = std::exchange(tls_->output(), {});
+    EXPECT_EQ(::send(socket_.number(), said.data(), said.size(), 0), static_cast<ssize_t>(said.size()));
+  }
+  // A little of what has come; false: there was nothing.
+  bool listen() {
+    char bytes[4096];
+    const ssize_t count = ::recv(socket_.number(), bytes, sizeof bytes, 0);
+    if (count <= 0) return false;
+    const Status taken = tls_->receive({bytes, static_cast<std::size_t>(count)}, heard);
+    has_heard_the_end = !taken && taken.error().code == Errc::closed;
+    return true;
+  }
+
+  std::string heard;
+  bool has_heard_the_end = false;
+
+ private:
+  Descriptor socket_;
+  std::unique_ptr<wire::TlsFilter> tls_;
+  std::string question_ = "what is new?";
+};
+
+std::string long_text() {
+  std::string text;
+  for (int number = 0; text.size() < 5'000'000; ++number) text += std::to_string(number) + " ";
+  return text;
+}
+
+// X5
+TEST(ASlowReader, OverTlsHasLittleKeptForIt) {
+  const Certificate certificate("coordinator");
+  const auto server = wire::TlsContext::for_server({certificate.file(), certificate.key(), ""});
+  const auto client = wire::TlsContext::for_client({"", "", certificate.file()});
+  ASSERT_TRUE(server && client);
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  const int little = 16 << 10;
+  ::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
+
+  const std::string text = long_text();
+  std::uint64_t connections = 0, unsent = 0, unsent_most = 0;
+  Connection talker(Descriptor{ends[0]}, std::make_unique<Talker>(text), (*server)->accept(), {}, connections,
+                    unsent);
+  Listener listener(Descriptor{ends[1]}, (*client)->connect("127.0.0.1"));
+  std::array<char, 64 << 10> buffer;
+  while (!talker.is_over()) {
+    listener.ask();
+    talker.read(buffer, [](std::size_t) {});
+    talker.write({});
+    talker.count_unsent();
+    unsent_most = std::max(unsent_most, unsent);
+    listener.listen();
+  }
+  // What it has to say, and as much again that is encrypted and on its way.
+  EXPECT_LT(unsent_most, 2 * (kUnreadMax + Talker::kSentence) + 10'000);
+  while (listener.listen()) continue;
+  EXPECT_EQ(listener.heard.size(), text.size());
+  EXPECT_TRUE(listener.heard == text);
+  EXPECT_TRUE(listener.has_heard_the_end);
+}
+
+}  // namespace
+}  // namespace baton::server
