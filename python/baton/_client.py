@@ -11,7 +11,11 @@ Content = Union[bytes, str]
 
 
 def _bytes(content: Content) -> bytes:
-    return content.encode() if isinstance(content, str) else bytes(content)
+    if isinstance(content, str):
+        return content.encode()
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        return bytes(content)
+    raise TypeError(f"a payload, result or reason is bytes or a str, and not {type(content).__name__}")
 
 
 class Client:
@@ -29,7 +33,7 @@ class Client:
                  certificate: str | None = None, key: str | None = None, deadline: float = 30.0) -> None:
         """`address` is HOST:PORT, several of them to be tried in turn, or what BATON_CONNECT says.
 
-        `ca`, `certificate` and `key` are texts in PEM and mean TLS, as `tls` does.
+        `ca`, `certificate` and `key` name files in PEM and mean TLS, as `tls` does.
         """
         self._calls: _baton.Calls | None = _baton.Calls(
             connection(address, user=user, token=token, namespace=namespace, tls=tls, ca=ca, certificate=certificate,

@@ -5,6 +5,9 @@ import os
 from typing import Any, Sequence
 
 
+_NO = ("", "0", "no", "off", "false")
+
+
 def connection(address: str | Sequence[str] | None, *, user: str | None = None, token: str | None = None,
                namespace: str | None = None, tls: bool = False, ca: str | None = None, certificate: str | None = None,
                key: str | None = None, deadline: float = 30.0) -> dict[str, Any]:
@@ -20,6 +23,6 @@ def connection(address: str | Sequence[str] | None, *, user: str | None = None, 
         "key": key,
         "deadline": deadline,
     }
-    if tls or ca or certificate or os.environ.get("BATON_TLS"):
+    if tls or options["ca"] or certificate or key or os.environ.get("BATON_TLS", "0").lower() not in _NO:
         options["tls"] = True
     return {name: value for name, value in options.items() if value is not None}

@@ -42,8 +42,8 @@ class Command;
 
 // The coordinator has to show a certificate for the host it was called by.
 struct TlsOptions {
-  std::string ca;           // PEM: who may have signed it; empty: whom the system trusts
-  std::string certificate;  // PEM, with the chain behind it, and key: for a coordinator that asks for ours
+  std::string ca;           // a PEM file: who may have signed it; empty: whom the system trusts
+  std::string certificate;  // one with the chain behind it, and its key: for a coordinator that asks for ours
   std::string key;
 };
 

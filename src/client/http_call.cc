@@ -31,22 +31,11 @@ class Conversation {
   Conversation& operator=(const Conversation&) = delete;
 
   Status connect(const Address& where) {
-    auto endpoints = resolve(where);
-    if (!endpoints) return std::unexpected(endpoints.error());
-    Status reached = failure(Errc::unavailable, where.text() + " has no address");
-    for (const Endpoint& endpoint : *endpoints) {
-      if (reached = try_endpoint(endpoint); reached) break;
-    }
-    if (!reached || !options_.tls) return reached;
-    auto context =
-        wire::TlsContext::for_client({options_.tls->certificate, options_.tls->key, options_.tls->ca});
-    if (!context) return std::unexpected(context.error());
-    tls_ = (*context)->connect(where.host);
-    while (!tls_->is_ready()) {
-      if (auto sent = flush(tls_->output()); !sent) return sent;
-      if (auto got = read(); !got) return std::unexpected(got.error());
-    }
-    return {};
+    auto reached = reach(where);
+    if (reached && options_.tls) reached = agree_on_tls(where);
+    if (reached || reached.error().code != Errc::outcome_unknown) return reached;
+    // Whatever broke off, nothing has been asked yet.
+    return failure(Errc::unavailable, where.text() + ": " + reached.error().message);
   }
 
   Status say(std::string_view bytes) {
@@ -87,6 +76,30 @@ class Conversation {
  private:
   static std::unexpected<Error> broken(int error) {
     return failure(Errc::outcome_unknown, std::string("the connection broke: ") + std::strerror(error));
+  }
+
+  Status reach(const Address& where) {
+    auto endpoints = resolve(where);
+    if (!endpoints) return std::unexpected(endpoints.error());
+    Status reached = failure(Errc::unavailable, where.text() + " has no address");
+    for (const Endpoint& endpoint : *endpoints) {
+      if (reached = try_endpoint(endpoint); reached) break;
+    }
+    return reached;
+  }
+
+  Status agree_on_tls(const Address& where) {
+    auto context =
+        wire::TlsContext::for_client({options_.tls->certificate, options_.tls->key, options_.tls->ca});
+    if (!context) return std::unexpected(context.error());
+    tls_ = (*context)->connect(where.host);
+    while (!tls_->is_ready()) {
+      if (auto sent = flush(tls_->output()); !sent) return sent;
+      auto got = read();
+      if (!got) return std::unexpected(got.error());
+      if (!*got) return failure(Errc::unavailable, where.text() + " hung up before TLS was agreed on");
+    }
+    return {};
   }
 
   Status try_endpoint(const Endpoint& endpoint) {

@@ -30,6 +30,20 @@ bool is_lasting(const RespValue& reply) {
          reply.text.starts_with("NOPROTO") || reply.text.starts_with("UNKNOWN_COMMAND");
 }
 
+// A refusal that says nothing of whether the same request was taken before.
+bool is_blind(Errc code) {
+  return code == Errc::exhausted || code == Errc::no_space || code == Errc::permission_denied;
+}
+
+// For a call that was sent, to no answer, and is refused when it is to be repeated.
+Error refused_again(const Call& call, const Error& error) {
+  if (call.safety == Safety::query) return error;
+  return {Errc::outcome_unknown,
+          "outcome unknown: it was sent, and no answer came; when it was to be repeated: " +
+              std::string(word(error.code)) + ": " + error.message,
+          error.retry_after};
+}
+
 }  // namespace
 
 std::int64_t now_ms() {
@@ -198,8 +212,10 @@ void Line::take_in(RespValue value) {
     if (call->orphan) call->orphan(value);
     return;
   }
-  if (value.type == RespValue::Type::error) return tells_.settle(*call, std::unexpected(error_of(value)));
-  tells_.settle(*call, std::move(value));
+  if (value.type != RespValue::Type::error) return tells_.settle(*call, std::move(value));
+  const Error error = error_of(value);
+  const bool may_have_happened = sent.was_sent_before && is_blind(error.code);
+  tells_.settle(*call, std::unexpected(may_have_happened ? refused_again(*call, error) : error));
 }
 
 // CLOSED: it was not taken, so it is as if it had never been sent on this connection.
@@ -238,7 +254,8 @@ void Line::turned_away(const Error& error) {
                  .wait = milliseconds(retry_at_ - now)});
   turned_away_ = 0;
   for (const CallPtr& call : std::exchange(pending_, {})) {
-    if (!call->is_settled()) tells_.settle(*call, std::unexpected(where));
+    if (call->is_settled()) continue;
+    tells_.settle(*call, std::unexpected(call->was_sent ? refused_again(*call, where) : where));
   }
 }
 

@@ -1,4 +1,5 @@
 // What the client says about calls whose reply was lost or late, and which it makes again.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -14,6 +15,9 @@
 
 namespace baton::client {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 // It was sent, it happened, and the answer got lost.
 TEST(Client, SaysThatAnOutcomeIsUnknown) {
@@ -94,6 +98,41 @@ TEST(Client, DoesNotForgetAnEarlierAttemptWhenAServerStops) {
   const auto submitted = client.submit({.queue = "q", .payload = "x", .key = "k"}, milliseconds(200));
   ASSERT_FALSE(submitted);
   EXPECT_EQ(submitted.error().code, Errc::outcome_unknown) << submitted.error().message;
+}
+
+// What a call comes to whose first answer is lost, if the coordinator then says this to greetings and this to
+// the repetition.
+Error refused_when_repeated(const auto& call, const std::string& to_greeting,
+                            const std::string& to_repetition) {
+  std::atomic<bool> was_taken = false;
+  ScriptedServer server([&](const Words& words) -> std::string {
+    if (const std::string greeting = greeting_or(words, ""); !greeting.empty())
+      return was_taken ? to_greeting : greeting;
+    return was_taken.exchange(true) ? to_repetition : "hello\r\n";
+  });
+  Client client(to(server.address()));
+  const auto came = call(client);
+  return came ? Error{} : came.error();
+}
+
+// X2: it may have happened the first time, and the refusal does not tell
+TEST(Client, SaysThatTheOutcomeIsUnknownOfWhatIsRefusedWhenItIsRepeated) {
+  const auto submit = [](Client& client) {
+    return client.submit({.queue = "q", .payload = "x", .key = "k"}, seconds(10));
+  };
+  const auto ask = [](Client& client) { return client.queues({}, seconds(10)); };
+  const Error out = refused_when_repeated(submit, "-WRONGPASS no such token\r\n", "");
+  EXPECT_EQ(out.code, Errc::outcome_unknown);
+  EXPECT_THAT(out.message, AllOf(HasSubstr("it was sent"), HasSubstr("WRONGPASS no such token")));
+  for (const std::string code : {"EXHAUSTED", "NO_SPACE", "PERMISSION_DENIED"}) {
+    const Error error = refused_when_repeated(submit, "+OK\r\n", "-" + code + " not now\r\n");
+    EXPECT_EQ(error.code, Errc::outcome_unknown);
+    EXPECT_THAT(error.message, AllOf(HasSubstr("it was sent"), HasSubstr(code + ": not now")));
+  }
+  // This one does tell; and a question changes nothing, however often it is asked.
+  EXPECT_EQ(refused_when_repeated(submit, "+OK\r\n", "-CONFLICT another\r\n").code, Errc::conflict);
+  EXPECT_EQ(refused_when_repeated(ask, "-WRONGPASS no\r\n", "").code, Errc::permission_denied);
+  EXPECT_EQ(refused_when_repeated(ask, "+OK\r\n", "-EXHAUSTED not now\r\n").code, Errc::exhausted);
 }
 
 TEST(Client, RepeatsWhatMayBeRepeated) {

@@ -6,26 +6,12 @@
 #include <mutex>
 
 #include "client/client.h"
+#include "tests/certificate.h"
 #include "tests/proxy.h"
 #include "tests/served.h"
 
 namespace baton::client {
 namespace {
-
-// A certificate that signs itself, and its key.
-struct Certificate {
-  explicit Certificate(const std::string& name, const std::string& alternatives = "IP:127.0.0.1") {
-    const crash::Ran made = crash::run(
-        {.command = {"/usr/bin/openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                     "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=" + name,
-                     "-addext", "subjectAltName=" + alternatives, "-keyout", key(), "-out", file()}});
-    EXPECT_EQ(made.exit.code, 0) << made.errors;
-  }
-  std::string file() const { return folder.path() + "/cert.pem"; }
-  std::string key() const { return folder.path() + "/key.pem"; }
-
-  TemporaryDirectory folder;
-};
 
 ClientOptions to(const std::string& address, const TlsOptions& tls) {
   return {

@@ -2,9 +2,11 @@
 # C13, X8
 import os
 import signal
+import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 from support import Folder, Server, python
 
@@ -53,6 +55,21 @@ class Tasks(unittest.TestCase):
         self.assertIsInstance(refused, baton.Error)
         self.assertEqual(refused.code, "CONFLICT")
 
+    def test_go_over_tls_wherever_a_file_for_it_is_named(self):
+        """The coordinator here speaks none, so whatever reaches it was sent in the clear."""
+        with tempfile.NamedTemporaryFile() as nothing:
+            for options, environment in [({}, {"BATON_TLS_CA": nothing.name}), ({"ca": nothing.name}, {}),
+                                         ({"key": nothing.name}, {}), ({}, {"BATON_TLS": "1"})]:
+                with self.subTest(options, environment=environment), unittest.mock.patch.dict(os.environ, environment):
+                    with self.assertRaises(baton.Error):
+                        baton.Client(self.address, **options).submit(self.queue, "x", deadline=5)
+
+    def test_repeat_no_key_in_a_message(self):
+        key = "-----BEGIN PRIVATE KEY-----\nsecret"
+        with self.assertRaises(baton.Error) as refused:
+            baton.Client(self.address, certificate=os.__file__, key=key).submit(self.queue, "x", deadline=5)
+        self.assertNotIn("secret", str(refused.exception))
+
     def test_are_refused_with_stable_codes(self):
         for code, call in [("NOT_FOUND", lambda: self.client.get("key:nobody")),
                            ("INVALID_REQUEST", lambda: self.client.submit("", "x")),
@@ -62,6 +79,9 @@ class Tasks(unittest.TestCase):
             self.assertEqual(refused.exception.code, code)
         with self.assertRaisesRegex(TypeError, "prioritty"):
             self.client.submit(self.queue, "x", prioritty=1)
+        for content in (5, True, [104, 105]):
+            with self.assertRaisesRegex(TypeError, "bytes or a str"):
+                self.client.submit(self.queue, content)
         with self.assertRaises(ValueError):
             self.client.lease("me", self.queue, ttl=-1)
         self.client.close()
