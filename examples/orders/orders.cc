@@ -180,8 +180,10 @@ void books(const std::string& url) {
 
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
-  if (what == "open" && argc == 5) {
-    open(argv[2], std::atoi(argv[3]), std::atoi(argv[4]));
+  const int customers = argc == 5 ? std::atoi(argv[3]) : 0;
+  const int orders = argc == 5 ? std::atoi(argv[4]) : 0;
+  if (what == "open" && customers > 0 && orders > 0) {
+    open(argv[2], customers, orders);
   } else if (what == "work" && argc == 3) {
     work(argv[2]);
   } else if (what == "books" && argc == 3) {

@@ -113,7 +113,8 @@ bool Connection::is_alive() {
   while (PQstatus(connection_) == CONNECTION_OK && ::poll(&watched, 1, 0) > 0) {
     if (PQconsumeInput(connection_) != 1) return false;
   }
-  return PQstatus(connection_) == CONNECTION_OK;
+  // Replies to a call that was given up would be taken for the next one's.
+  return PQstatus(connection_) == CONNECTION_OK && PQpipelineStatus(connection_) == PQ_PIPELINE_OFF;
 }
 
 std::int64_t Connection::time_left() const {
@@ -198,6 +199,26 @@ std::expected<Rows, Trouble> Connection::take(std::stop_token stop) {
   return rows;
 }
 
+// The end of the transaction. Its commit is part of it: what goes wrong with that is a result of its own,
+// with an end, and comes before.
+std::expected<void, Trouble> Connection::take_sync(std::stop_token stop) {
+  std::optional<Trouble> trouble;
+  for (bool has_ended = false;;) {
+    auto result = next_result(stop);
+    if (!result) return std::unexpected(trouble.value_or(result.error()));
+    const Rows clears_it(*result);
+    const bool is_end = *result == nullptr;
+    if (!is_end && PQresultStatus(*result) == PGRES_PIPELINE_SYNC) break;
+    if (!is_end && !trouble) trouble = trouble_of(*result);
+    if (PQstatus(connection_) != CONNECTION_OK || (is_end && has_ended))
+      return std::unexpected(trouble.value_or(broken(true)));
+    has_ended = is_end;
+  }
+  PQexitPipelineMode(connection_);
+  if (trouble) return std::unexpected(*trouble);
+  return {};
+}
+
 std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Call> calls,
                                                               std::stop_token stop) {
   std::vector<Rows> all;
@@ -215,11 +236,7 @@ std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Ca
     if (!is_success(rows->get()) && !trouble) trouble = trouble_of(rows->get());
     all.push_back(std::move(*rows));
   }
-  auto sync = next_result(stop);
-  if (!sync) return std::unexpected(sync.error());
-  Rows clears_it(*sync);
-  PQexitPipelineMode(connection_);
-  if (PQstatus(connection_) != CONNECTION_OK && !trouble) return std::unexpected(broken(true));
+  if (auto synced = take_sync(stop); !synced && !trouble) trouble = synced.error();
   if (trouble) return std::unexpected(*trouble);
   return all;
 }

@@ -85,7 +85,7 @@ class Connection {
   std::expected<bool, Trouble> wait_for_notification(Duration at_most, std::stop_token stop,
                                                      const std::function<bool(std::string_view)>& wanted);
 
-  bool is_alive();
+  bool is_alive();  // and fit for another call
 
  private:
   enum class Woken : std::uint8_t { readable, stopped, timeout };
@@ -94,6 +94,7 @@ class Connection {
   bool send(std::span<const Call> calls);
   std::expected<std::vector<Rows>, Trouble> receive(std::span<const Call> calls, std::stop_token stop);
   std::expected<Rows, Trouble> take(std::stop_token stop);
+  std::expected<void, Trouble> take_sync(std::stop_token stop);
   std::expected<pg_result*, Trouble> next_result(std::stop_token stop);
   std::int64_t time_left() const;  // for the call under way, in milliseconds; -1: any
   Woken wait(bool to_write, std::int64_t timeout_ms);

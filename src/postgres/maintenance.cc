@@ -14,27 +14,27 @@ constexpr Statement kMaintain{"maintain",
 
 }  // namespace
 
-std::expected<std::uint64_t, Trouble> maintain(Connection& connection, Duration unless_within,
-                                               std::stop_token stop) {
-  std::uint64_t forgotten = 0;
-  for (bool goes_on = true; goes_on && !stop.stop_requested();) {
-    const std::vector<Call> calls{{kMaintain, std::move(Arguments().add(unless_within.ms))}};
-    auto rows = connection.run(calls, stop);
-    if (!rows) return std::unexpected(rows.error());
-    forgotten += static_cast<std::uint64_t>(rows->front().int8(0, 0));
-    goes_on = rows->front().int4(0, 1) != 0;
-    unless_within = {};  // the one who did it last was us
-  }
-  return forgotten;
+std::expected<Maintained, Trouble> maintain(Connection& connection, Duration unless_within,
+                                            std::stop_token stop) {
+  const std::vector<Call> calls{{kMaintain, std::move(Arguments().add(unless_within.ms))}};
+  auto rows = connection.run(calls, stop);
+  if (!rows) return std::unexpected(rows.error());
+  return Maintained{.forgotten = static_cast<std::uint64_t>(rows->front().int8(0, 0)),
+                    .has_more = rows->front().int4(0, 1) != 0};
 }
 
 Result<std::uint64_t> maintain(const std::string& url) {
   auto opened = Connection::open(url, seconds(5));
   if (!opened) return std::unexpected(error_of(opened.error()));
   if (auto fits = check_version(**opened); !fits) return std::unexpected(fits.error());
-  auto forgotten = maintain(**opened, {});
-  if (!forgotten) return std::unexpected(error_of(forgotten.error()));
-  return *forgotten;
+  std::uint64_t forgotten = 0;
+  for (bool goes_on = true; goes_on;) {
+    const auto done = maintain(**opened, {});
+    if (!done) return std::unexpected(error_of(done.error()));
+    forgotten += done->forgotten;
+    goes_on = done->has_more;
+  }
+  return forgotten;
 }
 
 }  // namespace baton::postgres

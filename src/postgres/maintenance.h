@@ -13,10 +13,15 @@
 
 namespace baton::postgres {
 
-// A bounded amount in each transaction, until nothing is left or somebody else is at it. How much it was:
-// nothing, if somebody has done it less than `unless_within` ago.
-std::expected<std::uint64_t, Trouble> maintain(Connection& connection, Duration unless_within,
-                                               std::stop_token stop = {});
+struct Maintained {
+  std::uint64_t forgotten = 0;
+  bool has_more = false;  // perhaps: this was as much as may be done at once
+};
+
+// A bounded amount. Nothing, if somebody else is at it or has done it less than `unless_within` ago.
+std::expected<Maintained, Trouble> maintain(Connection& connection, Duration unless_within,
+                                            std::stop_token stop = {});
+// All there is, unless somebody else is at it. How much it was.
 Result<std::uint64_t> maintain(const std::string& url);
 
 }  // namespace baton::postgres

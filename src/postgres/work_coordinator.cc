@@ -170,10 +170,15 @@ Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token
   if (auto connected = connect(news_, "listen wh_work", stop); !connected)
     return std::unexpected(connected.error());
   if (news_.connection.get() != before) return true;  // nobody told us what came while nobody listened
-  if (options_.maintain_every > Duration{} && steady_now() - maintained_ >= options_.maintain_every) {
-    // Whoever waits came for something else: if this fails, it is tried again when it is due again.
+  const bool is_due = has_more_to_forget_ || steady_now() - maintained_ >= options_.maintain_every;
+  if (options_.maintain_every > Duration{} && is_due) {
+    // Whoever waits came for something else: a bounded amount each time, and if this fails, it is tried again
+    // when it is due again.
+    const Duration unless_within =
+        has_more_to_forget_ ? Duration{} : milliseconds(options_.maintain_every.ms / 2);
     maintained_ = steady_now();
-    const auto done = maintain(*news_.connection, milliseconds(options_.maintain_every.ms / 2), stop);
+    const auto done = maintain(*news_.connection, unless_within, stop);
+    has_more_to_forget_ = done && done->has_more;
     if (!done && done.error().sqlstate.empty()) {
       news_.connection.reset();
       return true;  // as above

@@ -77,7 +77,8 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   const DatabaseOptions options_;
   Line calls_;
   Line news_;
-  Duration maintained_;  // on the steady clock, under news_.mutex
+  Duration maintained_;              // on the steady clock, under news_.mutex
+  bool has_more_to_forget_ = false;  // likewise: the last time was not enough
   std::mutex services_mutex_;
   std::set<std::string, std::less<>> services_;  // of the instances that speak through this one
 };

@@ -1,31 +1,48 @@
 #include "publish/stream_sink.h"
 
+#include "base/stop_after.h"
 #include "stream/fresh_uuid.h"
 
 namespace baton::publish {
 
 using stream::WorkFlags;
 
-stream::WorkCoordinator& StreamSink::coordinator_of(const std::string& ns) {
+// Whoever does not hear it notices the silence.
+StreamSink::~StreamSink() {
+  const StopAfter enough(seconds(2));
+  for (const auto& [target, there] : destinations_)
+    (void)there.coordinator->leave(there.self.id, enough.token());
+}
+
+StreamSink::Destination StreamSink::destination_of(const std::string& target) {
   const std::scoped_lock lock(mutex_);
+  Destination& found = destinations_[target];
+  if (found.coordinator != nullptr) return found;
+  const std::size_t slash = target.find('/');
+  const std::string ns = slash == std::string::npos ? "" : target.substr(0, slash);
   auto& coordinator = coordinators_[ns];
   if (!coordinator) {
     client::ClientOptions options = options_;
     if (!ns.empty()) options.ns = ns;
     coordinator = std::make_unique<client::WorkCoordinator>(options);
   }
-  return *coordinator;
+  found = {coordinator.get(),
+           {.id = {stream::fresh_uuid()},
+            .service = slash == std::string::npos ? target : target.substr(slash + 1)}};
+  return found;
 }
 
-// Whoever stores into an inbox belongs to its service, so we do for as long as that takes. We claim nothing,
-// evict nobody, and wake the others when we go.
+// Unless another thread has done so.
+void StreamSink::start_again_at(const std::string& target, const stream::Instance& evicted) {
+  const std::scoped_lock lock(mutex_);
+  stream::Instance& self = destinations_[target].self;
+  if (self.id == evicted.id) self.id = {stream::fresh_uuid()};
+}
+
+// Whoever stores into an inbox belongs to its service. We claim nothing, so nothing is kept for us, and evict
+// nobody; the others may evict us when we had nothing to say for a while.
 Status StreamSink::publish(const stream::Work& work, std::stop_token lost) {
-  const std::size_t slash = work.target.find('/');
-  const bool is_elsewhere = slash != std::string::npos;
-  stream::WorkCoordinator& coordinator = coordinator_of(is_elsewhere ? work.target.substr(0, slash) : "");
   stream::WorkBatchRequest request;
-  request.instance = {.id = {stream::fresh_uuid()},
-                      .service = is_elsewhere ? work.target.substr(slash + 1) : work.target};
   request.new_inbox_messages = {{.id = work.message,
                                  .stream = work.stream,
                                  .type = work.type,
@@ -35,11 +52,14 @@ Status StreamSink::publish(const stream::Work& work, std::stop_token lost) {
                                  .scope = work.scope}};
   request.flags = WorkFlags::skip_inbox_claiming | WorkFlags::skip_outbox_claiming;
   request.stale = days(7);
-  auto stored = coordinator.process_work_batch(request, lost);
-  if (!stored) return std::unexpected(stored.error());
-  // The message is there. If this does not get through, we count as silent before long.
-  (void)coordinator.leave(request.instance.id);
-  return {};
+  for (bool is_again = false;; is_again = true) {
+    const Destination there = destination_of(work.target);
+    request.instance = there.self;
+    const auto stored = there.coordinator->process_work_batch(request, lost);
+    if (stored) return {};
+    if (stored.error().code != Errc::lease_lost || is_again) return std::unexpected(stored.error());
+    start_again_at(work.target, there.self);
+  }
 }
 
 }  // namespace baton::publish

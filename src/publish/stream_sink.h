@@ -21,15 +21,23 @@ namespace baton::publish {
 class StreamSink final : public stream::Sink {
  public:
   explicit StreamSink(client::ClientOptions options) : options_(std::move(options)) {}
+  ~StreamSink() override;
 
   Status publish(const stream::Work& work, std::stop_token lost) override;
 
  private:
-  stream::WorkCoordinator& coordinator_of(const std::string& ns);
+  // Where messages go.
+  struct Destination {
+    stream::WorkCoordinator* coordinator = nullptr;
+    stream::Instance self;  // what we are there
+  };
+  Destination destination_of(const std::string& target);
+  void start_again_at(const std::string& target, const stream::Instance& evicted);
 
   const client::ClientOptions options_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<client::WorkCoordinator>> coordinators_;  // by namespace
+  std::map<std::string, Destination> destinations_;                               // by target
 };
 
 }  // namespace baton::publish

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "client/call.h"
 #include "stream/fresh_uuid.h"
 #include "tests/served.h"
 
@@ -47,6 +48,21 @@ TEST(AStreamSink, StoresIntoAnotherInboxInOrderAndOnce) {
     EXPECT_EQ(came[i].data, sent[i].data);
     EXPECT_EQ(came[i].metadata, sent[i].metadata);
   }
+}
+
+// The others of the service take whoever is silent for gone, and a sink may have nothing to say for long.
+TEST(AStreamSink, StartsAgainWhereItWasEvicted) {  // S16
+  Served server{BATON_PROGRAM};
+  StreamSink sink({.addresses = {server.address()}, .ns = "shop"});
+  EXPECT_TRUE(sink.publish(to("mail", {stream::fresh_uuid()}), {}));
+  client::WorkCoordinator coordinator({.addresses = {server.address()}, .ns = "shop"});
+  const stream::Instance other{.id = {stream::fresh_uuid()}, .service = "mail"};
+  const std::int64_t began_ms = client::now_ms();
+  do {
+    const auto seen = coordinator.process_work_batch({.instance = other, .stale = seconds(1)});
+    ASSERT_TRUE(seen) << seen.error().message;
+  } while (client::now_ms() <= began_ms + 1100);  // a call after the second is over
+  EXPECT_TRUE(sink.publish(to("mail", {stream::fresh_uuid()}), {}));
 }
 
 TEST(AStreamSink, FindsTheNamespaceInTheDestination) {

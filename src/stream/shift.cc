@@ -49,6 +49,7 @@ void Processor::Shift::drain() {
     if (!draining_) drain_until_ = now() + options_.drain_max;
     draining_ = true;
     changed_.notify_all();
+    ends_changed_.notify_all();
   }
   news_.request_stop();
   const std::scoped_lock once(joining_);
@@ -96,7 +97,6 @@ bool Processor::Shift::take_turn() {
   Lock lock(mutex_);
   wait_for_turn(lock);
   if (draining_) in_hand_.give_back_waiting();
-  if (draining_ && now() >= drain_until_) in_hand_.stop_handling();
   if (draining_ && in_hand_.handling() == 0 && !in_hand_.has_results()) return false;
   if (lost_claim_ && !draining_) {
     take_up_again(lock);
@@ -127,7 +127,7 @@ void Processor::Shift::heard(WorkBatch batch, bool claimed, Instant asked) {
   if (!batch.work.empty()) there_may_be_work_ = true;
   in_hand_.take(std::move(batch.work), asked);
   changed_.notify_all();
-  leases_changed_.notify_all();
+  ends_changed_.notify_all();
 }
 
 // What a claim gave whose answer was lost is held in our name, and nobody else will work on it.
@@ -141,7 +141,7 @@ void Processor::Shift::take_up_again(Lock& lock) {
   if (held) in_hand_.take_unknown(std::move(*held), *lost_claim_);
   lost_claim_.reset();
   changed_.notify_all();
-  leases_changed_.notify_all();
+  ends_changed_.notify_all();
 }
 
 void Processor::Shift::failed_to_ask(const Error& error, Lock& lock) {
@@ -159,17 +159,21 @@ void Processor::Shift::failed_to_ask(const Error& error, Lock& lock) {
 }
 
 void Processor::Shift::wait_for_turn(Lock& lock) {
+  const bool was_draining = draining_;
   if (backoff_.ms > 0) {
-    changed_.wait_for(lock, std::chrono::milliseconds(backoff_.ms),
-                      [&] { return draining_ && now() >= drain_until_; });
+    Instant wake = now() + backoff_;
+    if (draining_ && now() < drain_until_) wake = std::min(wake, drain_until_);
+    // A handler that goes on all the same is no reason to ask more often.
+    changed_.wait_for(lock, until(wake), [&] {
+      return draining_ && (!was_draining || (now() >= drain_until_ && in_hand_.handling() == 0));
+    });
     return;
   }
   Instant wake = next_poll_;
   if (const auto renewal = in_hand_.renewal(); renewal && *renewal < wake) wake = *renewal;
   if (sink_rests() && sink_rests_until_ < wake) wake = sink_rests_until_;
-  if (draining_ && drain_until_ < wake && now() < drain_until_) wake = drain_until_;
   changed_.wait_for(lock, until(wake), [&] {
-    return in_hand_.has_results() || (draining_ && in_hand_.handling() == 0) ||
+    return in_hand_.has_results() || (draining_ && (!was_draining || in_hand_.handling() == 0)) ||
            (there_may_be_work_ && (can_claim(Lane::inbox) || can_claim(Lane::outbox)));
   });
 }
@@ -188,7 +192,7 @@ void Processor::Shift::end() {
   const std::scoped_lock lock(mutex_);
   over_ = true;
   changed_.notify_all();
-  leases_changed_.notify_all();
+  ends_changed_.notify_all();
 }
 
 void Processor::Shift::listen(std::stop_token stop) {
@@ -212,17 +216,20 @@ void Processor::Shift::listen(std::stop_token stop) {
   }
 }
 
-// Leases also end while a call is under way.
+// Leases also end while a call is under way, and so does the time that handlers have.
 void Processor::Shift::watch() {
   Lock lock(mutex_);
   while (!over_) {
-    in_hand_.let_go_expired(now());
-    const auto end = in_hand_.lease_end();
-    if (!end) {
-      leases_changed_.wait(lock, [&] { return over_ || in_hand_.lease_end(); });
-    } else {
-      leases_changed_.wait_for(lock, std::min(until(*end), std::chrono::milliseconds(kWatch.ms)));
+    const Instant at = now();
+    in_hand_.let_go_expired(at);
+    if (draining_ && at >= drain_until_) in_hand_.stop_handling();
+    const auto lease_end = in_hand_.lease_end();
+    if (!lease_end) {
+      ends_changed_.wait(lock, [&] { return over_ || in_hand_.lease_end(); });
+      continue;
     }
+    const Instant end = draining_ ? std::min(*lease_end, drain_until_) : *lease_end;
+    ends_changed_.wait_for(lock, std::min(until(end), std::chrono::milliseconds(kWatch.ms)));
   }
 }
 
@@ -287,7 +294,7 @@ Outcome Processor::Shift::handle(const InHand::Begun& begun, InstanceId me) {
 void Processor::Shift::handle_messages() {
   Lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return over_ || in_hand_.has_next(); });
+    changed_.wait(lock, [&] { return over_ || (in_hand_.has_next() && !draining_); });
     if (over_) return;
     const auto begun = in_hand_.next(now());
     if (!begun) continue;

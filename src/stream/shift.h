@@ -1,6 +1,6 @@
 // The threads of a processor: one speaks with the coordinator, one waits for wake-ups, one watches the ends
-// of leases, the others handle messages. What they share is in hand, under one lock; calls are made without
-// it.
+// of leases and of a drain, the others handle messages. What they share is in hand, under one lock; calls are
+// made without it.
 #pragma once
 
 #include <condition_variable>
@@ -53,7 +53,7 @@ class Processor::Shift {
   const ProcessorOptions options_;
   mutable std::mutex mutex_;  // for all that follows, up to the threads
   std::condition_variable changed_;
-  std::condition_variable leases_changed_;
+  std::condition_variable ends_changed_;  // of leases, and of the time to drain
   InHand in_hand_;
   InstanceId me_;
   bool there_may_be_work_ = true;

@@ -16,7 +16,6 @@
 
 #include "base/check.h"
 #include "postgres/connection.h"
-#include "tests/free_port.h"
 
 namespace baton {
 namespace {
@@ -43,14 +42,16 @@ std::vector<std::string> as_somebody_else(const std::vector<std::string>& comman
 
 pid_t spawn(const std::vector<std::string>& command, const std::string& directory) {
   const std::vector<std::string> whole = as_somebody_else(command);
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  const int output = ::open((directory + "/output").c_str(), O_CREAT | O_WRONLY | O_APPEND, 0666);
-  ::dup2(output, STDOUT_FILENO);
-  ::dup2(output, STDERR_FILENO);
   std::vector<char*> words;
   for (const std::string& word : whole) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  const std::string said = directory + "/output";
+  // The copy may not ask for memory: a thread that did so meanwhile took the lock for it along.
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  const int output = ::open(said.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0666);
+  ::dup2(output, STDOUT_FILENO);
+  ::dup2(output, STDERR_FILENO);
   if (::chdir(directory.c_str()) == 0) ::execv(words[0], words.data());
   ::_exit(127);
 }
@@ -69,7 +70,7 @@ std::optional<std::string> Cluster::programs() {
   return newest;
 }
 
-Cluster::Cluster(Flushes flushes) : flushes_(flushes), port_(free_port()) {
+Cluster::Cluster(Flushes flushes) : flushes_(flushes) {
   if (const passwd* user = unprivileged())
     BATON_CHECK(::chown(directory_.path().c_str(), user->pw_uid, user->pw_gid) == 0);
   const pid_t child = spawn({*programs() + "/initdb", "-D", "data", "-U", "baton", "-A", "trust", "-E",
@@ -87,7 +88,7 @@ void Cluster::start() {
   const char* flush = flushes_ == Flushes::on ? "on" : "off";
   server_ =
       spawn({*programs() + "/postgres", "-D", "data", "-k", directory_.path(), "-c",
-             "listen_addresses=127.0.0.1", "-p", std::to_string(port_), "-c", std::string("fsync=") + flush,
+             "listen_addresses=127.0.0.1", "-p", std::to_string(port()), "-c", std::string("fsync=") + flush,
              "-c", "max_wal_size=4GB", "-c", "max_connections=300", "-c", "shared_buffers=256MB"},
             directory_.path());
   for (int tries = 0; tries < 600; ++tries) {
@@ -106,7 +107,7 @@ void Cluster::stop() {
 }
 
 std::string Cluster::url(const std::string& database) const {
-  return "host=" + directory_.path() + " port=" + std::to_string(port_) + " user=baton dbname=" + database;
+  return "host=" + directory_.path() + " port=" + std::to_string(port()) + " user=baton dbname=" + database;
 }
 
 std::string Cluster::create(const std::string& database, const std::string& from) const {

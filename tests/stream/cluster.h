@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "tests/free_port.h"
 #include "tests/temporary_directory.h"
 
 namespace baton {
@@ -28,7 +29,7 @@ class Cluster {
   void start();
   void stop();  // at once, as in a crash; everything is still there after the next start
 
-  std::uint16_t port() const { return port_; }  // on 127.0.0.1
+  std::uint16_t port() const { return port_.number(); }  // on 127.0.0.1
   std::string url(const std::string& database = "postgres") const;
   // A new database, as a copy of another if one is named.
   std::string create(const std::string& database, const std::string& from = "template0") const;
@@ -36,7 +37,7 @@ class Cluster {
  private:
   const TemporaryDirectory directory_;
   const Flushes flushes_;
-  const std::uint16_t port_;
+  const FreePort port_;
   pid_t server_ = 0;
 };
 

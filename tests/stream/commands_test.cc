@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "postgres/work_coordinator.h"
 #include "tests/crash/child.h"
 #include "tests/stream/people.h"
 #include "tests/stream/postgres_backend.h"
+#include "tests/stream/sessions.h"
 
 namespace baton::stream {
 namespace {
@@ -15,7 +18,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 struct Said {
-  int code;
+  int code = 0;
   std::string text, errors;
 };
 
@@ -52,6 +55,31 @@ TEST(BatonStream, ForgetsWhatIsPastItsTime) {
   EXPECT_THAT(baton({"maintain"}, {"--database", url}).text, HasSubstr("forgot 1 row"));
   EXPECT_THAT(baton({"maintain"}, {"--database", url, "--json"}).text, HasSubstr("\"forgotten\":0"));
   EXPECT_THAT(baton({"maintain"}, {}).errors, HasSubstr("which database?"));
+}
+
+// S20, S23: each has what the other waits for, and it is the command that gives way.
+TEST(BatonStream, TriesAgainWhenAnotherSessionWasInTheWay) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(postgres::DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 2)};
+  for (const Work& work : granted(coordinator.process_work_batch(request)).work)
+    granted(coordinator.fail(instance(1), Lane::inbox,
+                             {{.held = work.held(), .error = "no", .policy = FailurePolicy::park}}));
+  const auto locks = [](unsigned number) {
+    return "select from wh_streams where stream_id = '" + to_text(stream(number).value) + "' for update";
+  };
+  const auto blocker = session(url, locks(2));
+  const auto other =
+      session(url, "set local deadlock_timeout = '1h'; select from wh_dead_letters for update");
+  Said said;
+  std::jthread purges([&] { said = baton({"dead", "purge", "--all"}, {"--database", url}); });
+  until_somebody_waits(url);
+  std::jthread needs_both([&] { EXPECT_TRUE(other->execute(locks(1) + "; commit")); });
+  until_somebody_waits(url, 2);
+  ASSERT_TRUE(blocker->execute("commit"));
+  purges.join();
+  EXPECT_THAT(said.text, HasSubstr("forgot 2 dead letters")) << said.errors;
 }
 
 // A service with somebody who can be asked, and an operator who looks at it from outside.

@@ -1,6 +1,7 @@
 // Calls that other calls were in the way of: they are made again, so many times and not for ever.
 #include <gtest/gtest.h>
 
+#include <string_view>
 #include <thread>
 
 #include "postgres/work_coordinator.h"
@@ -12,18 +13,21 @@ namespace {
 
 using postgres::DatabaseOptions;
 
+constexpr std::string_view kAtOnce = "trigger in_the_way before insert on wh_messages";
+constexpr std::string_view kAtCommit =
+    "constraint trigger in_the_way after insert on wh_messages deferrable initially deferred";
+
 // A database in which the first so many attempts to store fail in this way. Each is counted, whatever becomes
 // of it.
-std::string failing_database(const std::string& state, int times) {
+std::string failing_database(const std::string& state, int times, std::string_view when = kAtOnce) {
   const std::string url = migrated_database();
   tell(url,
        "create sequence attempts; create function get_in_the_way() returns trigger language plpgsql as $$ "
        "begin "
        "if nextval('attempts') <= " +
            std::to_string(times) + " then raise exception using errcode = '" + state +
-           "', message = 'in the way'; end if; return new; end $$;"
-           "create trigger in_the_way before insert on wh_messages for each row execute function "
-           "get_in_the_way()");
+           "', message = 'in the way'; end if; return new; end $$; create " + std::string(when) +
+           " for each row execute function get_in_the_way()");
   return url;
 }
 
@@ -53,6 +57,28 @@ TEST_P(ACallThatIsInTheWay, IsGivenUpAfterSoManyTries) {
   EXPECT_EQ(store(url, 4).error().code, Errc::unavailable);
   EXPECT_EQ(attempts(url), "4");
   EXPECT_EQ(ask(url, "select count(*)::text from wh_inbox"), "0");
+}
+
+// S20: the calls went well, and what they did is undone all the same.
+TEST_P(ACallThatIsInTheWay, IsMadeAgainIfItsCommitFails) {
+  const std::string url = failing_database(GetParam(), 3, kAtCommit);
+  EXPECT_EQ(granted(store(url, 4)), all_ok(1));
+  EXPECT_EQ(attempts(url), "4");
+  EXPECT_EQ(ask(url, "select concat(count(*), min(seq)) from wh_inbox"), "11");
+}
+
+// S18: what was undone is not called done, and the next call gets its own answer.
+TEST(ACallThatIsWrong, IsRefusedAlsoByItsCommit) {
+  const std::string url = failing_database("23000", 1, kAtCommit);
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  granted(coordinator.heartbeat(named(1)));
+  const auto refused = coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), in_stream(2, 1)});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("in the way"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(ask(url, "select count(*)::text from wh_messages"), "0");
+  tell(url, "drop trigger in_the_way on wh_messages");
+  EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)})), all_ok(1));
+  EXPECT_EQ(ids(granted(coordinator.claim(instance(1)))), messages({1}));
 }
 
 // S25: what would fail again is not tried again.

@@ -8,27 +8,13 @@
 #include "postgres/work_coordinator.h"
 #include "tests/stream/people.h"
 #include "tests/stream/postgres_backend.h"
+#include "tests/stream/sessions.h"
 
 namespace baton::stream {
 namespace {
 
 using postgres::Connection;
 using postgres::DatabaseOptions;
-
-constexpr const char* kOne = "'03000000-0000-0000-0000-000000000001'";
-
-void until_somebody_waits(const std::string& url, int sessions = 1) {
-  while (std::stoi(ask(url, "select count(distinct pid)::text from pg_locks where not granted")) < sessions)
-    std::this_thread::yield();
-}
-
-// A session in the middle of a transaction.
-std::unique_ptr<Connection> session(const std::string& url, const std::string& begun) {
-  auto opened = Connection::open(url, seconds(5));
-  const bool is_open = opened && (*opened)->execute("begin; " + begun);
-  EXPECT_TRUE(is_open) << begun;
-  return is_open ? std::move(*opened) : nullptr;
-}
 
 // S10: A has claimed and not committed; M2 arrives; B claims. A design that looks for earlier messages
 // without locking their stream hands M2 to B.
@@ -236,34 +222,6 @@ TEST(TwoSessions, StoringTheSameMessagesInAnotherOrderDoNotWaitForEachOther) {
   const auto two = stores({loose(2), loose(1)});
   until_somebody_waits(url, 2);
   ASSERT_TRUE(blocker->execute("rollback"));
-}
-
-// S15: a letter that comes while others are purged parks its stream, and so it stays.
-TEST(TwoSessions, OneOfWhichPurgesLeaveNoStreamParkedWithoutALetter) {
-  const std::string url = migrated_database();
-  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
-  WorkBatchRequest request{.instance = named(1)};
-  request.new_inbox_messages = {in_stream(1, 1), in_stream(2, 1), in_stream(3, 2), in_stream(4, 2)};
-  ASSERT_EQ(granted(coordinator.process_work_batch(request)).work.size(), 4u);
-  const auto parks = [](unsigned number) {
-    return std::string("select wh_fail(") + kOne + ", 2::smallint, array['" + to_text(message(number).value) +
-           "'::uuid], array[0], array[null::bigint], array['no'], array[99], array[2::smallint])";
-  };
-  tell(url, parks(1));
-  const auto fails =
-      session(url, "select from wh_streams where stream_id = '" + to_text(stream(1).value) + "' for update");
-  std::string purged;
-  std::jthread purges([&] { purged = ask(url, "select wh_purge_dead_letters()::text"); });
-  until_somebody_waits(url);
-  ASSERT_TRUE(fails->execute(parks(3) + "; commit"));
-  purges.join();
-  EXPECT_EQ(purged, "1");
-  const std::string parked =
-      "select concat((select count(*) from wh_streams where parked), ' ', (select "
-      "count(*) from wh_dead_letters))";
-  EXPECT_EQ(ask(url, parked), "1 1");
-  EXPECT_EQ(ask(url, "select wh_purge_dead_letters()::text"), "1");
-  EXPECT_EQ(ask(url, parked), "0 0");
 }
 
 // S4: a lease is counted from when it is renewed, and never becomes shorter.

@@ -171,6 +171,24 @@ TEST(ProcessWorkBatch, SaysWhichListMakesNoSense) {
     EXPECT_THAT(said(argument), ::testing::StartsWith("WH003: " + complaint)) << argument;
 }
 
+// S19: the bounds are those of the other implementation.
+TEST(ProcessWorkBatch, RefusesAMessageThatIsTooLarge) {
+  const std::string url = migrated_database();
+  const auto said = [&](std::size_t type, std::size_t data, std::size_t metadata) {
+    const auto text = [](std::size_t bytes) { return '"' + std::string(bytes - 2, 'x') + '"'; };
+    return ask(url, "select count(*)::text from process_work_batch(" + std::string(kOne) +
+                        ", 'orders', p_new_inbox_messages => '[{\"MessageId\": "
+                        "\"01000000-0000-0000-0000-000000000001\", \"MessageType\": " +
+                        text(type + 2) + ", \"Envelope\": " + text(data) +
+                        ", \"Metadata\": " + text(metadata) + "}]')");
+  };
+  constexpr std::size_t kMiB = 1 << 20, kMetadata = 64 << 10;
+  EXPECT_TRUE(said(1, kMiB + 1, 2).starts_with("WH004: a message has at most 1 MiB"));
+  EXPECT_TRUE(said(1, 2, kMetadata + 1).starts_with("WH004"));
+  EXPECT_TRUE(said(501, 2, 2).starts_with("WH004"));
+  EXPECT_EQ(said(500, kMiB, kMetadata), "3");
+}
+
 // S1: it would be published nowhere, and be gone.
 TEST(ProcessWorkBatch, RefusesAnOutboxMessageWithoutADestination) {
   const std::string url = migrated_database();

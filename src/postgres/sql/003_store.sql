@@ -27,6 +27,12 @@ begin
     'a message of the outbox needs a destination; only an event of a stream, which the event store keeps, may do without');
   perform wh_require((select count(body) from unnest(bodies) as u(body)) = items, 'a message needs data');
   perform wh_require(coalesce(policies <@ array[0, 1, 2]::smallint[], true), 'a failure policy is 0, 1 or 2');
+  if exists (
+    select from unnest(types, envelope_types, targets, bodies, abouts, scopes) as i(type, envelope_type, target, body, about, scope)
+    where octet_length(i.body::text) > 1048576 or octet_length(i.about::text) > 65536 or octet_length(i.scope::text) > 65536
+       or greatest(octet_length(i.type), octet_length(i.envelope_type), octet_length(i.target)) > 500) then
+    perform wh_refuse('WH004', 'a message has at most 1 MiB of data, 64 KiB each of metadata and scope, and 500 bytes each of a type, envelope type and target');
+  end if;
 end $$;
 comment on function wh_check_messages is 'Looks at everything before anything is stored.';
 

@@ -27,15 +27,21 @@ language sql as $$
 $$;
 comment on function wh_wake is 'Streams go on if none of their dead letters is in the way any more.';
 
-create function wh_replay_dead_letter(letter bigint) returns boolean
-language plpgsql set search_path from current as $$
+create function wh_put_back(letter bigint) returns boolean
+language plpgsql as $$
 declare
   dead wh_dead_letters;
 begin
   select * into dead from wh_dead_letters where dead_letter_id = letter;
   perform from wh_streams where stream_no = dead.stream_no for update;
-  delete from wh_dead_letters where dead_letter_id = letter returning * into dead;
+  select * into dead from wh_dead_letters where dead_letter_id = letter for update;
   if not found then return false; end if;
+  -- What waits is remembered. This comes first, as with whoever stores. The row changes in any case: maintenance, which
+  -- does not see the message yet, must not take it for one that is past its time.
+  if dead.lane = 2 then
+    insert into wh_message_deduplication (service_no, message_id) values (dead.service_no, dead.message_id)
+    on conflict (service_no, message_id) do update set first_seen_at = now();
+  end if;
   -- In its old place, and if somebody holds the stream, as one that was not handed out.
   insert into wh_messages (message_id, service_no, lane, stream_no, seq, target, message_type, envelope_type, event_data, metadata,
                            scope, bytes, is_event, policy, status, error, failure_reason, stored_at, settled_epoch, ready_at)
@@ -44,31 +50,52 @@ begin
          dead.error, dead.failure_reason, dead.stored_at, (select s.epoch from wh_streams s where s.stream_no = dead.stream_no),
          case when dead.stream_no is null then now() end
   on conflict do nothing;
-  if not found then
-    perform wh_refuse('WH006', 'message ' || dead.message_id || ' of dead letter ' || letter || ' waits already, for it was stored once more');
-  end if;
-  if dead.lane = 2 then  -- what waits is remembered
-    insert into wh_message_deduplication (service_no, message_id) values (dead.service_no, dead.message_id) on conflict do nothing;
-  end if;
+  if not found then return null; end if;
+  delete from wh_dead_letters where dead_letter_id = letter;
   update wh_streams set pending = pending + 1, bytes = bytes + dead.bytes where stream_no = dead.stream_no;
   perform wh_wake(array[dead.stream_no]);
   perform wh_ring(dead.service_no);
   return true;
 end $$;
-comment on function wh_replay_dead_letter is
-  'Puts a dead letter back into its old place, as if it had never been handed out. False if there is no such letter, or it was replayed before.';
+comment on function wh_put_back is
+  'Puts a dead letter back into its old place, as if it had never been handed out. False: there is no such letter. Null: its message waits already, for it was stored once more.';
 
-create function wh_replay_dead_letters() returns integer
+create function wh_replay_dead_letters(letters bigint[] default null) returns integer
+language plpgsql set search_path from current as $$
+declare
+  chosen bigint[];
+  streams bigint[];
+  dead record;
+  is_back boolean;
+  replayed integer := 0;
+begin
+  -- Once: a letter that comes while we wait for the locks stays, for its stream would be locked out of turn.
+  select array_agg(d.dead_letter_id), array_agg(distinct d.stream_no) into chosen, streams
+  from wh_dead_letters d where letters is null or d.dead_letter_id = any(letters);
+  perform from wh_streams where stream_no = any(streams) order by service_no, lane, stream_id for update;
+  -- In the order in which messages are stored.
+  for dead in
+    select d.dead_letter_id, d.message_id from wh_dead_letters d where d.dead_letter_id = any(chosen)
+    order by d.service_no, d.lane, d.message_id, d.dead_letter_id
+  loop
+    is_back := wh_put_back(dead.dead_letter_id);
+    if is_back is null and letters is not null then
+      perform wh_refuse('WH006', 'message ' || dead.message_id || ' of dead letter ' || dead.dead_letter_id ||
+                                 ' waits already, for it was stored once more');
+    end if;
+    if is_back then replayed := replayed + 1; end if;
+  end loop;
+  return replayed;
+end $$;
+comment on function wh_replay_dead_letters is
+  'Puts dead letters back into their old places, as if they had never been handed out: all but those whose message waits already, or the ones given. How many it put back.';
+
+create function wh_replay_dead_letter(letter bigint) returns boolean
 language plpgsql set search_path from current as $$
 begin
-  perform from wh_streams s where s.stream_no in (select d.stream_no from wh_dead_letters d)
-  order by s.service_no, s.lane, s.stream_id for update;
-  return (
-    select count(*) filter (where wh_replay_dead_letter(d.dead_letter_id))
-    from (select distinct on (service_no, lane, message_id) * from wh_dead_letters order by service_no, lane, message_id, dead_letter_id) as d
-    where not exists (select from wh_messages m where m.service_no = d.service_no and m.lane = d.lane and m.message_id = d.message_id));
+  return wh_replay_dead_letters(array[letter]) = 1;
 end $$;
-comment on function wh_replay_dead_letters is 'The same for all, but those whose message waits already, for it was stored once more. How many it put back.';
+comment on function wh_replay_dead_letter is 'The same for one. False if there is no such letter, or it was replayed before.';
 
 create function wh_purge_dead_letters(older_than interval default '0', letters bigint[] default null) returns integer
 language plpgsql set search_path from current as $$

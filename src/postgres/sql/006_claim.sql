@@ -108,7 +108,7 @@ end $$;
 comment on function wh_lease_whole is 'Leases streams that are locked to an instance, with all they have.';
 
 create function wh_lease_streams(instance uuid, claim bigint, until timestamptz, streams bigint[], at_most wh_limits,
-                                 out given integer, out bytes bigint)
+                                 is_first boolean, out given integer, out bytes bigint)
 language plpgsql
 as $$
 declare
@@ -136,7 +136,7 @@ begin
     window call as (order by w.stream_nth, w.seq)
   ), taken as materialized (
     select stream_place, max(seq) as last, count(*)::integer as count, sum(f.bytes) as bytes from free f
-    where f.nth = 1 or (f.nth <= at_most.messages and f.bytes_so_far <= at_most.bytes)
+    where (is_first and f.nth = 1) or (f.nth <= at_most.messages and f.bytes_so_far <= at_most.bytes)
     group by stream_place
   ), abandoned as (
     -- Streams that do not fit any more stay with whoever lost them, and nothing is counted. All parts of a statement see
@@ -156,16 +156,15 @@ begin
   select coalesce(sum(l.count), 0), coalesce(sum(l.bytes), 0) into given, bytes from leased l;
 end $$;
 comment on function wh_lease_streams is
-  'The same, message by message, up to what a call can carry or may not be tried yet. How many messages that gives it, and bytes.';
+  'The same, message by message, up to what a call can carry or may not be tried yet. If nothing was given before, the first message is, however large it is. How many messages that gives it, and bytes.';
 
 create function wh_lease_loose(instance uuid, claim bigint, until timestamptz, service integer, in_lane smallint, at_most wh_limits,
-                               is_first boolean)
-returns integer
+                               is_first boolean, out given integer, out bytes bigint)
 language plpgsql
 as $$
 declare
   losses_max constant integer := wh_setting('max_lost_deliveries');
-  given integer;
+  poison uuid[];
 begin
   with found as materialized (
     select f.*, sum(f.bytes) over (order by f.ready_at, f.message_id) as bytes_so_far, row_number() over (order by f.ready_at, f.message_id) as nth
@@ -173,25 +172,26 @@ begin
           where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()
           order by m.ready_at limit at_most.messages
           for update skip locked) as f
+  ), leased as (
+    update wh_messages m
+    set owner = instance, epoch = claim, lease_until = until, ready_at = until,
+        was_lost = m.owner is not null, deliveries = m.deliveries + (m.owner is not null)::integer
+    from found f
+    where m.ctid = f.place and ((is_first and f.nth = 1) or f.bytes_so_far <= at_most.bytes)
+    returning m.message_id, m.bytes, losses_max > 0 and m.deliveries - m.failures >= losses_max as is_poison
   )
-  update wh_messages m
-  set owner = instance, epoch = claim, lease_until = until, ready_at = until,
-      was_lost = m.owner is not null, deliveries = m.deliveries + (m.owner is not null)::integer
-  from found f
-  where m.ctid = f.place and ((is_first and f.nth = 1) or f.bytes_so_far <= at_most.bytes);
-  get diagnostics given = row_count;
-  if losses_max > 0 and exists (select from wh_messages m
-                                where m.owner = instance and m.epoch = claim and m.stream_no is null and m.deliveries - m.failures >= losses_max) then
+  select count(*) filter (where not l.is_poison), coalesce(sum(l.bytes) filter (where not l.is_poison), 0),
+         array_agg(l.message_id) filter (where l.is_poison)
+  into given, bytes, poison from leased l;
+  if poison is not null then
     update wh_messages m
     set failure_reason = 5, error = 'it was handed out too often to somebody who was not heard of again'
-    where m.owner = instance and m.epoch = claim and m.deliveries - m.failures >= losses_max;
-    perform wh_bury(instance, service, in_lane, array_agg(m.message_id), array_agg(false)) from wh_messages m
-    where m.owner = instance and m.epoch = claim and m.lane = in_lane and m.deliveries - m.failures >= losses_max;
+    where m.service_no = service and m.lane = in_lane and m.message_id = any(poison);
+    perform wh_bury(instance, service, in_lane, poison, array_fill(false, array[cardinality(poison)]));
   end if;
-  return given;
 end $$;
 comment on function wh_lease_loose is
-  'Claims messages without a stream. They have no order and no rank: whoever is first has them. The first message of all is given however large it is.';
+  'Claims messages without a stream. They have no order and no rank: whoever is first has them. How many messages that gives it, and bytes.';
 
 create function wh_lease(
   instance uuid, lanes smallint[], lease_seconds integer, stale_seconds integer, max_streams integer, max_messages integer,
@@ -203,9 +203,12 @@ language plpgsql set search_path from current
 declare
   service constant integer := wh_service_of(instance);
   until constant timestamptz := wh_moment() + make_interval(secs => lease_seconds);
-  at_most wh_limits := (max_streams, max_messages, max_per_stream, max_bytes);
+  at_most constant wh_limits := (max_streams, max_messages, max_per_stream, max_bytes);
+  room wh_limits;  -- what a lane has left of that
   claim bigint;
   streams record;
+  loose_since timestamptz;
+  loose_first boolean;
   in_lane smallint;
   given record;
 begin
@@ -222,23 +225,37 @@ begin
         where instance_id = instance and not claims_work and lanes <> '{}' for no key update skip locked) as new
   where i.instance_id = new.instance_id;
   foreach in_lane in array lanes loop
+    room := at_most;
     streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
                                case when in_lane = 1 then wanted else '{}' end);
-    select streams.messages as messages, streams.bytes as bytes into given;
-    if given.messages > 0 then
-      claim := coalesce(claim, nextval('wh_epochs'));
-      if streams.whole then
+    loose_since := (select m.ready_at from wh_messages m
+                    where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()
+                    order by m.ready_at limit 1);
+    if streams.messages > 0 or loose_since is not null then claim := coalesce(claim, nextval('wh_epochs')); end if;
+    -- Whoever has waited longest comes first, and the other has what is left: so neither waits for ever behind the other,
+    -- however little a claim may bring.
+    loose_first := loose_since is not null and streams.messages > 0;
+    if loose_first then
+      loose_first := loose_since < (select s.ready_at from wh_streams s where s.stream_no = streams.picked[1]);
+    end if;
+    if loose_first then
+      given := wh_lease_loose(instance, claim, until, service, in_lane, room, true);
+      room.messages := room.messages - given.given;
+      room.bytes := room.bytes - given.bytes;
+    end if;
+    if streams.messages > 0 and room.messages > 0 and room.bytes > 0 then
+      if streams.whole and streams.messages <= room.messages and streams.bytes <= room.bytes then
         perform wh_lease_whole(instance, claim, until, streams.picked);
+        room.messages := room.messages - streams.messages;
+        room.bytes := room.bytes - streams.bytes;
       else
-        select l.given as messages, l.bytes into given from wh_lease_streams(instance, claim, until, streams.picked, at_most) as l;
+        given := wh_lease_streams(instance, claim, until, streams.picked, room, room.messages = max_messages);
+        room.messages := room.messages - given.given;
+        room.bytes := room.bytes - given.bytes;
       end if;
     end if;
-    if given.messages < max_messages and given.bytes < max_bytes and exists (
-        select from wh_messages m
-        where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()) then
-      claim := coalesce(claim, nextval('wh_epochs'));
-      perform wh_lease_loose(instance, claim, until, service, in_lane,
-                             (max_streams, max_messages - given.messages, max_per_stream, max_bytes - given.bytes), given.messages = 0);
+    if loose_since is not null and not loose_first and room.messages > 0 and room.bytes > 0 then
+      perform wh_lease_loose(instance, claim, until, service, in_lane, room, room.messages = max_messages);
     end if;
   end loop;
   perform set_config('wh.claim', coalesce(claim::text, ''), true);

@@ -11,10 +11,11 @@ begin
   update wh_maintenance set done_at = now() where done_at <= now() - unless_within;
   if not found then return; end if;
   if days > 0 then
+    -- One that somebody is just seeing again is not past its time.
     delete from wh_message_deduplication where ctid = any(array(
       select ctid from wh_message_deduplication d where first_seen_at < now() - make_interval(days => days)
         and not exists (select from wh_messages m where m.service_no = d.service_no and m.lane = 2 and m.message_id = d.message_id)
-      limit at_most));
+      limit at_most for update skip locked));
     get diagnostics affected = row_count;
     task := 'deduplication';
     return next;

@@ -1,0 +1,128 @@
+// A processor whose coordinator is away.
+#include "stream/processor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace baton::stream {
+namespace {
+
+constexpr std::chrono::seconds kLong(30);  // only a test that fails takes so long
+
+// Gives one message, and refuses everything from then on: at once, or when it is told to.
+class Away final : public WorkCoordinator {
+ public:
+  enum class Manner { refuses, hangs };
+  explicit Away(Manner manner) : hangs_(manner == Manner::hangs) {}
+
+  bool is_asked(int times, std::chrono::milliseconds within) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, within, [&] { return asked_ >= times; });
+  }
+  void refuse() {
+    const std::scoped_lock lock(mutex_);
+    hangs_ = false;
+    changed_.notify_all();
+  }
+
+ private:
+  static std::unexpected<Error> away() { return failure(Errc::unavailable, "nobody is there"); }
+
+  Result<WorkBatch> do_process_work_batch(const WorkBatchRequest&, std::stop_token) override {
+    std::unique_lock lock(mutex_);
+    changed_.notify_all();
+    if (++asked_ > 1) {
+      changed_.wait_for(lock, kLong, [&] { return !hangs_; });
+      return away();
+    }
+    WorkBatch batch;
+    batch.work = {{.lane = Lane::inbox, .type = "Thing"}};
+    return batch;
+  }
+  Result<Standing> do_heartbeat(const Instance&, Duration, std::stop_token) override { return Standing{}; }
+  Result<std::vector<Verdict>> do_store(InstanceId, Lane, const std::vector<NewMessage>&, std::int32_t,
+                                        std::stop_token) override {
+    return away();
+  }
+  Result<std::vector<Work>> do_claim(InstanceId, const ClaimRequest&, std::stop_token) override {
+    return away();
+  }
+  Result<std::vector<Verdict>> do_complete(InstanceId, Lane, const std::vector<Completion>&, WorkFlags,
+                                           std::stop_token) override {
+    return away();
+  }
+  Result<std::vector<Verdict>> do_fail(InstanceId, Lane, const std::vector<Failure>&,
+                                       std::stop_token) override {
+    return away();
+  }
+  Result<std::vector<Verdict>> do_renew(InstanceId, Lane, const std::vector<Held>&, Duration,
+                                        std::stop_token) override {
+    return away();
+  }
+  Result<std::vector<Verdict>> do_release(InstanceId, Lane, const std::vector<Held>&,
+                                          std::stop_token) override {
+    return away();
+  }
+  Result<std::vector<Work>> do_resume(InstanceId, std::stop_token) override { return away(); }
+  Result<bool> do_wait_for_work(Duration, std::stop_token) override { return away(); }
+  Status do_leave(InstanceId, std::stop_token) override { return away(); }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool hangs_;
+  int asked_ = 0;
+};
+
+// One thread, which has no time left when it is to drain, and asks again after an hour if it is refused.
+Result<std::unique_ptr<Processor>> hasty_processor(Away& away, Handler handle) {
+  return Processor::start(away, {.service = "orders",
+                                 .handlers = {{"Thing", std::move(handle)}},
+                                 .threads = 1,
+                                 .poll = milliseconds(10),
+                                 .backoff_min = hours(1),
+                                 .backoff_max = hours(1),
+                                 .drain_max = milliseconds(1)});
+}
+
+// S22: it asks as often as it may, and ends when the handler does
+TEST(AProcessorThatDrains, KeepsItsPausesWhileAHandlerDoesNotStop) {
+  Away away(Away::Manner::refuses);
+  std::atomic<bool> is_handling = false, is_in_a_hurry = false;
+  auto processor = hasty_processor(away, [&](const Handling& handling) {
+    is_handling = true;
+    while (!handling.lost.stop_requested()) std::this_thread::yield();
+    is_in_a_hurry = away.is_asked(20, std::chrono::milliseconds(200));
+    return done();
+  });
+  ASSERT_TRUE(processor) << processor.error().message;
+  while (!is_handling) std::this_thread::yield();
+  (*processor)->drain();
+  EXPECT_FALSE(is_in_a_hurry);
+}
+
+// S22
+TEST(AProcessorThatDrains, TellsItsHandlersToStopWhileACallHangs) {
+  Away away(Away::Manner::hangs);
+  std::atomic<bool> is_handling = false, is_told = false;
+  auto processor = hasty_processor(away, [&](const Handling& handling) {
+    is_handling = true;
+    const auto give_up = std::chrono::steady_clock::now() + kLong;
+    while (!handling.lost.stop_requested() && std::chrono::steady_clock::now() < give_up)
+      std::this_thread::yield();
+    is_told = handling.lost.stop_requested();
+    away.refuse();
+    return done();
+  });
+  ASSERT_TRUE(processor) << processor.error().message;
+  while (!is_handling || !away.is_asked(2, kLong)) std::this_thread::yield();
+  (*processor)->drain();
+  EXPECT_TRUE(is_told);
+}
+
+}  // namespace
+}  // namespace baton::stream
