@@ -22,7 +22,8 @@ std::string on_target(std::string path, const GraphNode& node) {
   if (!node.target) return path;
   for (const auto& [axis, value] : node.target->axes) {
     const std::string name = "${matrix." + axis + "}";
-    for (std::size_t at; (at = path.find(name)) != std::string::npos;) path.replace(at, name.size(), value);
+    for (std::size_t at = 0; (at = path.find(name, at)) != std::string::npos; at += value.size())
+      path.replace(at, name.size(), value);
   }
   return path;
 }

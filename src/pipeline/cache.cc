@@ -31,14 +31,25 @@ std::string hash_of(const std::vector<std::string>& texts) {
   return sum.hex();
 }
 
-// A link is where it leads to: what is behind it is an input of its own, if it is one.
-Result<std::string> hash_of_file(const std::string& path, const std::stop_token& stop) {
+// A link is where it leads to, and what is there. Whatever is no file may never come to an end, as a pipe.
+Result<std::string> hash_of_input(const std::string& directory, const std::string& name,
+                                  const std::stop_token& stop) {
+  namespace fs = std::filesystem;
+  const fs::path path = fs::path(directory) / name;
   std::error_code trouble;
-  if (std::filesystem::is_symlink(path, trouble))
-    return hash_of(std::filesystem::read_symlink(path, trouble).string());
+  const bool is_link = fs::is_symlink(path, trouble);
+  const std::string target = is_link ? fs::read_symlink(path, trouble).string() : "";
+  const fs::file_type behind = fs::status(path, trouble).type();
+  if (is_link && behind == fs::file_type::not_found) return hash_of(target);
+  if (is_link && behind == fs::file_type::directory)
+    return failure(
+        Errc::invalid_request,
+        "its input " + name + " is a link to a folder, where anything may change: name what is in there");
+  if (behind != fs::file_type::regular)
+    return failure(Errc::invalid_request, "its input " + name + " is no plain file");
   auto measured = measure(bytes_of_file(path), stop);
   if (!measured) return std::unexpected(measured.error());
-  return measured->hash;
+  return is_link ? hash_of({target, measured->hash}) : measured->hash;
 }
 
 }  // namespace
@@ -81,7 +92,7 @@ Result<Circumstances> circumstances(const GraphNode& node, const ModuleAssignmen
     if (matching.empty() && is_name)
       return failure(Errc::not_found, "its input " + pattern + " is not there");
     for (const std::string& file : matching) {
-      auto hash = hash_of_file(std::filesystem::path(directory) / file, stop);
+      auto hash = hash_of_input(directory, file, stop);
       if (!hash) return std::unexpected(hash.error());
       all["input " + file] = std::move(*hash);
     }

@@ -10,8 +10,11 @@ namespace baton::pipeline {
 namespace {
 
 Status copy(BlobStore& from, BlobStore& to, const BlobRef& blob, const std::stop_token& stop) {
-  if (from.place() == to.place()) return {};
-  if (auto known = to.has(blob, stop); known && *known) return {};
+  auto known = to.has(blob, stop);
+  if (known && *known) return {};
+  if (from.place() == to.place())
+    return known ? failure(Errc::not_found, "it is no longer in " + to.place())
+                 : Status(std::unexpected(known.error()));
   auto put = to.put([&](const ByteSink& into) { return fetch(from, blob, into, stop); }, stop);
   if (!put) return std::unexpected(put.error());
   return {};

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <condition_variable>
 #include <filesystem>
@@ -61,6 +62,45 @@ TEST(Circumstances, AreNotKnownWithoutTheFilesThatAreMeant) {  // P15
   EXPECT_EQ(of({"*.cc", "src/?.h"}).error().message, "there is no file that its inputs match");
   write(folder.path() + "/a.cc", "one");
   EXPECT_TRUE(of({"a.cc", "*.h"})) << "a pattern may match nothing beside others";
+}
+
+// Of a module with one input of that name.
+Result<Circumstances> circumstances_of_input(const std::string& folder, const std::string& input) {
+  Pipeline pipeline("inputs");
+  pipeline.add("compile").cache_inputs({input}).run([](Context&) { return 1; });
+  const Graph graph = *Graph::of(pipeline.definition());
+  return circumstances(graph[0], {}, folder, {});
+}
+
+TEST(Circumstances, AreNotKnownWhereAnInputIsNoPlainFile) {  // P15
+  const TemporaryDirectory folder;
+  write(folder.path() + "/a.cc", "one");
+  ASSERT_EQ(::mkfifo((folder.path() + "/pipe").c_str(), 0600), 0);
+  EXPECT_EQ(circumstances_of_input(folder.path(), "*").error().message, "its input pipe is no plain file");
+  fs::create_symlink("pipe", folder.path() + "/link");
+  EXPECT_EQ(circumstances_of_input(folder.path(), "link").error().message, "its input link is no plain file");
+  fs::create_directory(folder.path() + "/sub");
+  fs::create_symlink("sub", folder.path() + "/elsewhere");
+  EXPECT_EQ(circumstances_of_input(folder.path(), "elsewhere").error().message,
+            "its input elsewhere is a link to a folder, where anything may change: name what is in there");
+}
+
+TEST(Circumstances, AreOfALinkAndOfWhatIsBehindIt) {  // P15
+  const TemporaryDirectory folder;
+  const auto known = [&] { return *circumstances_of_input(folder.path(), "link"); };
+  fs::create_symlink("a", folder.path() + "/link");
+  const Circumstances to_nowhere = known();
+  EXPECT_EQ(known(), to_nowhere);
+  write(folder.path() + "/a", "one");
+  const Circumstances to_one = known();
+  EXPECT_NE(to_one, to_nowhere);
+  EXPECT_EQ(known(), to_one);
+  write(folder.path() + "/a", "two");
+  EXPECT_NE(known(), to_one);
+  write(folder.path() + "/b", "one");
+  fs::remove(folder.path() + "/link");
+  fs::create_symlink("b", folder.path() + "/link");
+  EXPECT_NE(known(), to_one) << "it leads elsewhere, though to the same";
 }
 
 // Compiles a file, and links what came of it.

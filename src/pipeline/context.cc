@@ -41,33 +41,42 @@ class Captured {
   std::size_t left_out_ = 0;
 };
 
-// Hands on whole lines, and at the end what is left.
+// Hands on whole lines, without secrets, and at the end what is left. One that is too long is cut.
 class Lines {
  public:
-  explicit Lines(std::function<void(std::string_view)> hand_on) : hand_on_(std::move(hand_on)) {}
+  Lines(const Secrets& secrets, std::function<void(std::string)> hand_on)
+      : secrets_(secrets), hand_on_(std::move(hand_on)) {}
   ~Lines() {
-    if (!open_.empty()) hand_on_(open_);
+    if (!open_.empty()) hand_on_(secrets_.mask(open_));
   }
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
   void add(std::string_view text) {
-    constexpr std::size_t kLineMax = 64 << 10;
     for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
       open_ += text.substr(0, end);
       if (open_.ends_with('\r')) open_.pop_back();
-      hand_on_(open_);
+      hand_on_(secrets_.mask(open_));
       open_.clear();
     }
     open_ += text;
-    if (open_.size() > kLineMax) {
-      hand_on_(open_);
-      open_.clear();
-    }
+    if (open_.size() > kLineMax + held_back_) cut();
   }
 
  private:
-  const std::function<void(std::string_view)> hand_on_;
+  static constexpr std::size_t kLineMax = 64 << 10;
+
+  // The last of it may be the beginning of a secret, and is seen with what follows.
+  void cut() {
+    std::string shown = secrets_.mask(open_);
+    open_ = shown.substr(shown.size() - std::min(held_back_, shown.size()));
+    shown.resize(shown.size() - open_.size());
+    hand_on_(std::move(shown));
+  }
+
+  const Secrets& secrets_;
+  const std::size_t held_back_ = std::max<std::size_t>(secrets_.longest(), 1) - 1;
+  const std::function<void(std::string)> hand_on_;
   std::string open_;
 };
 
@@ -150,9 +159,8 @@ const std::string& Context::secret(const std::string& name) const {
 
 void Context::log(std::string_view text) {
   if (!site_.log) return;
-  Lines lines([&](std::string_view line) {
-    site_.log({node_.id, attempt_, Stream::note, site_.secrets.mask(line)});
-  });
+  Lines lines(site_.secrets,
+              [&](std::string line) { site_.log({node_.id, attempt_, Stream::note, std::move(line)}); });
   lines.add(text);
 }
 
@@ -182,14 +190,15 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
   if (words.empty()) throw std::runtime_error("there is no command to run");
   Captured output, errors;
   const auto log_as = [&](Stream stream) {
-    return [&, stream](std::string_view line) {
-      if (site_.log && !options.quiet) site_.log({node_.id, attempt_, stream, site_.secrets.mask(line)});
+    return [&, stream](std::string line) {
+      if (site_.log && !options.quiet) site_.log({node_.id, attempt_, stream, std::move(line)});
     };
   };
   const auto began = chrono::steady_clock::now();
   process::ChildEnd end;
   {
-    Lines output_lines(log_as(Stream::output)), error_lines(log_as(Stream::errors));
+    Lines output_lines(site_.secrets, log_as(Stream::output)),
+        error_lines(site_.secrets, log_as(Stream::errors));
     process::ChildCommand command{
         .words = words,
         .directory = options.directory.empty() ? site_.directory : options.directory,

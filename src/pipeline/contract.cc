@@ -31,6 +31,8 @@ const Check kChecks[] = {
      refuses_a_second_worker_with_one_index},
     {"RefusesAnotherPipeline", "a worker with another graph is refused", refuses_another_pipeline},
     {"HasOneMaster", "a run has one master at a time", has_one_master},
+    {"HasOneMasterOfManyThatComeAtOnce", "of several masters that come at once, one gets the run",
+     has_one_master_of_many_that_come_at_once},
     {"GoesOnAfterARestartOfTheMaster", "a master that was started again finds all that was there",
      goes_on_after_a_restart_of_the_master},
     {"HandsOverToTheNextMaster", "it hears what was enqueued, and gets all results",

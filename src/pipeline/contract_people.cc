@@ -3,7 +3,10 @@
 #include "pipeline/contract_parties.h"
 
 #include <algorithm>
+#include <atomic>
+#include <latch>
 #include <optional>
+#include <thread>
 
 namespace baton::pipeline::contract {
 namespace {
@@ -106,6 +109,32 @@ Status has_one_master(Subject& subject) {
   HOLDS(reply && reply->master_silent_for >= subject.lease(),
         "workers should hear how long the master has been silent");
   DONE(second->open_run(opening("second"), {}));
+  return {};
+}
+
+// Those that come first, and those that take over: each time several find the run without a master.
+Status has_one_master_of_many_that_come_at_once(Subject& subject) {
+  constexpr int kMany = 6;
+  for (const char* time : {"first", "second", "third"}) {
+    std::vector<Party> masters;
+    for (int i = 0; i < kMany; ++i) masters.push_back(subject.connect());
+    std::latch at_once(kMany);
+    std::atomic<int> admitted = 0, refused = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < kMany; ++i) {
+        threads.emplace_back([&, i] {
+          at_once.arrive_and_wait();
+          const auto opened = masters[i]->open_run(opening(time + std::to_string(i)), {});
+          if (opened) ++admitted;
+          if (!opened && opened.error().code == Errc::locked) ++refused;
+        });
+      }
+    }
+    HOLDS(admitted == 1 && refused == kMany - 1,
+          "of several masters that come at once one should be admitted, and the others refused (LOCKED)");
+    subject.let_pass(subject.lease() + milliseconds(1));
+  }
   return {};
 }
 

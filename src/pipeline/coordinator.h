@@ -31,6 +31,7 @@
 #include "pipeline/carried.h"
 #include "pipeline/graph_parts.h"
 #include "pipeline/status.h"
+#include "pipeline/steady_time.h"
 
 namespace baton::pipeline {
 
@@ -79,6 +80,9 @@ struct Assigned {
   ModuleAssignment assignment;
   std::uint32_t attempt = 1;
   std::string lease;
+  // When the question was put that this answers, by steady_ms(): the lease may have begun any time since, and
+  // the answer may have been long on its way.
+  std::int64_t asked_at_ms = steady_ms();
 };
 struct Empty {};  // nothing for this worker now; ask again
 struct Closed {   // the run is over; there will be nothing more

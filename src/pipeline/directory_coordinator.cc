@@ -26,17 +26,10 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
   if (files.exists("closed"))
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " is over: give each run a folder of its own");
-  if (const auto master = files.read("master"); master && *master != opening.session) {
-    const auto age = files.age("master");
-    if (!age) return std::unexpected(age.error());
-    if (*age && **age <= folder_->lease_time())
-      return failure(Errc::locked,
-                     "this run has a master that is still there: give each run a folder of its own");
-  }
   if (before && before->fingerprint != opening.fingerprint)
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " was begun with another pipeline: give each run a folder of its own");
-  if (auto held = folder_->hold(opening.session); !held) return held;
+  if (auto held = folder_->claim(opening.session); !held) return held;
   RunOpening mine = opening;
   mine.lease = folder_->options.lease;
   folder_->heed(mine);
@@ -73,7 +66,8 @@ Result<std::vector<std::string>> DirectoryCoordinator::enqueued_modules(std::sto
 
 Result<std::vector<SerializedModuleResult>> DirectoryCoordinator::own_results(std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return std::unexpected(ready.error());
-  const auto names = folder_->files.list("ended");
+  // Not those in ended/ alone: a crash may have come before that was written.
+  const auto names = folder_->files.list("results");
   if (!names) return std::unexpected(names.error());
   std::vector<SerializedModuleResult> all;
   for (const std::string& name : *names) {
@@ -171,12 +165,14 @@ Result<std::vector<RegisteredWorker>> DirectoryCoordinator::get_registered_worke
 
 Status DirectoryCoordinator::broadcast_cancellation(const std::string& reason, std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return ready;
+  if (auto held = folder_->hold(); !held) return held;
   auto written = folder_->files.write_new("cancelled", reason);
   return written ? Status{} : Status(std::unexpected(written.error()));
 }
 
 Status DirectoryCoordinator::close_run(const std::string& reason, std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return ready;
+  if (auto held = folder_->hold(); !held) return held;
   auto written = folder_->files.write_new("closed", reason);
   return written ? Status{} : Status(std::unexpected(written.error()));
 }

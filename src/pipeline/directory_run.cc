@@ -19,6 +19,9 @@ std::string padded(std::uint64_t number, std::size_t digits) {
   return text.size() < digits ? std::string(digits - text.size(), '0') + text : text;
 }
 
+// Masters are numbered in the order in which they had the run.
+std::string master_file(std::uint64_t number) { return "masters/" + padded(number, 12); }
+
 }  // namespace
 
 std::string EntryName::text() const { return place + "-" + padded(attempt, 6) + "-" + module; }
@@ -38,6 +41,35 @@ std::optional<EntryName> parsed(const std::string& name) {
   return entry;
 }
 
+Status DirectoryRun::claim(const std::string& session) {
+  const auto masters = files.list("masters");
+  if (!masters) return std::unexpected(masters.error());
+  const auto is_mine = [&](std::uint64_t number) {
+    const auto claimed = files.read(master_file(number));
+    return claimed && *claimed == session;
+  };
+  std::uint64_t number = masters->size();
+  if (number == 0 || !is_mine(number)) {
+    const auto locked =
+        failure(Errc::locked, "this run has a master that is still there: give each run a folder of its own");
+    // Of the one who is there, or of one who has claimed the run just now.
+    for (const std::string& sign : {std::string("master"), master_file(number)}) {
+      const auto age = files.age(sign);
+      if (!age) return std::unexpected(age.error());
+      if (*age && **age <= lease_time()) return locked;
+    }
+    const auto is_first = files.write_new(master_file(++number), session);
+    if (!is_first) return std::unexpected(is_first.error());
+    // A network file system may have done it, and lost the answer.
+    if (!*is_first && !is_mine(number)) return locked;
+  }
+  {
+    const std::lock_guard lock(mutex);
+    number_ = number;
+  }
+  return hold(session);
+}
+
 Status DirectoryRun::hold(const std::string& session) {
   if (auto written = files.write("master", session); !written) return written;
   const std::lock_guard lock(mutex);
@@ -47,13 +79,14 @@ Status DirectoryRun::hold(const std::string& session) {
 }
 
 Status DirectoryRun::hold() {
-  std::string session;
+  std::string session, next;
   {
     const std::lock_guard lock(mutex);
     if (session_.empty() || steady_ms() - held_at_ms_ < lease_time().ms / 3) return {};
     session = session_;
+    next = master_file(number_ + 1);
   }
-  if (const auto now = files.read("master"); now && *now != session)
+  if (files.exists(next))
     return failure(Errc::conflict, "another master has taken over the run in " + options.directory);
   return hold(session);
 }
@@ -92,7 +125,8 @@ Status DirectoryRun::ready(const std::stop_token& stop) {
   if (stop.stop_requested()) return failure(Errc::closed, "stopped");
   const std::lock_guard lock(mutex);
   if (is_ready_) return {};
-  for (const char* folder : {"workers", "modules", "queue", "leased", "ended", "results", "said"}) {
+  for (const char* folder :
+       {"masters", "workers", "modules", "queue", "leased", "ended", "results", "said"}) {
     if (auto made = files.make_folder(folder); !made) return made;
   }
   is_ready_ = true;
@@ -223,9 +257,10 @@ Result<std::optional<Assigned>> DirectoryRun::take(const WorkerRegistration& wor
     if (!wanted || !covers(worker.capabilities, wanted->required_capabilities)) continue;
     // Its age is that of the lease from now on, so it has to be young before it is one.
     const std::string lease = entry + "-" + as_file_name(worker.session) + "." + random_name();
+    const std::int64_t asked_at_ms = steady_ms();
     if (!files.touch("queue/" + entry)) continue;
     if (const auto taken = files.rename("queue/" + entry, "leased/" + lease); !taken || !*taken) continue;
-    return Assigned{*wanted, parsed(entry)->attempt, lease};
+    return Assigned{*wanted, parsed(entry)->attempt, lease, asked_at_ms};
   }
   return std::optional<Assigned>();
 }

@@ -52,6 +52,10 @@ class DirectoryRun {
   bool wait(Duration& delay, const std::stop_token& stop) const;
   // Names of one writer are in the order they were made in.
   std::string next_said();
+  // Makes this the master, if nobody is: of several that come at once one makes the file with the next
+  // number. LOCKED: there is another. A crash at any point leaves one that has the run until its lease has
+  // ended.
+  Status claim(const std::string& session);
   // That the master is there. It is written again and again, and not only touched: so it is noticed when the
   // disk is full. CONFLICT: another has taken over.
   Status hold(const std::string& session);
@@ -94,7 +98,8 @@ class DirectoryRun {
  private:
   mutable std::atomic<std::int64_t> lease_ms_{options.lease.ms};
   bool is_ready_ = false;
-  std::string session_;  // of the master, if this is one
+  std::string session_;       // of the master, if this is one
+  std::uint64_t number_ = 0;  // likewise
   std::int64_t held_at_ms_ = 0;
   const std::string writer_ = random_name();
   std::uint64_t said_ = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/random_name.h"
 #include "pipeline/steady_time.h"
 
 namespace baton::pipeline {
@@ -26,6 +27,7 @@ Master::Master(const Graph& graph, RunOptions options)
       options_(std::move(options)),
       observer_(options_.observer ? *options_.observer : nobody_),
       began_(steady_ms()),
+      session_(random_name()),
       schedule_(graph, options_.history),
       results_(graph, schedule_, report_.modules) {
   if (options_.coordinator) coordinator_.emplace(*options_.coordinator, Role::master);
@@ -228,6 +230,10 @@ RunReport Master::close() {
   if (coordinator_ && !lost_) {
     if (auto closed = coordinator_->close_run(std::string(word(report_.outcome)), {}); !closed) {
       observer_.noticed("the workers could not be told that the run is over: " + closed.error().message);
+      if (closed.error().code == Errc::conflict) {  // how it ends is for another master to say
+        report_.outcome = RunOutcome::coordination_lost;
+        report_.reason = closed.error().message;
+      }
     }
   }
   report_.workers = fleet_.workers();

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,6 +50,13 @@ class Master {
   std::vector<WorkerTimes> times() const;
   void restore_own();
   void restore();
+  struct Lost {
+    bool value = false;
+    std::set<std::string> artifacts;
+  };
+  Lost lost_of(const Restored& restored) const;
+  std::optional<NodeIndex> asked_for_in_vain(const std::map<NodeIndex, Lost>& known) const;
+  void make_again(NodeIndex node, std::map<NodeIndex, Lost>& known);
   void restore_failures();
   void take_over();
   void skip_what_cannot_run_here();
@@ -60,7 +68,8 @@ class Master {
   bool waits_for_preferred(const Lane& lane);
   void forget_preferences();
   void begin_here(NodeIndex node);
-  bool note_that_it_begins(NodeIndex node);
+  bool note_that_it_begins(NodeIndex node, ModuleStatus as);
+  bool note_that_it_begins_here(NodeIndex node);
   bool looks_up(NodeIndex node);
   void looked_up(NodeIndex node, CacheAnswer answer);
   void keep_for_next_time(NodeIndex node);
@@ -113,6 +122,7 @@ class Master {
   // Where nobody gave us a place for artifacts. Shared with modules that do not end.
   std::shared_ptr<TemporaryBlobs> own_blobs_;
   const std::int64_t began_;
+  const std::string session_;
   RunReport report_;
 
   Schedule schedule_;
@@ -121,8 +131,9 @@ class Master {
   std::size_t here_ = 0;      // modules that run here
   std::size_t here_cpu_ = 0;  // of them, those that keep a processor busy
   std::map<NodeIndex, Lane> there_;
-  std::vector<std::string> enqueued_before_;        // by an earlier master of this run
-  std::vector<SerializedModuleResult> own_before_;  // likewise, of what it ran itself
+  std::vector<std::string> enqueued_before_;         // by an earlier master of this run
+  std::vector<SerializedModuleResult> own_before_;   // likewise, of what it ran itself
+  std::map<std::string, std::size_t> noted_before_;  // likewise, that they begin: how often
   struct Heard {
     std::uint32_t attempt = 0;
     std::uint64_t lines = 0;

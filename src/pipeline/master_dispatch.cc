@@ -91,6 +91,7 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
              {.kind = FailureKind::encode, .message = assignment.error().message});
       continue;
     }
+    if (!note_that_it_begins(*node, ModuleStatus::queued)) continue;
     Lane lane = lane_of(graph_[*node]);
     if (const Lane strict = lane.preferred.empty() ? lane : as_preferred(lane);
         !lane.preferred.empty() && fleet_.has_room(strict, per_place)) {
@@ -137,16 +138,35 @@ void Master::keep_for_next_time(NodeIndex node) {
     clerk_->keep(node, **carried, report_.modules[node].artifacts);
 }
 
-// Whoever is the master after us has to know, before it begins.
-bool Master::note_that_it_begins(NodeIndex node) {
-  if (!coordinator_ || lost_ || graph_[node].spec->idempotent) return true;
-  const SerializedModuleResult note{.module = std::string(kBegun) + graph_[node].id,
-                                    .status = ModuleStatus::running};
-  const auto noted = coordinator_->publish_result(note, closing_.get_token());
+// Whoever is the master after us has to know, before it begins; or whoever was before us, if it still runs.
+bool Master::note_that_it_begins(NodeIndex node, ModuleStatus as) {
+  if (graph_[node].spec->idempotent) return true;
+  if (!coordinator_ || lost_) return note_that_it_begins_here(node);
+  const std::string& module = graph_[node].id;
+  const auto before = noted_before_.find(module);
+  const SerializedModuleResult note =
+      note_of_beginning(module, session_, before == noted_before_.end() ? 0 : before->second, as);
+  auto noted = coordinator_->publish_result(note, closing_.get_token());
+  if (noted && *noted == Accepted::stale)
+    noted = failure(Errc::conflict, "another master of this run has begun " + module);
   if (noted) return true;
   lose_coordination(noted.error());
   finish(node, ModuleStatus::cancelled, "the coordinator was lost",
          {.kind = FailureKind::cancelled, .message = noted.error().message});
+  return false;
+}
+
+bool Master::note_that_it_begins_here(NodeIndex node) {
+  if (!options_.note_beginning) return true;
+  ModuleReport beginning = report_.modules[node];
+  beginning.status = ModuleStatus::running;
+  beginning.worker = options_.site.name;
+  const auto noted = options_.note_beginning(beginning);
+  if (noted) return true;
+  const ModuleFailure failed{.kind = FailureKind::exception,
+                             .message = "it may not be begun twice, and that it begins could not be noted: " +
+                                        noted.error().message};
+  finish(node, status_of_failure(graph_[node], failed), {}, failed);
   return false;
 }
 
@@ -155,7 +175,7 @@ void Master::begin_here(NodeIndex node) {
   if (!order)
     return finish(node, ModuleStatus::failed, {},
                   {.kind = FailureKind::decode, .message = order.error().message});
-  if (!note_that_it_begins(node)) return;
+  if (!note_that_it_begins(node, ModuleStatus::running)) return;
   order->is_carried = coordinator_.has_value();
   schedule_.note_status(node, ModuleStatus::running);
   lacking_.erase(node);

@@ -1,10 +1,8 @@
 // How a run begins: it is opened or refused, and what is known of it from before is not done again.
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/pause.h"
-#include "base/random_name.h"
 #include "pipeline/master.h"
 #include "pipeline/pulse.h"
 #include "pipeline/words.h"
@@ -25,26 +23,31 @@ Status Master::open() {
   return {};
 }
 
-// What an earlier master ran itself.
+// What an earlier master ran itself, and what nobody can tell the end of.
 void Master::restore_own() {
-  std::set<std::string> begun;  // those that may not be begun twice
+  std::map<std::string, ModuleFailure> begun;  // those that may not be begun twice
   for (const SerializedModuleResult& own : own_before_) {
-    if (own.module.starts_with(kBegun)) begun.insert(own.module.substr(kBegun.size()));
+    const auto module = begun_by(own);
+    if (!module) continue;
+    ++noted_before_[*module];
+    begun[*module] = own.status == ModuleStatus::running ? lost_with_master() : lost_with_its_task();
   }
+  for (const std::string& module : enqueued_before_) begun.erase(module);  // that is heard in time
   for (const SerializedModuleResult& own : own_before_) {
+    if (begun_by(own)) continue;
     if (own.status == ModuleStatus::skipped) begun.erase(own.module);
     const bool is_known =
         own.failure ? own.status != ModuleStatus::cancelled : own.blob || !own.value.empty();
     if (is_known)
       options_.restored.try_emplace(own.module, Carried{own.value, own.blob}, own.artifacts, own.failure);
   }
-  for (const std::string& module : begun)
-    options_.restored.try_emplace(module, Carried{}, std::vector<ArtifactRef>(), lost_with_master());
+  for (const auto& [module, failed] : begun)
+    options_.restored.try_emplace(module, Carried{}, std::vector<ArtifactRef>(), failed);
 }
 
 Status Master::open_at_coordinator() {
   if (auto checked = check_places(); !checked) return checked;
-  const RunOpening opening{.session = random_name(),
+  const RunOpening opening{.session = session_,
                            .name = report_.pipeline,
                            .fingerprint = graph_.fingerprint(),
                            .definition = options_.definition,
@@ -112,20 +115,66 @@ RunReport Master::refuse(const Error& error) {
 }
 
 void Master::restore() {
+  std::map<NodeIndex, Lost> known;  // what they made that is no longer stored
   for (const auto& [module, restored] : options_.restored) {
     const NodeIndex* node = graph_.find(module);
-    if (!node || restored.failure || is_final(schedule_.status(*node))) continue;
-    // What is no longer stored is made again.
-    const auto is_gone = [this](const BlobRef& blob) {
-      return options_.site.blobs == nullptr || !options_.site.blobs->has(blob, {}).value_or(false);
-    };
-    if (restored.value.blob && is_gone(*restored.value.blob)) continue;
-    if (std::ranges::any_of(restored.artifacts, is_gone, &ArtifactRef::blob)) continue;
-    report_.modules[*node].blob = restored.value.blob;
-    report_.modules[*node].artifacts = restored.artifacts;
-    results_.put(*node, nullptr, restored.value, restored.artifacts);
-    schedule_.finish(*node, ModuleStatus::restored, "it has succeeded before");
+    if (node && !restored.failure && !is_final(schedule_.status(*node)))
+      known.emplace(*node, lost_of(restored));
   }
+  while (const auto node = asked_for_in_vain(known)) make_again(*node, known);
+  for (const auto& [node, lost] : known) {
+    const Restored& restored = options_.restored.at(graph_[node].id);
+    report_.modules[node].blob = restored.value.blob;
+    report_.modules[node].artifacts = restored.artifacts;
+    results_.put(node, nullptr, restored.value, restored.artifacts);
+    schedule_.finish(node, ModuleStatus::restored, "it has succeeded before");
+  }
+}
+
+Master::Lost Master::lost_of(const Restored& restored) const {
+  const auto is_gone = [this](const BlobRef& blob) {
+    return options_.site.blobs == nullptr || !options_.site.blobs->has(blob, {}).value_or(false);
+  };
+  Lost lost{.value = restored.value.blob && is_gone(*restored.value.blob)};
+  for (const ArtifactRef& artifact : restored.artifacts) {
+    if (is_gone(artifact.blob)) lost.artifacts.insert(artifact.name);
+  }
+  return lost;
+}
+
+// A module that is known, and has lost what one that is to run takes.
+std::optional<NodeIndex> Master::asked_for_in_vain(const std::map<NodeIndex, Lost>& known) const {
+  const auto takes = [&](const GraphNode& node, NodeIndex other, const Lost& lost) {
+    const bool takes_value = std::ranges::any_of(node.needs, [&](const GraphNeed& need) {
+      return need.takes_value && std::ranges::find(need.on, other) != need.on.end();
+    });
+    const std::string producer = graph_[other].id.substr(0, graph_[other].id.find('['));
+    return (lost.value && takes_value) ||
+           std::ranges::any_of(node.spec->consumes, [&](const Consumed& consumed) {
+             return consumed.producer == producer && lost.artifacts.contains(consumed.name);
+           });
+  };
+  for (const auto& [other, lost] : known) {
+    if (!lost.value && lost.artifacts.empty()) continue;
+    for (const NodeIndex node : graph_.in_order()) {
+      const bool is_to_run = !known.contains(node) && !is_final(schedule_.status(node));
+      if (is_to_run && takes(graph_[node], other, lost)) return other;
+    }
+  }
+  return {};
+}
+
+// With all that comes behind it; unless it may not be begun twice.
+void Master::make_again(NodeIndex node, std::map<NodeIndex, Lost>& known) {
+  if (known.erase(node) == 0) return;
+  if (!graph_[node].spec->idempotent) {
+    options_.restored.at(graph_[node].id).failure = {
+        .kind = FailureKind::artifact,
+        .message =
+            "it has succeeded before, what it made is no longer stored, and it may not be begun twice"};
+    return;
+  }
+  for (const NodeIndex behind : graph_[node].dependants) make_again(behind, known);
 }
 
 // What workers had is theirs to tell. One failure may stop the run, and so what they still have.
@@ -133,6 +182,7 @@ void Master::restore_failures() {
   for (const auto& [module, restored] : options_.restored) {
     const NodeIndex* node = graph_.find(module);
     if (!node || !restored.failure || is_final(schedule_.status(*node)) || there_.contains(*node)) continue;
+    report_.modules[*node].tries = restored.tries;
     finish(*node, status_of_failure(graph_[*node], *restored.failure), {}, *restored.failure);
   }
 }

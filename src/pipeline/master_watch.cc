@@ -177,11 +177,12 @@ void Master::poll_workers(const std::stop_token& end) {
 void Master::lose_coordination(const Error& error) {
   if (closing_.stop_requested() || std::exchange(lost_, error)) return;
   observer_.noticed("the coordinator is lost: " + error.message);
+  stop("the coordinator was lost: " + error.message,
+       false);  // before what ends thereby is taken for the reason
   for (const auto& [node, lane] : std::exchange(there_, {})) {
     finish(node, ModuleStatus::cancelled, "the coordinator was lost",
            {.kind = FailureKind::cancelled, .message = error.message});
   }
-  stop("the coordinator was lost: " + error.message, false);
   give_up_what_needs_others();
 }
 

@@ -1,8 +1,35 @@
 #include "pipeline/own_results.h"
 
+#include <string_view>
 #include <utility>
 
 namespace baton::pipeline {
+namespace {
+
+constexpr std::string_view kBegun = "[begun]";  // in front, and once more for each note from before
+
+}  // namespace
+
+SerializedModuleResult note_of_beginning(const std::string& module, const std::string& session,
+                                         std::size_t notes_before, ModuleStatus as) {
+  std::string name(kBegun);
+  for (std::size_t i = 0; i < notes_before; ++i) name += kBegun;
+  return {.module = name + module, .status = as, .value = session};
+}
+
+std::optional<std::string> begun_by(const SerializedModuleResult& own) {
+  std::string_view name = own.module;
+  while (name.starts_with(kBegun)) name.remove_prefix(kBegun.size());
+  if (name.size() == own.module.size()) return std::nullopt;
+  return std::string(name);
+}
+
+ModuleFailure lost_with_its_task() {
+  return {.kind = FailureKind::worker_lost,
+          .message =
+              "an earlier master handed it out to a worker, and the coordinator no longer knows what "
+              "became of it; it may not be begun twice"};
+}
 
 ModuleFailure lost_with_master() {
   return {.kind = FailureKind::worker_lost,

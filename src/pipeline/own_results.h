@@ -5,8 +5,8 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -14,12 +14,17 @@
 
 namespace baton::pipeline {
 
-// Before the name of a module: so the master notes that it begins one itself which may not be begun twice. No
-// module has such a name.
-inline constexpr std::string_view kBegun = "[begun]";
+// That a module which may not be begun twice is begun by the master (running) or handed out to a worker
+// (queued): noted before that, like a result, under a name that no module has. Of two masters that know of as
+// many notes from before, one is the first to make the next.
+SerializedModuleResult note_of_beginning(const std::string& module, const std::string& session,
+                                         std::size_t notes_before, ModuleStatus as);
+// Whose beginning that notes. Nothing: it is a result.
+std::optional<std::string> begun_by(const SerializedModuleResult& own);
 
-// What became of such a one when the master was killed.
+// What became of a module that was begun, as nobody knows any more.
 ModuleFailure lost_with_master();
+ModuleFailure lost_with_its_task();
 
 class OwnResults {
  public:

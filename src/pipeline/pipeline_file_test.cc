@@ -140,7 +140,7 @@ TEST(APipelineFile, RefusesWhatSurprises) {  // P14
               ElementsAre("ci.yaml:2:1: 'version' is there twice"));
   EXPECT_THAT(problems("version: 1\nmodules: { a: { run: !!str ls } }\n"), ElementsAre(HasSubstr("a tag")));
   EXPECT_THAT(problems("version: 2\nmodules: { a: { run: ls } }\n"),
-              ElementsAre("ci.yaml:1:10: version has to be a number from 1 to 1"));
+              ElementsAre("ci.yaml:1:10: version has to be 1"));
   EXPECT_THAT(problems("modules: { a: { run: ls } }\n"), ElementsAre(HasSubstr("`version: 1` is missing")));
   EXPECT_THAT(problems("version: 1\nmodules:\n\ta: 1\n"), ElementsAre(HasSubstr("ci.yaml:3:")));
   EXPECT_THAT(problems("version: 1\n---\nversion: 1\n"), Contains(HasSubstr("a second document")));

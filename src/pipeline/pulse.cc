@@ -5,10 +5,13 @@
 #include <vector>
 
 #include "base/pause.h"
+#include "base/stop_after.h"
 #include "pipeline/steady_time.h"
 
 namespace baton::pipeline {
 namespace {
+
+constexpr Duration kGoodbye = seconds(2);  // a courtesy: whoever does not hear it notices the silence
 
 std::string in_seconds(Duration time) { return std::to_string(time.ms / 1000) + " s"; }
 
@@ -31,12 +34,16 @@ void Pulse::stop() {
   guard_.request_stop();
   thread_.join();
   guard_.join();
-  (void)coordinator_.send_heartbeat({.index = index_, .session = session_, .leaving = true}, {});
+  const StopAfter enough(kGoodbye);
+  (void)coordinator_.send_heartbeat({.index = index_, .session = session_, .leaving = true}, enough.token());
 }
 
-void Pulse::keep(const std::string& lease, Begun begun) {
+bool Pulse::keep(const Assigned& assigned) {
+  const std::int64_t until_ms = assigned.asked_at_ms + options_.lease.ms;
+  if (steady_ms() >= until_ms) return false;
   const std::lock_guard lock(mutex_);
-  held_[lease] = {std::move(begun), steady_ms() + options_.lease.ms};
+  held_[assigned.lease] = {{assigned.assignment.module, assigned.attempt}, until_ms};
+  return true;
 }
 
 void Pulse::let_go(const std::string& lease) {

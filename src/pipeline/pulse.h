@@ -39,7 +39,8 @@ class Pulse {
   // The last one says that the worker leaves.
   void stop();
 
-  void keep(const std::string& lease, Begun begun);
+  // False: its time is over already, counted from when it was asked for; another may have it.
+  bool keep(const Assigned& assigned);
   void let_go(const std::string& lease);
 
  private:

@@ -3,13 +3,18 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "base/files.h"
+#include "base/pause.h"
+#include "base/system_error.h"
 #include "pipeline/report_json.h"
 #include "pipeline/shared_files.h"
 #include "pipeline/wire_text.h"
@@ -62,10 +67,17 @@ std::vector<fs::directory_entry> run_folders(const std::string& folder) {
   return all;
 }
 
+// By a master that lives.
+bool is_held(const std::string& directory) {
+  const Descriptor file(::open((directory + "/master").c_str(), O_RDWR | O_CLOEXEC));
+  return file.is_open() && ::flock(file.number(), LOCK_SH | LOCK_NB) != 0;
+}
+
 // It is over, or its master was killed long ago.
 bool may_go(const fs::path& run) {
   constexpr auto kLongAgo = std::chrono::hours(24 * 7);
   std::error_code absent;
+  if (is_held(run.string())) return false;
   if (fs::exists(run / "report.json", absent)) return true;
   const auto last_heard_of = fs::last_write_time(run / "pipeline.json", absent);
   return absent || fs::file_time_type::clock::now() - last_heard_of > kLongAgo;
@@ -80,6 +92,21 @@ std::vector<JournalLine> lines_in(const std::string& path) {
   return lines;
 }
 
+JournalLine line_of(const ModuleReport& report) {
+  JournalLine line{.module = report.id,
+                   .status = std::string(word(report.status)),
+                   .reason = report.reason.empty() ? report.failure.message : report.reason,
+                   .worker = report.worker,
+                   .took = report.took,
+                   .blob = report.blob,
+                   .artifacts = report.artifacts,
+                   .cache = report.cache,
+                   .attempt = report.attempt,
+                   .tries = report.tries};
+  if (report.failure.kind != FailureKind::none) line.failure = report.failure;
+  return line;
+}
+
 // Of report.json.
 struct ToldOfRun {
   std::string outcome;
@@ -89,18 +116,14 @@ struct ToldOfRun {
 };
 BATON_FIELDS(ToldOfRun, outcome, reason, began_at_ms, took_ms)
 
-// By a master that lives.
-bool is_held(const std::string& directory) {
-  const Descriptor file(::open((directory + "/master").c_str(), O_RDWR | O_CLOEXEC));
-  return file.is_open() && ::flock(file.number(), LOCK_SH | LOCK_NB) != 0;
-}
-
 }  // namespace
 
-Records::Records(std::string folder, FileDefinition file, Secrets secrets)
+Records::Records(std::string folder, FileDefinition file, Secrets secrets,
+                 std::vector<std::string> capabilities)
     : folder_(std::move(folder)),
       file_(std::move(file)),
       secrets_(std::move(secrets)),
+      capabilities_(std::move(capabilities)),
       history_(history(folder_, file_.path)) {}
 Records::~Records() = default;
 
@@ -116,13 +139,13 @@ void Records::began(const Graph& graph, const std::string& run) {
   std::error_code trouble;
   make_home(folder_);
   fs::create_directories(directory_ + "/logs", trouble);
-  const KeptRun kept{run, file_, graph.fingerprint()};
+  const KeptRun kept{run, file_, graph.fingerprint(), capabilities_};
   if (trouble || !write(directory_ + "/pipeline.json", to_text(kept))) {
     trouble_ = "nothing is kept of this run: " + directory_ + " cannot be written";
     directory_.clear();
     return;
   }
-  hold();
+  if (!held_.is_open()) (void)hold(run);             // elsewhere, the coordinator says who the master is
   fs::remove(directory_ + "/report.json", trouble);  // of the same run, that is gone on with: it is not over
   // Nobody wants this in a repository.
   if (!fs::exists(base(folder_) + "/.gitignore", trouble)) write(base(folder_) + "/.gitignore", "*\n");
@@ -132,18 +155,53 @@ void Records::began(const Graph& graph, const std::string& run) {
   }
 }
 
-// As long as this process lives, however it ends.
-void Records::hold() {
-  held_ = Descriptor(::open((directory_ + "/master").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (held_.is_open()) (void)::flock(held_.number(), LOCK_EX | LOCK_NB);
+bool Records::hold(const std::string& run) {
+  make_home(folder_);
+  const std::string directory = run_folder(folder_, run);
+  std::error_code trouble;  // whoever writes there says what is wrong
+  fs::create_directories(directory, trouble);
+  held_ = Descriptor(::open((directory + "/master").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!held_.is_open()) return true;
+  // Whoever looks whether it is held has it for a moment.
+  for (int tries = 10; ::flock(held_.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; --tries) {
+    if (tries == 0) return false;
+    pause(milliseconds(10), {});
+  }
+  return true;
 }
 
-void Records::append(File& file, const std::string& path, const std::string& line) {
+bool Records::append(File& file, const std::string& path, const std::string& line) {
   if (!file) file.reset(std::fopen(path.c_str(), "ae"));
   const std::string whole = line + "\n";
   const bool is_kept = file && std::fwrite(whole.data(), 1, whole.size(), file.get()) == whole.size() &&
                        std::fflush(file.get()) == 0;
   if (!is_kept && trouble_.empty()) trouble_ = path + " cannot be written: some of this run is not kept";
+  return is_kept;
+}
+
+// All by which a later master knows the run. What could not be synced once may be gone, whatever is said of
+// it later.
+Status Records::make_durable() {
+  const std::string path = directory_ + "/pipeline.json";
+  const Descriptor file(open_again(path, O_RDONLY, 0));
+  if (!file.is_open() || ::fsync(file.number()) != 0)
+    return std::unexpected(system_error(errno, "sync", path));
+  const std::string runs = parent_of(directory_);
+  for (const std::string& name : {path, directory_, runs, parent_of(runs)}) {
+    if (!sync_name(name)) return std::unexpected(system_error(errno, "sync", parent_of(name)));
+  }
+  return {};
+}
+
+Status Records::note_beginning(const ModuleReport& report) {
+  if (directory_.empty()) return failure(Errc::io_failed, trouble_);
+  const std::string path = directory_ + "/progress";
+  // On a line of its own: the last one before may be torn.
+  if (!append(progress_, path, "\n" + to_text(line_of(report))))
+    return failure(Errc::io_failed, path + " cannot be written");
+  if (::fdatasync(::fileno(progress_.get())) != 0) return std::unexpected(system_error(errno, "sync", path));
+  if (!is_durable_) is_durable_ = make_durable();
+  return *is_durable_;
 }
 
 void Records::keep(const std::string& path, const std::string& text) {
@@ -153,23 +211,16 @@ void Records::keep(const std::string& path, const std::string& text) {
 
 void Records::changed(const ModuleReport& report, const std::shared_ptr<const void>& value) {
   const ResultType& type = (*graph_)[report.node].spec->result;
-  JournalLine line{.module = report.id,
-                   .status = std::string(word(report.status)),
-                   .reason = report.reason.empty() ? report.failure.message : report.reason,
-                   .worker = report.worker,
-                   .took = report.took,
-                   .blob = report.blob,
-                   .artifacts = report.artifacts,
-                   .cache = report.cache,
-                   .attempt = report.attempt,
-                   .tries = report.tries};
-  if (report.failure.kind != FailureKind::none) line.failure = report.failure;
+  JournalLine line = line_of(report);
   if (is_final(report.status) && value && type.travels() && !report.blob) {
     if (auto carried = carry(type, value.get(), nullptr, {}))
       line.value = values_[report.id] = std::move(carried->text);
   }
   if (directory_.empty()) return;
-  if (!is_final(report.status)) return append(progress_, directory_ + "/progress", to_text(line));
+  if (!is_final(report.status)) {
+    append(progress_, directory_ + "/progress", to_text(line));
+    return;
+  }
   append(journal_, directory_ + "/journal", to_text(line));
   logs_.erase(report.id);
   if (report.status == ModuleStatus::succeeded) {
@@ -211,10 +262,23 @@ std::vector<std::string> Records::runs(const std::string& folder) {
   return names;
 }
 
+bool Records::others_go_on(const std::string& folder, const std::string& run) {
+  const std::string own = run_folder(folder, run);
+  return std::ranges::any_of(run_folders(folder), [&](const fs::directory_entry& entry) {
+    return entry.path().filename() != fs::path(own).filename() && is_held(entry.path().string());
+  });
+}
+
 Result<KeptRun> Records::kept(const std::string& folder, const std::string& run) {
   const auto text = contents(run_folder(folder, run) + "/pipeline.json");
   if (!text) return failure(Errc::not_found, "there is no run '" + run + "' in " + base(folder));
-  return from_text<KeptRun>(*text);
+  auto kept = from_text<KeptRun>(*text);
+  // Wherever the folder has been moved to since.
+  std::error_code trouble;
+  if (kept)
+    kept->file.path =
+        (fs::absolute(folder, trouble) / fs::path(kept->file.path).filename()).lexically_normal();
+  return kept;
 }
 
 Result<PastRun> Records::past(const std::string& folder, const std::string& run) {

@@ -4,7 +4,8 @@
 //   .baton/history/FILE.json                 how long the modules of that pipeline file took
 //   .baton/runs/RUN/pipeline.json            the file's text and parameters, and the fingerprint of the graph
 //   .baton/runs/RUN/journal                  a line of JSON for each module that is over, as soon as it is
-//   .baton/runs/RUN/report.json              at the end; one without it is not removed, for it may be running
+//   .baton/runs/RUN/progress                 likewise for each that changes its state before it is over
+//   .baton/runs/RUN/report.json              at the end; one without it is not removed, for it may run
 //   .baton/runs/RUN/master                   locked by the master while it lives
 //   .baton/runs/RUN/logs/MODULE.log
 #pragma once
@@ -39,8 +40,9 @@ struct KeptRun {
   std::string run;
   FileDefinition file;
   std::uint64_t fingerprint = 0;
+  std::optional<std::vector<std::string>> capabilities;  // that the master was said to have
 };
-BATON_FIELDS(KeptRun, run, file, fingerprint)
+BATON_FIELDS(KeptRun, run, file, fingerprint, capabilities)
 
 struct JournalLine {
   std::string module;
@@ -77,15 +79,23 @@ struct PastRun {
 class Records : public RunObserver {
  public:
   // Kept under `folder`/.baton, unless it cannot be written: then nothing is kept, and trouble() says why.
-  Records(std::string folder, FileDefinition file, Secrets secrets = {});
+  Records(std::string folder, FileDefinition file, Secrets secrets = {},
+          std::vector<std::string> capabilities = {});
   ~Records() override;
   Records(const Records&) = delete;
   Records& operator=(const Records&) = delete;
+
+  // For as long as this process lives, however it ends. False: another process is the master of that run. One
+  // of which nothing can be kept is anybody's.
+  bool hold(const std::string& run);
 
   void began(const Graph& graph, const std::string& run) override;
   void changed(const ModuleReport& report, const std::shared_ptr<const void>& value) override;
   void said(const LogLine& line) override;
   void ended(const RunReport& report) override;
+
+  // That it begins, durably.
+  Status note_beginning(const ModuleReport& report);
 
   const std::string& trouble() const { return trouble_; }
   // With what modules came to, as far as that is not large, and without secrets.
@@ -95,7 +105,8 @@ class Records : public RunObserver {
   static void make_home(const std::string& folder);
 
   static History history(const std::string& folder, const std::string& file);
-  static std::vector<std::string> runs(const std::string& folder);  // newest last
+  static std::vector<std::string> runs(const std::string& folder);              // newest last
+  static bool others_go_on(const std::string& folder, const std::string& run);  // with a master that lives
   static Result<KeptRun> kept(const std::string& folder, const std::string& run);
   static Result<PastRun> past(const std::string& folder, const std::string& run);
   // Where modules stand that have not ended, by the last that was told of them.
@@ -117,18 +128,20 @@ class Records : public RunObserver {
   };
   using File = std::unique_ptr<std::FILE, Close>;
 
-  void hold();
-  void append(File& file, const std::string& path, const std::string& line);
+  bool append(File& file, const std::string& path, const std::string& line);  // false: trouble() says why
+  Status make_durable();
   void keep(const std::string& path, const std::string& text);
 
   const std::string folder_;
   const FileDefinition file_;
   const Secrets secrets_;
+  const std::vector<std::string> capabilities_;
   const Graph* graph_ = nullptr;
   std::string directory_;  // of the run
   std::string trouble_;
   File journal_;
   File progress_;
+  std::optional<Status> is_durable_;  // the run itself, once that was asked for
   std::map<std::string, File> logs_;
   std::map<std::string, std::string> values_;  // by module
   Descriptor held_;

@@ -3,6 +3,7 @@
 // Every step is one script, which Redis runs alone: what is looked at cannot change before it is changed.
 // Time is that of the server. Whoever waits for work does so at a list that gets an item with each
 // assignment. All keys of a run begin with baton:{RUN} and are forgotten a day after they were last used.
+// A master that another has taken over from, or of whose doings Redis has lost some, is told so (CONFLICT).
 #pragma once
 
 #include <memory>
@@ -21,6 +22,8 @@ struct RedisCoordinatorOptions {
   Duration connect_timeout = seconds(5);
   Duration away_max = seconds(30);  // how long the server may be away once it was there
 };
+
+class RedisRun;
 
 class RedisCoordinator : public DistributedCoordinator {
  public:
@@ -49,8 +52,7 @@ class RedisCoordinator : public DistributedCoordinator {
 
  private:
   Status turn_away(const WorkerRegistration& worker, const std::stop_token& stop);
-  class Server;
-  const std::unique_ptr<Server> server_;
+  const std::unique_ptr<RedisRun> run_;
 };
 
 }  // namespace baton::pipeline

@@ -30,6 +30,8 @@ local function put(module, entry)
   redis.call('RPUSH', wake, '1')
   redis.call('LTRIM', wake, -1000, -1)
 end
+-- What a master goes by from then on.
+local function step() redis.call('HINCRBY', run, 'steps', 1) end
 local function settle(module, entry, result, is_told)
   end_lease(entry)
   entry.state = 'done'
@@ -39,6 +41,8 @@ local function settle(module, entry, result, is_told)
     redis.call('RPUSH', feed, module)
     redis.call('RPUSH', bell, '1')
     redis.call('LTRIM', bell, -1, -1)
+  else
+    step()
   end
 end
 for _, module in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', now - 1)) do
@@ -53,6 +57,24 @@ end
 local function is_there(worker) return not worker.left and now - worker.heard_of <= lease_ms end
 )lua";
 
+// Around those of the master, whose last arguments are its session and how many steps it has heard of. What
+// they answer is followed by how many there are now. They only grow, so that a Redis which has fewer has lost
+// some: it was started again from an older file, or emptied.
+inline constexpr char kMasterBegins[] = R"lua(
+local heard_of, session = tonumber(table.remove(ARGV)), table.remove(ARGV)
+local known = redis.call('HGET', run, 'session')
+local function steps() return redis.call('HGET', run, 'steps') or '0' end
+if not known or tonumber(steps()) < heard_of then return {'forgotten'} end
+if known ~= session then return {'taken over'} end
+local function act()
+)lua";
+inline constexpr char kMasterEnds[] = R"lua(
+end
+local answer = act()
+table.insert(answer, steps())
+return answer
+)lua";
+
 // session, fingerprint, opening
 inline constexpr char kOpen[] = R"lua(
 local session = redis.call('HGET', run, 'session')
@@ -62,6 +84,7 @@ if session and session ~= ARGV[2] and now - heard_of <= lease_ms then return {'c
 if is_another_pipeline(ARGV[3]) then return {'another pipeline'} end
 redis.call('HSET', run, 'session', ARGV[2], 'fingerprint', ARGV[3], 'opening', ARGV[4], 'heard_of', now,
            'lease_ms', ARGV[1])
+step()
 return {'ok'}
 )lua";
 
@@ -75,6 +98,7 @@ return {'none'}
 inline constexpr char kEnqueued[] = R"lua(
 local all = redis.call('HKEYS', assignments)
 redis.call('DEL', feed)
+step()
 for _, module in ipairs(all) do
   if redis.call('HEXISTS', results, module) == 1 then redis.call('RPUSH', feed, module) end
 end
@@ -97,6 +121,7 @@ local module = ARGV[2]
 local known = redis.call('HGET', assignments, module)
 if known then return {known == ARGV[3] and 'ok' or 'conflict'} end
 redis.call('HSET', assignments, module, ARGV[3])
+step()
 local entry = {number = redis.call('HINCRBY', run, 'numbers', 1), priority = tonumber(ARGV[4]), attempts_max = tonumber(ARGV[5]),
                lost = ARGV[6], attempt = 0, capabilities = {}}
 for i = 7, #ARGV do entry.capabilities[i - 6] = ARGV[i] end
@@ -166,6 +191,7 @@ local all = {'ok'}
 for _, module in ipairs(redis.call('LRANGE', feed, ARGV[2], tonumber(ARGV[2]) + 999)) do
   table.insert(all, redis.call('HGET', results, module))
 end
+if #all > 1 then step() end
 return all
 )lua";
 
@@ -225,6 +251,7 @@ return answer
 // 'cancelled' or 'closed', and the reason
 inline constexpr char kSignal[] = R"lua(
 redis.call('HSETNX', run, ARGV[2], ARGV[3])
+step()
 if ARGV[2] == 'closed' then for i = 1, 1000 do redis.call('RPUSH', wake, '1') end end
 return {'ok'}
 )lua";

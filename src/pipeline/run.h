@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,6 +27,7 @@ struct Restored {
   Carried value;
   std::vector<ArtifactRef> artifacts;
   std::optional<ModuleFailure> failure;  // instead
+  std::uint32_t tries = 0;               // that it failed after
 };
 
 class Cache;
@@ -41,6 +43,9 @@ struct RunOptions {
   std::map<std::string, Restored> restored;  // by module
   // More of them, of the same run before its master was started again. Asked once the run is this one's.
   std::function<std::map<std::string, Restored>()> ended_before;
+  // Asked before a module that may not be begun twice begins here, unless a coordinator is told: it does only
+  // if a later master will know.
+  std::function<Status(const ModuleReport&)> note_beginning;
   Cache* cache = nullptr;  // of results; null: everything is run
   RunObserver* observer = nullptr;
 

@@ -137,6 +137,31 @@ TEST(AModule, IsNotTriedAgainForWhatNoRetryMends) {  // P13
             (ModuleFailure{FailureKind::exit_code, "sh exited with code 2", "wrong input\n", 2}));
 }
 
+TEST(AModule, WhosePredicatesThrowHasFailedAndIsNotTriedAgain) {  // P13
+  const auto throws = [](const ModuleFailure&) -> bool { throw std::logic_error("cannot say"); };
+  Pipeline pipeline("retries");
+  pipeline.add("odd").retry(3, milliseconds(1), throws).allow_failure_when(throws).run([](Context&) {
+    throw std::runtime_error("wrong");
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(report.outcome, RunOutcome::failed);
+  EXPECT_EQ(module(report, "odd").tries, 1U);
+  EXPECT_EQ(module(report, "odd").failure.message, "wrong");
+}
+
+TEST(AModule, ThatIsSkippedInTheEndHasNotFailed) {  // P13
+  Pipeline pipeline("retries");
+  int calls = 0;
+  pipeline.add("odd").retry(1, milliseconds(1)).run([&](Context& context) {
+    if (++calls == 1) throw std::runtime_error("first");
+    context.skip("second");
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(module(report, "odd").status, ModuleStatus::skipped);
+  EXPECT_EQ(module(report, "odd").reason, "second");
+  EXPECT_EQ(module(report, "odd").failure, ModuleFailure());
+}
+
 TEST(AModule, HasItsWholeTimeInEveryTry) {  // P13
   Pipeline pipeline("retries");
   std::atomic<int> calls = 0;
@@ -286,6 +311,24 @@ TEST(WhatIsSaid, ReachesTheObserverInOrderAndWithoutSecrets) {  // P16
   EXPECT_EQ(run(pipeline, std::move(options)).outcome, RunOutcome::succeeded);
   EXPECT_THAT(listener.lines,
               ElementsAre("talk: the token is ***", "talk: one", "talk: two ***", "talk: three"));
+}
+
+// Each piece that is read of it ends within the secret.
+TEST(ASecret, IsMaskedWhereALongLineIsCut) {  // P16
+  Pipeline pipeline("secrets");
+  pipeline.add("talk").run([](Context& context) {
+    std::string text(65533, 'x');
+    for (int i = 0; i < 40'000; ++i) text += "hunter22";
+    context.exec({"cat"}, {.input = text});
+  });
+  Listener listener;
+  RunOptions options{.observer = &listener};
+  options.site.secrets.add("TOKEN", "hunter22");
+  EXPECT_EQ(run(pipeline, std::move(options)).outcome, RunOutcome::succeeded);
+  EXPECT_GT(listener.lines.size(), 1U) << "it was not cut";
+  for (const std::string& line : listener.lines)
+    EXPECT_EQ(line.find_first_not_of("x*", std::string("talk: ").size()), std::string::npos)
+        << line.substr(0, 20) << " … " << line.substr(line.size() - 20);
 }
 
 TEST(ASecret, IsNotInTheEnvironmentOfModulesThatDoNotAskForIt) {  // P16

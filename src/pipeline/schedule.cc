@@ -35,7 +35,7 @@ Lane as_preferred(const Lane& lane) {
 }
 
 Schedule::Schedule(const Graph& graph, const History& history)
-    : graph_(graph), nodes_(graph.size()), free_places_(graph.definition().pools), open_(graph.size()) {
+    : graph_(graph), nodes_(graph.size()), open_(graph.size()) {
   std::map<Lane, std::uint32_t> lanes;
   for (NodeIndex index = 0; index < nodes_.size(); ++index) {
     const GraphNode& node = graph[index];
@@ -107,7 +107,7 @@ std::optional<Schedule::Candidate> Schedule::best_of(const LaneState& lane) cons
 }
 
 std::optional<NodeIndex> Schedule::begin_next(const std::function<bool(const Lane&)>& fits) {
-  if (alone_) return std::nullopt;
+  if (!alone_.empty()) return std::nullopt;
   for (;;) {
     std::optional<Candidate> best;
     for (const LaneState& lane : lanes_) {
@@ -144,26 +144,31 @@ std::string Schedule::obstacle(NodeIndex node) const {
   for (const std::string& lock : spec(node).locks) {
     if (locked_by_.contains(lock)) return "lock " + lock;
   }
-  if (const std::string& pool = spec(node).pool; !pool.empty() && free_places_.at(pool) < spec(node).weight)
-    return "pool " + pool;
-  return {};
+  const std::string& pool = spec(node).pool;
+  if (pool.empty()) return {};
+  const auto taken = taken_places_.find(pool);
+  const std::uint64_t before = taken == taken_places_.end() ? 0 : taken->second;
+  return before + spec(node).weight > graph_.definition().pools.at(pool) ? "pool " + pool : std::string();
 }
 
 void Schedule::take_shared(NodeIndex node) {
-  for (const std::string& lock : spec(node).locks) locked_by_[lock] = node;
-  if (!spec(node).pool.empty()) free_places_[spec(node).pool] -= spec(node).weight;
-  if (spec(node).alone) alone_ = node;
+  for (const std::string& lock : spec(node).locks) locked_by_[lock].insert(node);
+  if (!spec(node).pool.empty()) taken_places_[spec(node).pool] += spec(node).weight;
+  if (spec(node).alone) alone_.insert(node);
 }
 
 void Schedule::give_back_shared(NodeIndex node) {
   --begun_;
-  if (alone_ == node) alone_.reset();
+  alone_.erase(node);
   for (const std::string& lock : spec(node).locks) {
+    std::set<NodeIndex>& holders = locked_by_[lock];  // none, if it is named twice
+    holders.erase(node);
+    if (!holders.empty()) continue;
     locked_by_.erase(lock);
     give_back("lock " + lock);
   }
   if (!spec(node).pool.empty()) {
-    free_places_[spec(node).pool] += spec(node).weight;
+    taken_places_.at(spec(node).pool) -= spec(node).weight;
     give_back("pool " + spec(node).pool);
   }
 }
@@ -265,10 +270,10 @@ void Schedule::each_ready(const std::function<bool(const Lane&)>& of_interest,
 
 std::string Schedule::held_up_by(NodeIndex node) const {
   if (!is_ready(status(node))) return {};
-  if (alone_) return graph_[*alone_].id + ", which has to be alone";
+  if (!alone_.empty()) return graph_[*alone_.begin()].id + ", which has to be alone";
   for (const std::string& lock : spec(node).locks) {
     if (const auto holder = locked_by_.find(lock); holder != locked_by_.end()) {
-      return "lock '" + lock + "', which " + graph_[holder->second].id + " has";
+      return "lock '" + lock + "', which " + graph_[*holder->second.begin()].id + " has";
     }
   }
   if (!obstacle(node).empty()) return "a place in pool '" + spec(node).pool + "'";

@@ -52,7 +52,7 @@ class Schedule {
   // The best of those that may begin, among lanes that fit: by priority, then by how long the way from it to
   // the end of the run is, then as declared. It counts as begun.
   std::optional<NodeIndex> begin_next(const std::function<bool(const Lane&)>& fits);
-  // It has begun before anybody could ask us, with all that it shares.
+  // It has begun before anybody could ask us, with all that it shares; it may be over as well.
   void take_over(NodeIndex node);
   void put_back(NodeIndex node);  // it has not begun after all
   // It is over. A failure may stop the run, as the definition says.
@@ -128,10 +128,12 @@ class Schedule {
   const Graph& graph_;
   std::vector<State> nodes_;
   std::vector<LaneState> lanes_;
-  std::map<std::string, std::uint32_t> free_places_;
-  std::map<std::string, NodeIndex> locked_by_;
+  // Of what was taken over several may have what is one's alone: those that have ended, as it will turn out,
+  // and the one that has it now.
+  std::map<std::string, std::uint64_t> taken_places_;
+  std::map<std::string, std::set<NodeIndex>> locked_by_;
+  std::set<NodeIndex> alone_;
   std::set<std::string> given_back_;  // keys: what stands aside for one of them may begin
-  std::optional<NodeIndex> alone_;
   std::size_t begun_ = 0;
   std::size_t open_ = 0;
   bool stopping_ = false;

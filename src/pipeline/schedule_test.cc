@@ -175,6 +175,41 @@ TEST(ALock, CostsTheSameHoweverManyWaitForIt) {  // P13; looking at all of them 
   }
 }
 
+// As a master knows it that takes over: of what was handed out, some has ended, and nobody has said so yet.
+TEST(WhatWasTakenOver, GivesBackOnlyWhatItHasItself) {  // P13 P17
+  for (const char* ended : {"a", "b"}) {
+    const std::string held = ended == std::string("a") ? "b" : "a";
+    Sketch sketch;
+    sketch.definition.pools["pool"] = 1;
+    for (const char* id : {"a", "b", "c", "d"}) sketch.add(id);
+    for (const std::size_t i : {0, 1, 2}) sketch.definition.modules[i].locks = {"db"};
+    for (const std::size_t i : {0, 1, 3}) sketch.definition.modules[i].pool = "pool";
+    Told told(sketch);
+    told.schedule.take_over(0);
+    told.schedule.take_over(1);
+    told.finish(ended);
+    EXPECT_EQ(told.next(), "nothing");
+    EXPECT_EQ(told.held_up_by("c"), "lock 'db', which " + held + " has");
+    EXPECT_EQ(told.held_up_by("d"), "a place in pool 'pool'");
+    told.finish(held);
+    EXPECT_EQ(told.next(), "c");
+    EXPECT_EQ(told.next(), "d");
+  }
+}
+
+TEST(WhatWasTakenOver, IsLeftAloneUntilItHasEnded) {  // P13 P17
+  Sketch sketch;
+  sketch.add("a").alone = true, sketch.add("b").alone = true, sketch.add("c");
+  Told told(sketch);
+  told.schedule.take_over(0);
+  told.schedule.take_over(1);
+  told.finish("b");
+  EXPECT_EQ(told.next(), "nothing");
+  EXPECT_EQ(told.held_up_by("c"), "a, which has to be alone");
+  told.finish("a");
+  EXPECT_EQ(told.next(), "c");
+}
+
 TEST(APool, HasSoManyPlaces) {  // P13
   Sketch sketch;
   sketch.definition.pools["emulator"] = 3;

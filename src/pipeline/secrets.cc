@@ -23,7 +23,7 @@ std::vector<std::string> Secrets::names() const {
   return names;
 }
 
-std::string Secrets::mask(std::string_view text) const {
+std::vector<std::string_view> Secrets::masked() const {
   std::vector<std::string_view> needles;
   for (const auto& [name, value] : values_) {
     for (std::size_t from = 0; from < value.size();) {
@@ -32,15 +32,23 @@ std::string Secrets::mask(std::string_view text) const {
       from = to + 1;
     }
   }
-  // Longer ones first: one may be part of another.
   std::ranges::sort(needles, [](std::string_view a, std::string_view b) { return a.size() > b.size(); });
-  std::string masked(text);
-  for (const std::string_view needle : needles) {
-    for (std::size_t at = 0; (at = masked.find(needle, at)) != std::string::npos; at += kMask.size()) {
-      masked.replace(at, needle.size(), kMask);
+  return needles;
+}
+
+std::size_t Secrets::longest() const {
+  const auto all = masked();
+  return all.empty() ? 0 : all.front().size();
+}
+
+std::string Secrets::mask(std::string_view text) const {
+  std::string shown(text);
+  for (const std::string_view needle : masked()) {
+    for (std::size_t at = 0; (at = shown.find(needle, at)) != std::string::npos; at += kMask.size()) {
+      shown.replace(at, needle.size(), kMask);
     }
   }
-  return masked;
+  return shown;
 }
 
 }  // namespace baton::pipeline

@@ -128,6 +128,9 @@ Status ServerCoordinator::enqueue_modules(const std::vector<ModuleAssignment>& a
 Result<SerializedModuleResult> ServerCoordinator::wait_for_result(const std::string& module,
                                                                   std::stop_token stop) {
   ServerRun& server = *run_;
+  const auto known = server.get(server.key_of(module), stop);
+  if (known && known->view.queue == server.own_results())
+    return from_text<SerializedModuleResult>(known->payload);
   for (;;) {
     auto task = server.ask<client::Task>(stop, [&](auto answer) {
       server.client->wait(ServerRun::named(server.key_of(module)), kServerWait, std::move(answer));
@@ -158,7 +161,7 @@ Result<std::vector<RegisteredWorker>> ServerCoordinator::get_registered_workers(
                             stop);
     if (!held) return std::unexpected(held.error());
   }
-  return server.registered(stop);
+  return server.registered(std::min(seconds(1), Duration{server.lease.ms / 4}), stop);
 }
 
 Status ServerCoordinator::broadcast_cancellation(const std::string& reason, std::stop_token stop) {
@@ -171,9 +174,14 @@ Status ServerCoordinator::broadcast_cancellation(const std::string& reason, std:
 
 Status ServerCoordinator::close_run(const std::string& reason, std::stop_token stop) {
   ServerRun& server = *run_;
-  // What the master waits for no longer would be leased again, or wait for ever.
-  for (const char* state : {"waiting", "leased"}) {
-    const auto left = server.list(server.assignments(), state, stop);
+  // What the master waits for no longer would be leased again, or wait for ever: what was handed out, what
+  // workers said, and those who have fallen silent.
+  const std::pair<std::string, const char*> nobodys[] = {{server.assignments(), "waiting"},
+                                                         {server.assignments(), "leased"},
+                                                         {server.said(), "waiting"},
+                                                         {server.workers(), "waiting"}};
+  for (const auto& [queue, state] : nobodys) {
+    const auto left = server.list(queue, state, stop);
     if (!left) return std::unexpected(left.error());
     for (const client::TaskView& view : *left)
       (void)server.ask<void>(
@@ -186,6 +194,7 @@ Status ServerCoordinator::close_run(const std::string& reason, std::stop_token s
   (void)server.ask<void>(stop, [&](auto answer) {
     server.client->cancel(ServerRun::named(server.cancel_key()), {}, {}, std::move(answer));
   });
+  server.let_go_of_own_results(stop);
   return {};
 }
 

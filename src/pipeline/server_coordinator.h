@@ -1,11 +1,15 @@
 // A run whose instances meet at a baton server. Nothing of it is special to the server: all is tasks.
 //
-//   queue pipeline-runs          key RUN               the run; its master holds the lease, and completing it
-//   closes the run queue pipeline:RUN           key RUN/MODULE        an assignment; its result is the
-//   module's queue pipeline:RUN:workers   key RUN@INDEX-SESSION a worker; it holds the lease while it lives
-//   queue pipeline:RUN:signals   key RUN!cancel        cancelled, with the reason as payload
-//   queue pipeline:RUN:said      some of what modules say, while they run
-//   queue pipeline:RUN:own       key RUN/MODULE        a result of a module that the master ran itself
+//   queue                   key
+//   pipeline-runs           RUN                the run; its master holds the lease, and completes it
+//   pipeline:RUN            RUN/MODULE         an assignment; its result is the module's
+//   pipeline:RUN:workers    RUN@INDEX-SESSION  a worker; it holds the lease while it lives
+//   pipeline:RUN:signals    RUN!cancel         cancelled, with the reason as payload
+//   pipeline:RUN:said                          some of what modules say, while they run
+//   pipeline:RUN:own        RUN/MODULE         a result of the master's own, or a note; waits until the end
+//
+// A server forgets finished tasks, with their keys, after a while (retention_age): so whatever has to be
+// known as long as the run is open is a task that waits.
 //
 // So whatever happens to master, workers or server, leases, fences and the log do here what they do for every
 // task.

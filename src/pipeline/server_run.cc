@@ -43,12 +43,9 @@ bool is_alive(WorkerStatus status) {
   return status != WorkerStatus::disconnected && status != WorkerStatus::timed_out;
 }
 
-// One that has handed in its task and does not hold it yet is just registering, unless that was long ago.
-WorkerStatus status_of(const client::TaskView& view, bool works, bool is_recent) {
+WorkerStatus status_of(const client::TaskView& view, bool works, bool is_changing) {
   if (view.has_ended()) return WorkerStatus::disconnected;
-  if (view.state != "leased") {
-    return view.attempt == 0 && is_recent ? WorkerStatus::connected : WorkerStatus::timed_out;
-  }
+  if (view.state != "leased") return is_changing ? WorkerStatus::connected : WorkerStatus::timed_out;
   if (view.worker.starts_with(kRegistered)) return WorkerStatus::connected;
   return works ? WorkerStatus::executing : WorkerStatus::active;
 }
@@ -70,8 +67,10 @@ Duration ServerRun::master_silence(bool is_missed) {
 
 Result<client::Task> ServerRun::run_task(const std::stop_token& stop) {
   auto task = get(run, stop);
-  if (!task) return task;
   const std::lock_guard lock(mutex);
+  if (!task && task.error().code == Errc::not_found && master_ && !closed)
+    closed = Closed{"the run is over, and the server has forgotten it"};
+  if (!task) return task;
   if (auto opening = from_text<RunOpening>(task->payload)) master_ = std::move(*opening);
   if (task->view.has_ended())
     closed = Closed{task->view.state == "completed" ? task->result : "the run was cancelled"};
@@ -116,6 +115,8 @@ void ServerRun::follow(const std::string& module) {
 Result<Accepted> ServerRun::withdraw(const SerializedModuleResult& result, const std::stop_token& stop) {
   const auto task = get(key_of(result.module), stop);
   if (!task) return std::unexpected(task.error());
+  if (task->view.queue == own_results())
+    return task->payload == to_text(result) ? Accepted::duplicate : Accepted::stale;
   if (task->view.has_ended()) {
     const auto before = result_of(*task, result.module);
     return before && to_text(*before) == as_note(result) ? Accepted::duplicate : Accepted::stale;
@@ -127,6 +128,22 @@ Result<Accepted> ServerRun::withdraw(const SerializedModuleResult& result, const
   if (!ended && ended.error().code == Errc::wrong_state) return Accepted::stale;
   if (!ended) return std::unexpected(ended.error());
   return Accepted::first;
+}
+
+// If that fails they stay, and harm nobody.
+void ServerRun::let_go_of_own_results(const std::stop_token& stop) {
+  for (;;) {
+    const auto tasks = client->lease(
+        {.worker = "master", .queues = {own_results()}, .count = 100, .ttl = lease, .capabilities = {}},
+        stop);
+    if (!tasks || tasks->empty()) return;
+    std::vector<Question<client::Verdict>> questions(tasks->size());
+    for (std::size_t i = 0; i < questions.size(); ++i)
+      client->complete((*tasks)[i].held(), {}, questions[i].answer());
+    for (Question<client::Verdict>& question : questions) {
+      if (!question.wait(stop)) return;
+    }
+  }
 }
 
 Result<SerializedModuleResult> ServerRun::result_of(const client::Task& task, const std::string& module) {
@@ -192,7 +209,7 @@ Result<WorkerRegistration> ServerRun::registration_of(const client::TaskView& vi
 
 Result<bool> ServerRun::is_taken(std::int32_t index, const std::string& session,
                                  const std::stop_token& stop) {
-  auto there = registered(stop);
+  auto there = registered({}, stop);
   if (!there) return std::unexpected(there.error());
   return std::ranges::any_of(*there, [&](const RegisteredWorker& other) {
     return other.registration.index == index && other.registration.session != session &&
@@ -200,7 +217,17 @@ Result<bool> ServerRun::is_taken(std::int32_t index, const std::string& session,
   });
 }
 
-Result<std::vector<RegisteredWorker>> ServerRun::registered(const std::stop_token& stop) {
+// Nobody holds the task of a worker for a moment: when it has just been handed in, and when the worker, at
+// its first heartbeat, takes it under another name.
+bool ServerRun::is_changing(const client::TaskView& view, bool is_recent, Duration patience) {
+  if (view.state != "waiting" || view.attempt > 1) return false;
+  if (view.attempt == 0) return is_recent;
+  const std::lock_guard lock(mutex);
+  const std::int64_t first_seen_ms = held_by_nobody_.try_emplace(view.task, steady_ms()).first->second;
+  return steady_ms() - first_seen_ms < patience.ms;
+}
+
+Result<std::vector<RegisteredWorker>> ServerRun::registered(Duration patience, const std::stop_token& stop) {
   auto presences = list(workers(), "", stop);
   if (!presences) return std::unexpected(presences.error());
   auto modules = list(assignments(), "leased", stop);
@@ -220,7 +247,10 @@ Result<std::vector<RegisteredWorker>> ServerRun::registered(const std::stop_toke
     if (!registration) return std::unexpected(registration.error());
     const auto works = current.find(registration->name);
     RegisteredWorker worker{
-        *registration, status_of(view, works != current.end(), latest - view.since <= lease), {}, {}};
+        *registration,
+        status_of(view, works != current.end(), is_changing(view, latest - view.since <= lease, patience)),
+        {},
+        {}};
     if (works != current.end()) worker.current_modules = works->second;
     if (worker.status == WorkerStatus::timed_out) worker.silent_for = lease;
     // Of two that registered at once the first stays; the other goes away again.
@@ -232,8 +262,8 @@ Result<std::vector<RegisteredWorker>> ServerRun::registered(const std::stop_toke
   return all;
 }
 
-// Under which name a worker holds its own task says whether it was heard of since it registered. If the answer
-// to its request was lost, nobody knows the lease: it is had until that expires, and then taken again.
+// Under which name a worker holds its own task says whether it was heard of since it registered. If the
+// answer to its request was lost, nobody knows the lease: it is had until that expires, and then taken again.
 Status ServerRun::be_there(const std::string& session, std::string_view as, const std::stop_token& stop) {
   const auto held = hold(presence,
                          {.worker = std::string(as) + session,

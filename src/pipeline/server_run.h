@@ -52,21 +52,26 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
     return ask<client::Task>(stop, [&](auto answer) { client->get(named(key), std::move(answer)); });
   }
 
-  // The run as a task; the master's fingerprint is in its payload.
+  // The run as a task; the master's fingerprint is in its payload. NOT_FOUND: it has not begun, or it is over
+  // and forgotten.
   Result<client::Task> run_task(const std::stop_token& stop);
   // CONFLICT: the worker's graph is not the master's.
   Status admit(const WorkerRegistration& worker, const std::stop_token& stop);
   // Waits for the end of one assignment, and again if that takes long; the result goes to the feed.
   void follow(const std::string& module);
-  // Ends the task of an assignment that nobody has, with this as what became of it.
+  // Ends the task of an assignment that nobody has, with this as what became of it. One of the master's own
+  // results stands as it is.
   Result<Accepted> withdraw(const SerializedModuleResult& result, const std::stop_token& stop);
+  // The run is over: the server may forget them.
+  void let_go_of_own_results(const std::stop_token& stop);
   static Result<SerializedModuleResult> result_of(const client::Task& task, const std::string& module);
   Result<std::vector<client::TaskView>> list(const std::string& queue, const std::string& state,
                                              const std::stop_token& stop);
   // Whose assignment a task is. Empty: of no module, for somebody else put it there.
   Result<std::string> module_of(const client::TaskView& view, const std::stop_token& stop);
-  // Those that there are, with whoever has fallen silent or left and was not replaced.
-  Result<std::vector<RegisteredWorker>> registered(const std::stop_token& stop);
+  // Those that there are, with whoever has fallen silent or left and was not replaced; whose task nobody
+  // holds has fallen silent if it is so for longer than `patience`.
+  Result<std::vector<RegisteredWorker>> registered(Duration patience, const std::stop_token& stop);
   // Whether somebody else has this index.
   Result<bool> is_taken(std::int32_t index, const std::string& session, const std::stop_token& stop);
   // Being there is holding the lease of one's own task.
@@ -94,9 +99,11 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
  private:
   Status compare(const WorkerRegistration& worker) const;
   Result<WorkerRegistration> registration_of(const client::TaskView& view, const std::stop_token& stop);
+  bool is_changing(const client::TaskView& view, bool is_recent, Duration patience);
 
   std::map<std::string, WorkerRegistration> registrations_;  // by task; they never change
   std::map<std::string, std::string> long_names_;            // of modules, likewise
+  std::map<std::string, std::int64_t> held_by_nobody_;       // tasks of workers: when that was first seen
   std::optional<RunOpening> master_;
   std::int64_t master_missed_at_ = 0;
 };

@@ -60,10 +60,13 @@ Status ServerCoordinator::register_worker(const WorkerRegistration& registration
 Result<Dequeued> ServerCoordinator::dequeue_module(const WorkerRegistration& worker, std::stop_token stop) {
   ServerRun& server = *run_;
   if (auto admitted = server.admit(worker, stop); !admitted) return std::unexpected(admitted.error());
+  // The lease may begin at once, so a question that waits for long would leave little of it.
+  const Duration wait = std::min(seconds(1), Duration{server.lease.ms / 4});
+  const std::int64_t asked_at_ms = steady_ms();
   auto tasks = server.client->lease({.worker = worker.name,
                                      .queues = {server.assignments()},
                                      .ttl = server.lease,
-                                     .wait = seconds(1),
+                                     .wait = wait,
                                      .capabilities = worker.capabilities},
                                     stop);
   if (!tasks) return std::unexpected(tasks.error());
@@ -78,7 +81,7 @@ Result<Dequeued> ServerCoordinator::dequeue_module(const WorkerRegistration& wor
       if (!ended && !is_gone(ended.error().code)) return std::unexpected(ended.error());
       return Empty{};
     }
-    return Assigned{std::move(*assignment), task.attempt, name_of(task.held())};
+    return Assigned{std::move(*assignment), task.attempt, name_of(task.held()), asked_at_ms};
   }
   if (auto run = server.run_task(stop); !run && run.error().code != Errc::not_found)
     return std::unexpected(run.error());
@@ -90,22 +93,13 @@ Result<Dequeued> ServerCoordinator::dequeue_module(const WorkerRegistration& wor
 Result<Accepted> ServerCoordinator::publish_result(const SerializedModuleResult& result,
                                                    std::stop_token stop) {
   ServerRun& server = *run_;
-  if (result.lease.empty()) {  // the master's own: handed in and completed in one go, by whoever gets it
+  if (result.lease.empty()) {  // the master's own
     auto submitted = server.submit(
         {.queue = server.own_results(), .payload = to_text(result), .key = server.key_of(result.module)},
         stop);
     if (!submitted && submitted.error().code == Errc::conflict) return server.withdraw(result, stop);
     if (!submitted) return std::unexpected(submitted.error());
-    if (submitted->existed) return Accepted::duplicate;
-    auto tasks = server.client->lease(
-        {.worker = "master", .queues = {server.own_results()}, .ttl = server.lease}, stop);
-    if (!tasks) return std::unexpected(tasks.error());
-    for (const client::Leased& one : *tasks) {
-      auto done = server.ask<client::Verdict>(
-          stop, [&](auto answer) { server.client->complete(one.held(), one.payload, std::move(answer)); });
-      if (!done) return std::unexpected(done.error());
-    }
-    return Accepted::first;
+    return submitted->existed ? Accepted::duplicate : Accepted::first;
   }
   {
     const std::lock_guard lock(server.mutex);
@@ -146,6 +140,11 @@ Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& 
   }
   if (auto held = server.be_there(heartbeat.session, kActive, stop); !held) {
     if (held.error().code != Errc::conflict) return std::unexpected(held.error());
+    // Whoever was silent until the run was over is no longer expected.
+    if (auto run = server.run_task(stop); !run && run.error().code != Errc::not_found)
+      return std::unexpected(run.error());
+    const std::lock_guard lock(server.mutex);
+    if (server.closed) return HeartbeatReply{.closed = server.closed};
     return failure(Errc::not_found,
                    "worker " + std::to_string(heartbeat.index) + " is not registered, or has left");
   }

@@ -36,10 +36,17 @@ std::int64_t milliseconds_of(const timespec& time) {
 
 }  // namespace
 
+bool sync_name(const std::string& path) {
+  const Descriptor folder(::open(parent_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some network file systems cannot be asked to, and keep names as they are made.
+  return folder.is_open() && (::fsync(folder.number()) == 0 || errno == EINVAL || errno == ENOTSUP);
+}
+
 Status SharedFiles::make_folder(const std::string& name) const {
   std::error_code trouble;
-  fs::create_directories(path(name), trouble);
+  const bool is_new = fs::create_directories(path(name), trouble);
   if (trouble) return cannot("cannot make", path(name), trouble.value());
+  if (is_new && !sync_name(path(name))) return cannot("cannot make", path(name), errno);
   return {};
 }
 
@@ -73,7 +80,7 @@ Result<std::string> SharedFiles::write_aside(const std::string& name, std::strin
 Status SharedFiles::write(const std::string& name, std::string_view text) const {
   auto aside = write_aside(name, text);
   if (!aside) return std::unexpected(aside.error());
-  if (::rename(aside->c_str(), path(name).c_str()) == 0) return {};
+  if (::rename(aside->c_str(), path(name).c_str()) == 0 && sync_name(path(name))) return {};
   const int error = errno;
   ::unlink(aside->c_str());
   return cannot("cannot write", path(name), error);
@@ -82,16 +89,19 @@ Status SharedFiles::write(const std::string& name, std::string_view text) const 
 Result<bool> SharedFiles::write_new(const std::string& name, std::string_view text) const {
   auto aside = write_aside(name, text);
   if (!aside) return std::unexpected(aside.error());
-  const int linked = ::link(aside->c_str(), path(name).c_str());
+  const bool is_new = ::link(aside->c_str(), path(name).c_str()) == 0 && sync_name(path(name));
   const int error = errno;
   ::unlink(aside->c_str());
-  if (linked == 0) return true;
+  if (is_new) return true;
   if (error == EEXIST) return false;
   return cannot("cannot write", path(name), error);
 }
 
 Result<bool> SharedFiles::rename(const std::string& from, const std::string& to) const {
-  if (::rename(path(from).c_str(), path(to).c_str()) == 0) return true;
+  if (::rename(path(from).c_str(), path(to).c_str()) == 0) {
+    if (!sync_name(path(to))) return cannot("cannot sync", path(to), errno);
+    return true;
+  }
   if (errno == ENOENT) return false;
   return cannot("cannot rename", path(from), errno);
 }

@@ -1,5 +1,5 @@
 // Files in a folder that several machines share: written as a whole, taken by renaming, aged by the file
-// system's own clock.
+// system's own clock. What was done is durable, names too.
 #pragma once
 
 #include <optional>
@@ -40,6 +40,9 @@ class SharedFiles {
 
   const std::string directory_;
 };
+
+// The name of a file is durable only when what it stands in is. False: errno says why.
+bool sync_name(const std::string& path);
 
 // As part of a file's name: what is no letter, digit, underscore or dot, and a dot at the beginning, is
 // written as %XX, and what gets too long so is cut off and told apart by a hash.

@@ -2,8 +2,23 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <map>
 
 #include "tests/temporary_directory.h"
+
+namespace {
+thread_local std::map<ino_t, int> synced;  // how often, by which file or folder
+}
+// In place of the C library's: whether a name is durable shows only when the power fails.
+extern "C" int fsync(int descriptor) {
+  struct stat about{};
+  if (::fstat(descriptor, &about) == 0) ++synced[about.st_ino];
+  return static_cast<int>(::syscall(SYS_fsync, descriptor));
+}
 
 namespace baton::pipeline {
 namespace {
@@ -27,6 +42,26 @@ TEST(AListOfFiles, IsNotShorterBecauseItCannotBeRead) {  // P3
   const auto names = files.list("queue");
   ASSERT_FALSE(names);
   EXPECT_THAT(names.error().message, HasSubstr(folder.path() + "/queue"));
+}
+
+int syncs_of(const std::string& path) {
+  struct stat about{};
+  return ::stat(path.c_str(), &about) == 0 ? synced[about.st_ino] : 0;
+}
+
+TEST(ANameInASharedFolder, IsDurableOnceItIsThere) {  // P4 P17
+  synced.clear();
+  TemporaryDirectory folder;
+  const SharedFiles files(folder.path());
+  for (const char* name : {"leased", "ended"}) ASSERT_TRUE(files.make_folder(name));
+  EXPECT_GT(syncs_of(folder.path()), 0) << "the folders";
+  const std::string leased = folder.path() + "/leased", ended = folder.path() + "/ended";
+  ASSERT_TRUE(files.write("leased/a", "x"));
+  EXPECT_EQ(syncs_of(leased), 1);
+  ASSERT_TRUE(files.write_new("leased/b", "x").value());
+  EXPECT_EQ(syncs_of(leased), 2);
+  ASSERT_TRUE(files.rename("leased/a", "ended/a").value());
+  EXPECT_EQ(syncs_of(ended), 1);
 }
 
 }  // namespace

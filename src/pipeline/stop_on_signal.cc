@@ -8,20 +8,25 @@ namespace baton::pipeline {
 
 StopOnSignal::StopOnSignal() {
   ::sigemptyset(&set_);
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set_, number);
+  for (const int number : {SIGINT, SIGTERM}) ::sigaddset(&set_, number);
+  struct sigaction hangup{};
+  ::sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) ::sigaddset(&set_, SIGHUP);  // as nohup has it
   ::pthread_sigmask(SIG_BLOCK, &set_, &before_);
+  ::signal(SIGPIPE, SIG_IGN);
   thread_ = std::thread([this] { wait(); });
 }
 
 StopOnSignal::~StopOnSignal() {
-  ::pthread_kill(thread_.native_handle(), SIGUSR1);
+  is_ending_ = true;
+  ::pthread_kill(thread_.native_handle(), SIGTERM);
   thread_.join();
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void StopOnSignal::wait() {
   int number = 0;
-  while (::sigwait(&set_, &number) == 0 && number != SIGUSR1) {
+  while (::sigwait(&set_, &number) == 0 && !is_ending_) {
     if (source_.stop_requested()) {
       process::kill_descendants();
       ::_exit(128 + number);

@@ -1,7 +1,11 @@
-// Ctrl-C and SIGTERM as a stop token: modules are asked to stop, and what always runs still does. A second
-// signal ends the process at once, and all that runs because of it.
+// Ctrl-C, SIGTERM and a terminal that is closed as a stop token: modules are asked to stop, and what always
+// runs still does. A second signal ends the process at once, and all that runs because of it.
+//
+// From then on SIGPIPE ends nothing: whoever reads no further what is said about work has not asked for its
+// end, and processes would be left that nobody looks after.
 #pragma once
 
+#include <atomic>
 #include <csignal>
 #include <stop_token>
 #include <thread>
@@ -23,6 +27,7 @@ class StopOnSignal {
 
   sigset_t set_{};
   sigset_t before_{};
+  std::atomic<bool> is_ending_ = false;  // the signal that comes next is our own
   std::stop_source source_;
   std::thread thread_;
 };

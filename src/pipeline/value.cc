@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "base/utf8.h"
 #include "wire/text.h"
 
 namespace baton::pipeline {
@@ -49,7 +50,7 @@ struct Writer {
   json::value operator()(std::uint64_t value) const { return value; }
   json::value operator()(double value) const { return number(value); }
   json::value operator()(const std::string& text) const {
-    if (wire::is_utf8(text)) return json::string(text);
+    if (is_utf8(text)) return json::string(text);
     if (is_exact) throw std::invalid_argument("there is text in it that is not UTF-8");
     return json::string(wire::as_utf8(text));
   }

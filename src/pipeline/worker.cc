@@ -159,7 +159,10 @@ class WorkerShift {
 
   bool take_on(Assigned assigned) {
     const std::string module = assigned.assignment.module;
-    pulse_.keep(assigned.lease, {module, assigned.attempt});
+    if (!pulse_.keep(assigned)) {
+      notice(module + " is not begun: that it is ours was heard only when its lease had ended");
+      return true;
+    }
     // Whoever had it before is lost: what was said since then we may not have heard yet.
     if (assigned.attempt > 1) {
       const auto signal = coordinator_.is_cancellation_requested(ending_.get_token());

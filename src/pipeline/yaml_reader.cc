@@ -124,8 +124,9 @@ std::optional<std::uint32_t> YamlMap::number(const char* key, std::uint32_t min,
   if (node->kind == Yaml::Kind::scalar && error == std::errc{} && stopped == end && value >= min &&
       value <= max)
     return value;
-  complain(*node, std::string(key) + " has to be a number from " + std::to_string(min) + " to " +
-                      std::to_string(max));
+  const std::string least = std::to_string(min);
+  const std::string range = min == max ? least : "a number from " + least + " to " + std::to_string(max);
+  complain(*node, std::string(key) + " has to be " + range);
   return std::nullopt;
 }
 

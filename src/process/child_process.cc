@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/descriptor.h"
+#include "process/descendants.h"
 #include "process/quiet_pipe.h"
 
 extern char** environ;
@@ -57,6 +58,10 @@ struct Pipe {
 };
 
 void do_not_block(const Descriptor& descriptor) { ::fcntl(descriptor.number(), F_SETFL, O_NONBLOCK); }
+
+pollfd wants(const Descriptor& descriptor, short events) {
+  return {.fd = descriptor.number(), .events = events, .revents = 0};  // a closed one, -1, is left out
+}
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
   std::vector<char*> all;
@@ -113,6 +118,7 @@ class Child {
   void keep(const Descriptor& from, std::string_view text);
   void signal_group(int number) const { ::kill(-pid_, number); }
   void begin_ending();
+  void wait_for_those_left_behind();
   int patience() const;
 
   const ChildCommand& command_;
@@ -241,6 +247,18 @@ int Child::patience() const {
   return static_cast<int>(std::clamp<std::int64_t>(*kill_at_ - now_ms(), 0, 60'000));
 }
 
+// They have the rest of the grace. As long as nobody has asked how the command ended, its number is that of
+// its group and of nobody else.
+void Child::wait_for_those_left_behind() {
+  for (int pause_ms = 1; now_ms() < *kill_at_ && is_alive(pid_); pause_ms = std::min(2 * pause_ms, 50)) {
+    pollfd polled[] = {wants(output_.read, POLLIN), wants(errors_.read, POLLIN)};
+    (void)::poll(polled, std::size(polled), std::min(pause_ms, patience()));
+    listen(output_.read, kReadsPerTurn);
+    listen(errors_.read, kReadsPerTurn);
+  }
+  signal_group(SIGKILL);
+}
+
 ChildEnd Child::attend(std::span<const std::stop_token> stops) {
   const auto tell = [this] {
     const std::uint64_t one = 1;
@@ -249,10 +267,6 @@ ChildEnd Child::attend(std::span<const std::stop_token> stops) {
   std::list<std::stop_callback<decltype(tell)>> callbacks;
   for (const std::stop_token& stop : stops) callbacks.emplace_back(stop, tell);
   for (bool runs = true; runs;) {
-    const auto wants = [](const Descriptor& descriptor, short events) {
-      return pollfd{
-          .fd = descriptor.number(), .events = events, .revents = 0};  // a closed one, -1, is left out
-    };
     pollfd polled[] = {wants(ended_, POLLIN), wants(stopped_, POLLIN), wants(input_.write, POLLOUT),
                        wants(output_.read, POLLIN), wants(errors_.read, POLLIN)};
     const int ready = ::poll(polled, std::size(polled), patience());
@@ -274,7 +288,7 @@ ChildEnd Child::attend(std::span<const std::stop_token> stops) {
     listen(output_.read, runs ? kReadsPerTurn : kReadsAtTheEnd);
     listen(errors_.read, runs ? kReadsPerTurn : kReadsAtTheEnd);
   }
-  if (end_.was_stopped || end_.said_too_much) signal_group(SIGKILL);  // those it left behind
+  if (kill_at_) wait_for_those_left_behind();
   int status = 0;
   ::waitpid(std::exchange(pid_, -1), &status, 0);
   if (WIFEXITED(status)) end_.exit_code = WEXITSTATUS(status);

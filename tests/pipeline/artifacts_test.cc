@@ -181,6 +181,21 @@ class Damaging : public BlobStore {
   TemporaryBlobs store_;
 };
 
+TEST(AnArtifact, MayBeOfATargetThatIsCalledLikeItsPlaceholder) {  // P15
+  const TemporaryDirectory folder;
+  FolderBlobs blobs(folder.path() + "/blobs");
+  Pipeline pipeline("matrix");
+  pipeline.add("build")
+      .matrix_of_axes({{"os", {"x${matrix.os}"}}})
+      .produces("bin", {"${matrix.os}.o"})
+      .run([](Context& context) { write(context.directory() + "/x${matrix.os}.o", "compiled"); });
+  RunOptions options;
+  options.site.directory = folder.path();
+  options.site.blobs = &blobs;
+  const RunReport report = pipeline::run(*Graph::of(pipeline.definition()), std::move(options));
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.modules[0].failure.message;
+}
+
 TEST(ADamagedArtifact, IsAFailureThatNamesIt) {  // P15
   TemporaryDirectory directory;
   Damaging store;

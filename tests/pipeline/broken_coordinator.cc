@@ -32,6 +32,7 @@ constexpr std::pair<std::string_view, Fault> kFaults[] = {
     {"RefusesASecondWorkerWithOneIndex", Fault::admits_a_second_worker},
     {"RefusesAnotherPipeline", Fault::admits_any_pipeline},
     {"HasOneMaster", Fault::admits_a_second_master},
+    {"HasOneMasterOfManyThatComeAtOnce", Fault::looks_before_it_admits},
     {"GoesOnAfterARestartOfTheMaster", Fault::forgets_at_a_restart},
     {"HandsOverToTheNextMaster", Fault::hands_nothing_over},
     {"BroadcastsCancellation", Fault::last_reason_stands},
@@ -55,6 +56,9 @@ struct Scene {
   std::optional<CancellationSignal> signal;
   std::stop_source waiters;
   int feeds = 0;
+  int lookers = 0;
+  bool has_master = false;
+  std::condition_variable looked;
 };
 
 // In order, and one fault at a time. What it does not break it leaves to the one in memory.
@@ -65,6 +69,15 @@ class BrokenCoordinator : public MemoryCoordinator {
   Status open_run(const RunOpening& opening, std::stop_token stop) override {
     RunOpening changed = opening;
     if (is(Fault::admits_a_second_master)) changed.session = "anybody";
+    if (is(Fault::looks_before_it_admits)) {
+      std::unique_lock lock(scene_.mutex);
+      if (scene_.has_master) return failure(Errc::locked, "there is one");
+      ++scene_.lookers;
+      scene_.looked.notify_all();
+      scene_.looked.wait_for(lock, std::chrono::seconds(5), [&] { return scene_.lookers > 1; });
+      scene_.has_master = true;
+      return {};
+    }
     return MemoryCoordinator::open_run(changed, stop);
   }
 

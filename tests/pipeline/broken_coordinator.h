@@ -30,6 +30,7 @@ enum class Fault : std::uint8_t {
   admits_a_second_worker,
   admits_any_pipeline,
   admits_a_second_master,
+  looks_before_it_admits,
   forgets_at_a_restart,
   hands_nothing_over,
   last_reason_stands,

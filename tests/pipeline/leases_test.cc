@@ -133,5 +133,19 @@ TEST(TheLengthOfLeases, IsTheMastersAtRedis) {  // P4 P6
   is_the_masters(master, worker, hasty);
 }
 
+TEST(AMasterInAFolder, NeitherCancelsNorClosesWhatAnotherHasTakenOver) {  // P17
+  const TemporaryDirectory temporary;
+  // Whoever is the master is taken to be gone as soon as another comes.
+  const DirectoryCoordinatorOptions options{.directory = temporary.path() + "/run",
+                                            .lease = milliseconds(-1)};
+  DirectoryCoordinator first(options), second(options);
+  ASSERT_TRUE(first.open_run({.session = "first", .fingerprint = 7}, {}));
+  ASSERT_TRUE(second.open_run({.session = "second", .fingerprint = 7}, {}));
+  EXPECT_EQ(first.broadcast_cancellation("no", {}).error().code, Errc::conflict);
+  EXPECT_EQ(first.close_run("over", {}).error().code, Errc::conflict);
+  EXPECT_FALSE(*second.is_cancellation_requested({}));
+  EXPECT_TRUE(second.close_run("over", {}));
+}
+
 }  // namespace
 }  // namespace baton::pipeline

@@ -3,10 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
+#include <latch>
 #include <thread>
+#include <utility>
 
+#include "pipeline/context.h"
+#include "pipeline/pipeline.h"
 #include "pipeline/redis_coordinator.h"
+#include "pipeline/role_guard.h"
 #include "pipeline/server_coordinator.h"
+#include "pipeline/worker.h"
 #include "tests/pipeline/redis_server.h"
 #include "tests/proxy.h"
 #include "tests/served.h"
@@ -43,11 +51,63 @@ TEST(AQuestionForWork, IsAnsweredTheSameIfTheAnswerWasLost) {  // P3 P4
   EXPECT_EQ(proxy.cuts(), 1U);
 }
 
+// Something happens before a worker asks for work for the second time.
+class Interrupted : public RoleGuard {
+ public:
+  Interrupted(DistributedCoordinator& behind, std::function<void()> happens)
+      : RoleGuard(behind, Role::worker), happens_(std::move(happens)) {}
+  Result<Dequeued> dequeue_module(const WorkerRegistration& worker, std::stop_token stop) override {
+    if (++questions_ == 2) happens_();
+    return RoleGuard::dequeue_module(worker, stop);
+  }
+
+ private:
+  const std::function<void()> happens_;
+  int questions_ = 0;
+};
+TEST(AnAssignment, IsNotBegunIfItIsHeardOfAfterItsLease) {  // P4 P6
+  std::atomic<int> begun = 0;
+  std::latch has_gone_on(1);
+  Pipeline pipeline("late");
+  pipeline.add("late").not_idempotent().run([&](Context&) { ++begun; });
+  pipeline.add("next").run([&](Context&) { has_gone_on.count_down(); });
+  const Graph graph = *Graph::of(pipeline.definition());
+  Served server(BATON_PROGRAM);
+  Proxy proxy(server.port());
+  ServerCoordinatorOptions options = at(server.address()), behind_proxy = at(proxy.address());
+  options.lease = behind_proxy.lease = milliseconds(500);
+  ServerCoordinator master(options), behind(behind_proxy);
+  ASSERT_TRUE(master.open_run({.session = "m", .name = "late", .fingerprint = graph.fingerprint()}, {}));
+  std::latch is_enqueued(1);
+  std::stop_source over;
+  std::jthread worker([&] {
+    Interrupted coordinator(behind, [&] {
+      EXPECT_TRUE(master.enqueue_module({.module = "late", .attempts_max = 1}, {}));
+      proxy.set({.holds_replies = true});
+      is_enqueued.count_down();
+    });
+    WorkerOptions own{.index = 1, .heartbeat = milliseconds(150), .lease = options.lease};
+    own.site.name = "worker-1";
+    run_worker(graph, coordinator, own, over.get_token());
+  });
+  is_enqueued.wait();
+  const auto lost = master.wait_for_result("late", {});
+  ASSERT_TRUE(lost) << lost.error().message;
+  EXPECT_EQ(lost->failure->kind, FailureKind::worker_lost);
+  proxy.set({});
+  ASSERT_TRUE(master.enqueue_module({.module = "next"}, {}));
+  has_gone_on.wait();
+  EXPECT_EQ(begun, 0) << "it was begun after it had been reported as lost";
+  over.request_stop();
+}
+
 class AWorkerThatIsCutOff : public ::testing::TestWithParam<ProxyFaults> {};
 INSTANTIATE_TEST_SUITE_P(Behind, AWorkerThatIsCutOff,
                          ::testing::Values(ProxyFaults{.holds_requests = true},
                                            ProxyFaults{.holds_replies = true}),
-                         [](const auto& given) { return given.param.holds_requests ? "ARequest" : "AReply"; });
+                         [](const auto& given) {
+                           return given.param.holds_requests ? "ARequest" : "AReply";
+                         });
 
 // After each of the requests that the first heartbeat is made of, or of their replies.
 TEST_P(AWorkerThatIsCutOff, IsStillItselfWhenItIsBack) {  // P6

@@ -113,6 +113,119 @@ TEST(APastRun, IsRepeatedUnderTheNameThatIsGiven) {  // P16
   EXPECT_THAT(asked(yard, {"list"}).lines.back(), StartsWith("second "));
 }
 
+TEST(APastRun, IsRepeatedWhereItsFileLiesWhereverOneIs) {  // P16
+  const Yard yard("version: 1\nmodules: { a: { run: 'echo ran >> here' } }");
+  const auto shell = [&](const std::string& line) {
+    return crash::run({.command = {"/bin/sh", "-c", line, BATON_PROGRAM, yard.path()}});
+  };
+  EXPECT_EQ(shell("cd $1 && $0 run pipeline.yaml").exit.code, 0);
+  const crash::Ran again = shell("cd / && $0 pipeline rerun --dir $1");
+  EXPECT_EQ(again.exit.code, 0) << again.errors;
+  EXPECT_THAT(again.lines, ::testing::Not(Contains(HasSubstr("has changed"))));
+  EXPECT_EQ(yard.contents("here"), "ran\nran\n");
+  EXPECT_THAT(shell("cd $1 && $0 pipeline list").lines.back(), ::testing::EndsWith(" pipeline.yaml"));
+}
+
+TEST(APastRun, IsRepeatedByWhoeverCanDoWhatItCouldThen) {  // P16
+  const Yard yard("version: 1\nmodules: { a: { caps: [gpu], run: 'echo ran >> here; [ -e good ]' } }");
+  EXPECT_EQ(crash::run(yard.run({"--cap", "gpu"})).exit.code, 1);
+  std::ofstream(yard.path() + "/good").close();
+  EXPECT_EQ(asked(yard, {"rerun", "--failed"}).exit.code, 0);
+  EXPECT_EQ(yard.contents("here"), "ran\nran\n");
+}
+
+TEST(APastRun, IsNotGoneOnWithByOtherModules) {  // P17
+  const Yard yard("version: 1\nmodules: { a: { idempotent: false, run: 'echo ran >> here; false' } }");
+  EXPECT_EQ(crash::run(yard.run({"--run", "r"})).exit.code, 1);
+  std::ofstream(yard.path() + "/pipeline.yaml")
+      << "version: 1\nmodules: { a: { idempotent: false, run: 'echo ran >> here' }, b: { run: 'true' } }";
+  const crash::Ran other = crash::run(yard.run({"--run", "r"}));
+  EXPECT_EQ(other.exit.code, 2);
+  EXPECT_THAT(other.errors, HasSubstr("run 'r' was of other modules"));
+  EXPECT_EQ(yard.contents("here"), "ran\n");
+}
+
+TEST(APastRun, IsGoneOnWithWithoutBeginningTwiceWhatMayNotBe) {  // P17
+  const Yard yard(R"(
+version: 1
+on_failure: continue
+modules:
+  bad: { idempotent: false, run: 'echo bad >> ran; false' }
+  late: { idempotent: false, timeout: 50ms, stop_grace: 10ms, run: 'echo late >> ran; sleep 1000' }
+  again: { run: 'echo again >> ran; [ -e good ]' }
+  publish: { needs: [{ id: again, when: settled }], idempotent: false, run: 'echo publish >> ran' }
+)");
+  const auto goes_on = [&] {
+    std::ofstream(yard.path() + "/ran").close();
+    crash::Child master(yard.run({"--run", "r", "--json"}));
+    crash::Exit exit;
+    const Value report = report_of(master, exit);
+    EXPECT_EQ(exit.code, 1);
+    return statuses(report);
+  };
+  EXPECT_EQ(crash::run(yard.run({"--run", "r"})).exit.code, 1);
+  std::ofstream(yard.path() + "/good").close();
+  using Statuses = std::map<std::string, std::string>;
+  EXPECT_EQ(
+      goes_on(),
+      (Statuses{{"bad", "failed"}, {"late", "timed out"}, {"again", "succeeded"}, {"publish", "restored"}}));
+  EXPECT_EQ(yard.contents("ran"), "again\n");
+  EXPECT_EQ(
+      goes_on(),
+      (Statuses{{"bad", "failed"}, {"late", "timed out"}, {"again", "restored"}, {"publish", "restored"}}));
+  EXPECT_EQ(yard.contents("ran"), "") << "it is remembered for as long as the run is";
+}
+
+TEST(APastRun, IsGoneOnWithByBeginningWhatWasNotBegun) {  // P17
+  const Yard yard(R"(
+version: 1
+modules:
+  a: { run: '[ -e good ]' }
+  b: { needs: [a], idempotent: false, run: 'echo ran >> here' }
+)");
+  EXPECT_EQ(crash::run(yard.run({"--run", "r"})).exit.code, 1);
+  std::ofstream(yard.path() + "/good").close();
+  EXPECT_EQ(crash::run(yard.run({"--run", "r"})).exit.code, 0);
+  EXPECT_EQ(yard.contents("here"), "ran\n");
+}
+
+TEST(APastRun, HasOneMasterHoweverManyAreStartedAtOnce) {  // P17
+  const Yard yard(
+      "version: 1\nmodules: { a: { run: 'echo ran >> here; until [ -e go ]; do sleep 0.01; done' } }");
+  const crash::Ran ran = crash::run({.command = {"/bin/sh", "-c", R"(cd $1
+    master() { $0 run pipeline.yaml --run r; echo $? >> codes; }
+    for one in 1 2 3; do master & done
+    for turn in $(seq 1000); do [ -e codes ] && [ $(wc -l < codes) = 2 ] && break; sleep 0.01; done
+    touch go; wait; sort codes >&2)",
+                                                 BATON_PROGRAM, yard.path()}});
+  EXPECT_TRUE(ran.errors.ends_with("0\n2\n2\n")) << ran.errors;
+  EXPECT_THAT(ran.errors, HasSubstr("run r is under way in"));
+  EXPECT_EQ(yard.contents("here"), "ran\n");
+}
+
+// What it made may be gone, as it is with the run of a server: that is no reason to repeat what nobody asks
+// for.
+TEST(APastRun, IsRepeatedAsFarAsWhatItMadeIsGoneAndAskedFor) {  // P16 P17
+  const Yard yard(R"(
+version: 1
+on_failure: continue
+modules:
+  publish: { idempotent: false, run: 'echo publish >> ran', produces: { note: [ran] } }
+  gen: { run: 'echo gen >> ran; date +%N > stamp', produces: { stamp: [stamp] } }
+  ok: { needs: [gen], consumes: { gen/stamp: a }, run: 'echo ok >> ran' }
+  bad: { needs: [gen], consumes: { gen/stamp: b }, run: 'echo bad >> ran; [ -e good ]' }
+)");
+  const auto repeated = [&] {
+    std::ofstream(yard.path() + "/ran").close();
+    asked(yard, {"rerun", "--failed", "-j", "1"});
+    return yard.contents("ran");
+  };
+  EXPECT_EQ(crash::run(yard.run({"-j", "1"})).exit.code, 1);
+  EXPECT_EQ(repeated(), "bad\n");
+  std::filesystem::remove_all(yard.path() + "/.baton/blobs");
+  EXPECT_THAT(repeated(), ::testing::AnyOf("gen\nok\nbad\n", "gen\nbad\nok\n"));
+}
+
 // A clean-up, say, has something to do again.
 TEST(APastRun, IsRepeatedWithWhatComesBehindWhatIsRepeated) {  // P16
   const Yard yard(R"(

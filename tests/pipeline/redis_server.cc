@@ -15,7 +15,7 @@ void RedisServer::start() {
                                       "--bind",
                                       "127.0.0.1",
                                       "--port",
-                                      std::to_string(port_),
+                                      std::to_string(port()),
                                       "--unixsocket",
                                       path(),
                                       "--dir",

@@ -21,14 +21,14 @@ class RedisServer {
   RedisServer& operator=(const RedisServer&) = delete;
 
   std::string path() const { return directory_.path() + "/redis.sock"; }
-  std::uint16_t port() const { return port_; }
+  std::uint16_t port() const { return port_.number(); }
   void restart();  // it keeps what it held
 
  private:
   void start();
 
   const std::vector<std::string> options_;
-  const std::uint16_t port_ = free_port();
+  const FreePort port_;
   TemporaryDirectory directory_;
   std::unique_ptr<crash::Child> child_;
 };

@@ -14,6 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kOne[] = "version: 1\nmodules: { a: { run: 'echo a >> ran' } }";
 
@@ -132,6 +133,23 @@ TEST(ProcessesThatAreRefused, SayWhatAPasswordIsNeededFor) {  // P16
   const crash::Ran worker = crash::run(yard.worker("redis://" + redis.path(), {"--run", "r"}));
   EXPECT_EQ(worker.exit.code, 77);
   EXPECT_THAT(only_line(worker), HasSubstr("redis://:PASSWORD@"));
+}
+
+// On the command line of its workers everybody would see it.
+TEST(ProcessesWithAPassword, ShowItToNobody) {  // P11 P16
+  const Yard yard(R"(
+version: 1
+modules: { a: { run: 'tr "\\0" "\\n" < /proc/$PPID/cmdline > command; env > environment' } }
+)");
+  RedisServer redis({"--requirepass", "hunter22"});
+  const std::string where = "redis://:hunter22@" + redis.path();
+  crash::ChildOptions how = yard.run({"--connect", where, "--run", "r", "--only-master", "--workers", "1"});
+  how.environment = {{"BATON_CONNECT", "127.0.0.1:1"}};
+  const crash::Ran ran = crash::run(how);
+  EXPECT_EQ(ran.exit.code, 0) << ran.errors;
+  EXPECT_THAT(yard.contents("command"), AllOf(HasSubstr("worker\n"), Not(HasSubstr("hunter22"))));
+  EXPECT_THAT(yard.contents("environment"),
+              AllOf(HasSubstr("BATON_CONNECT=127.0.0.1:1\n"), Not(HasSubstr("hunter22"))));
 }
 
 // Its workers know the run by its name alone, and that is the first one's.

@@ -69,10 +69,58 @@ TEST(ProcessesOfAWorkerThatIsStopped, EndAtTheSecondSignalToo) {  // P7 P16
   crash::Child master(yard.run({"--connect", server.address(), "--only-master", "--run", "r"}));
   crash::Child worker(yard.worker(server.address()));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
-  worker.signal(SIGINT);
-  EXPECT_TRUE(has_said(worker, "stopping what it runs; Ctrl-C again ends it at once")) << worker.errors();
+  worker.signal(SIGHUP);  // its terminal was closed
+  EXPECT_TRUE(has_said(worker, "stopping, with what it runs; Ctrl-C again ends it at once"))
+      << worker.errors();
   worker.signal(SIGINT);
   EXPECT_EQ(worker.wait(crash::after_ms(30'000)).code, 130);
+  std::string pid = yard.contents("pid");
+  pid.pop_back();
+  EXPECT_TRUE(eventually([&] { return is_over(pid); }));
+}
+
+// The script ends at once when it is asked to; what it has started does not.
+constexpr char kLeftBehind[] = R"(
+version: 1
+modules:
+  tidy:
+    stop_grace: 1h
+    run: |
+      (trap 'until [ -e go ]; do sleep 0.01; done; touch tidied; exit' TERM; touch began; while :; do sleep 0.01; done) &
+      echo $$ > script; wait
+)";
+
+TEST(ProcessesThatAScriptLeavesBehind, HaveTheRestOfItsGrace) {  // P7
+  const Yard yard(kLeftBehind);
+  crash::Child master(yard.run({}));
+  ASSERT_TRUE(eventually([&] {
+    return std::filesystem::exists(yard.path() + "/began") && yard.contents("script").ends_with('\n');
+  }));
+  master.signal(SIGINT);
+  std::string script = yard.contents("script");
+  script.pop_back();
+  ASSERT_TRUE(eventually([&] { return is_over(script); }));
+  std::ofstream(yard.path() + "/go") << "";
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 3);
+  EXPECT_TRUE(std::filesystem::exists(yard.path() + "/tidied")) << "it was killed before its time";
+}
+
+constexpr char kStaysBehind[] = R"(
+version: 1
+modules:
+  stay:
+    stop_grace: 100ms
+    run: |
+      (trap '' TERM; exec sleep 1000) &
+      echo $! > pid; touch began; wait
+)";
+
+TEST(ProcessesThatAScriptLeavesBehind, AreKilledAfterIt) {  // P7
+  const Yard yard(kStaysBehind);
+  crash::Child master(yard.run({}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+  master.signal(SIGINT);
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 3);
   std::string pid = yard.contents("pid");
   pid.pop_back();
   EXPECT_TRUE(eventually([&] { return is_over(pid); }));

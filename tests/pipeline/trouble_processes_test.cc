@@ -140,6 +140,27 @@ TEST(ProcessesInTrouble, LeaveNothingBehindThatNobodyRemembers) {  // P16
 }
 
 // The contract: noticed and begun elsewhere within the lease and a second.
+TEST(ProcessesInTrouble, MakeAgainWhatTheCacheNamesAndNobodyHas) {  // P15
+  const Yard yard(R"(
+version: 1
+modules:
+  make: { inputs: [in.txt], produces: { out: [out.txt] }, run: "cp in.txt out.txt" }
+  use: { needs: [make], consumes: { make/out: got }, run: "cat got/out.txt" }
+)");
+  std::ofstream(yard.path() + "/in.txt") << "one";
+  const auto run = [&] {
+    crash::Child master(yard.run({"--workers", "1", "--only-master", "--json"}));
+    crash::Exit exit;
+    const Value report = report_of(master, exit);
+    EXPECT_EQ(exit.code, 0) << master.errors();
+    return statuses(report)["make"];
+  };
+  EXPECT_EQ(run(), "succeeded");
+  EXPECT_EQ(run(), "cached");
+  std::filesystem::remove_all(yard.path() + "/.baton/blobs");
+  EXPECT_EQ(run(), "succeeded");
+}
+
 TEST(ProcessesInTrouble, GiveALostModuleToAnotherInTime) {  // P4
   const Yard yard("version: 1\nmodules: { a: { run: 'echo $BATON_RUN >> ran; [ -e go ] || sleep 1000' } }");
   Served server(BATON_PROGRAM);
