@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any, Mapping
 
-from ._baton import Checkpoint, Leased, Saved, Submitted, Task, Ticket, Verdict
+from ._baton import Checkpoint, Leased, Saved, Submitted, Task, Ticket, Verdict, __version__
 from ._checkpoints import DEADLINE, Checkpoints, Loaded
 from ._client import Client
 from ._errors import Error
@@ -20,7 +20,7 @@ from ._tensors import Shard
 
 __all__ = [
     "Checkpoint", "Checkpoints", "Client", "Error", "Group", "Leased", "Loaded", "Saved", "Shard", "Submitted", "Task",
-    "Ticket", "Verdict", "checkpoints", "load", "save", "save_async", "threads",
+    "Ticket", "Verdict", "__version__", "checkpoints", "load", "save", "save_async", "threads",
 ]
 
 # A save in the background goes on after its call, so a place that was saved to stays open: for as long as its group.

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Iterable
+from typing import Any, Iterable, Mapping
 
 
 def _number(what: str, value: Any, bits: int) -> int:
@@ -17,6 +17,16 @@ def _number(what: str, value: Any, bits: int) -> int:
 
 def step(value: Any) -> int:
     return _number("a step", value, 63)
+
+
+def name(value: Any) -> str:
+    """Of a checkpoint: its name, or its step."""
+    if isinstance(value, str):
+        return value
+    try:
+        return str(operator.index(value))
+    except TypeError:
+        raise TypeError(f"a checkpoint is named by a str, or by its step, an int, not {value!r}") from None
 
 
 def rank(value: Any) -> int:
@@ -39,3 +49,10 @@ def seconds(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise TypeError(f"a deadline is a number of seconds, not {value!r}") from None
+
+
+def texts(value: Mapping[str, str] | None) -> dict[str, str]:
+    """What a caller wants kept with a checkpoint."""
+    if value is not None and not isinstance(value, Mapping):
+        raise TypeError(f"custom is a dict of texts, not {value!r}")
+    return dict(value or {})

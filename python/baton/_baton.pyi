@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Callable, Sequence
 
+__version__: str
+
 class Seat:
     """A rank's place in a group."""
 

@@ -85,7 +85,7 @@ class Checkpoints:
         wishes = _Whole() if into is None else _Into(into, strict, self._is_alone)
         try:
             with self._turn:
-                result = self._opened().load(str(name), wishes, strict, fall_back, within)
+                result = self._opened().load(_arguments.name(name), wishes, strict, fall_back, within)
         except Error:
             if wishes.trouble is not None:
                 raise wishes.trouble from None
@@ -123,7 +123,7 @@ class Checkpoints:
         number = 0
         try:
             number = _arguments.step(step)
-            flat, texts = flatten(state), dict(custom or {})
+            flat, texts = flatten(state), _arguments.texts(custom)
             slices = [_tensors.source(value, name) for name, value in flat.tensors.items()]
             objects = flat.objects()
             for text in (*objects, *texts, *texts.values()):
@@ -187,25 +187,28 @@ class _Into(_Wishes):
         self.state = state
         self.strict = strict
         self.is_alone = is_alone
+        self.tried: list[list[_baton.Slice]] = []  # memory is told apart by its address, so none is let go meanwhile
 
     def choose(self, tensors: list[tuple[str, str, list[int]]], saved: Saved) -> None:
+        self.tried.append(self.slices)
         flat = flatten(self.state, tie=False)
         tied = {name: node["name"] for name, node in saved.leaves() if "name" in node}
         self.put_back: list[Callable[[], None]] = []
         self.replaced: dict[str, Any] = {}
         for name, value in flat.tensors.items():
             if isinstance(value, numpy.generic):
-                value = self.replaced[name] = numpy.empty((), value.dtype)
+                value = self.replaced[name] = numpy.array(value)
             piece, put_back = _tensors.target(value, tied.get(name, name))
             self.slices.append(piece)
             self.put_back.append(put_back)
         self._choose_plain(flat, saved)
 
     def _choose_plain(self, flat: Flat, saved: Saved) -> None:
-        there = {name for name, node in saved.leaves() if "plain" in node} or set(saved.plain)
+        there = set(saved.plain)
         self.missing = sorted(set(flat.plain) - there)
         # What this rank has no room for, another one may have.
-        unexpected = sorted(there - set(flat.plain)) if saved.structure and self.is_alone else []
+        leaves = {name for name, node in saved.leaves() if "plain" in node}
+        unexpected = sorted(leaves - set(flat.plain)) if self.is_alone else []
         if self.strict and (self.missing or unexpected):
             parts = [("missing", self.missing), ("not wanted", unexpected)]
             said = "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in parts if names)

@@ -147,6 +147,8 @@ def _bytes(value: Any, name: str) -> bytes | str:
         return b"j" + _plain.to_json(value, name).encode()
     except TypeError as trouble:
         return str(trouble)
+    except Exception as trouble:  # whatever it is, the other ranks would wait for this one
+        return f'"{name}": {type(trouble).__name__}: {trouble}'
 
 
 def _value(brought: bytes) -> Any:

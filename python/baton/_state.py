@@ -9,12 +9,14 @@ own "/" is "~1" and its "~" is "~0". Tied weights are one tensor: the second has
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Any, Iterator
+from typing import Any, Container, Iterator
 
 from . import _plain, _tensors
+from ._errors import Error
 
 STRUCTURE = "~structure/"  # no key can make a name that begins so
 
@@ -60,15 +62,21 @@ def flatten(state: Any, tie: bool = True) -> Flat:
         raise TypeError(f"a state is a dict, not a {type(state).__name__}")
     flat = Flat()
     seen: dict[Any, str] = {}
+    containers: set[str] = set()
+
+    def check_name(name: str, *taken: Container[str]) -> None:
+        if any(name in names for names in taken):
+            raise TypeError(f'two keys make the same name, "{name}"')
 
     def add(names: dict[str, Any], name: str, value: Any) -> None:
-        if name in flat.tensors or name in flat.plain:
-            raise TypeError(f'two keys make the same name, "{name}"')
+        check_name(name, flat.tensors, flat.plain, containers)
         names[name] = value
 
     def describe(value: Any, name: str) -> Any:
         kind = type(value)
         if kind in _plain.CONTAINERS and (not name or _holds_tensor(value)):
+            check_name(name, flat.tensors, flat.plain)
+            containers.add(name)
             if kind in _plain.MAPPINGS:
                 for key in value:
                     _plain.check_key(name, key)
@@ -101,10 +109,11 @@ class Saved:
     @staticmethod
     def of(objects: dict[str, str]) -> Saved:
         structure = None
+        plain = {name: text for name, text in objects.items() if not name.startswith(STRUCTURE)}
         for name, text in objects.items():
             if name.startswith(STRUCTURE):
-                structure = _joined(structure, json.loads(text))
-        return Saved(structure, {name: text for name, text in objects.items() if not name.startswith(STRUCTURE)})
+                structure = _joined(structure, json.loads(text), "", plain)
+        return Saved(structure, plain)
 
     def leaves(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """Every tensor and plain value, by the name of its place."""
@@ -139,17 +148,41 @@ class Saved:
         return make(self.structure, "") if self.structure else dict(tensors)
 
 
-def _joined(one: Any, other: Any) -> Any:
-    """Structures of two ranks: what either has."""
-    if one is None or one == other:
-        return other
+def _joined(one: Any, other: Any, name: str, plain: dict[str, str]) -> Any:
+    """Structures of two ranks, at a place: what either has; of plain values, that of who has tensors there."""
+    if one is None or other is None or one == other:
+        return one or other
+    if "plain" in one or "plain" in other:
+        rest = other if "plain" in one else one
+        one, other = _taken_apart(name, plain), rest
+        if one is None:
+            return rest
     ((kind, mine), *_) = one.items()
     ((other_kind, theirs), *_) = other.items()
-    if kind != other_kind or kind not in _plain.MAPPINGS.values():
-        return one
-    here = {key: node for key, node in mine}
-    there = {key: node for key, node in theirs}
-    return {kind: [[key, _joined(here.get(key), there.get(key, here.get(key)))] for key in {**here, **there}]}
+    if kind != other_kind:
+        raise Error("CONFLICT", f'ranks saved "{name}" as {kind} and as {other_kind}, which cannot be put together; give it '
+                                "the same type on all ranks")
+    if kind == "tensor":
+        return other if "name" in one else one  # where it is not tied it has a name of its own
+    if kind in _plain.MAPPINGS.values():
+        here, there = dict(mine), dict(theirs)
+        return {kind: [[key, _joined(here.get(key), there.get(key), _below(name, key), plain)] for key in {**here, **there}]}
+    pairs = enumerate(itertools.zip_longest(mine, theirs))
+    return {kind: [_joined(left, right, _below(name, at), plain) for at, (left, right) in pairs]}
+
+
+def _taken_apart(name: str, plain: dict[str, str]) -> Any:
+    """The structure of a plain value where another rank has tensors: None stands for nothing, a container for its parts."""
+    value = _plain.from_json(plain[name])
+    if value is None:
+        return None
+    if type(value) not in _plain.CONTAINERS:
+        return {type(value).__name__: True}
+    for key, each in _children(value):
+        plain.setdefault(_below(name, key), _plain.to_json(each, name))
+    if type(value) in _plain.MAPPINGS:
+        return {_plain.MAPPINGS[type(value)]: [[key, {"plain": True}] for key in value]}
+    return {type(value).__name__: [{"plain": True}] * len(value)}
 
 
 def put_into(state: Any, plain: dict[str, Any]) -> Any:

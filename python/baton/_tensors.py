@@ -144,7 +144,7 @@ def same_memory(value: Any) -> tuple[Any, ...] | None:
     if _is_torch(value):
         if value.device.type != "cpu" or value.layout != _torch().strided:
             return None
-        return value.data_ptr(), tuple(value.shape), value.stride(), str(value.dtype)
+        return value.data_ptr(), tuple(value.shape), value.stride(), str(value.dtype), value.is_neg()
     return value.ctypes.data, value.shape, value.strides, value.dtype.str
 
 

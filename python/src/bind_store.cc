@@ -100,10 +100,12 @@ SaveResult save(std::shared_ptr<Store> store, std::uint64_t step, const py::list
 Ticket save_async(std::shared_ptr<Store> store, std::uint64_t step, const py::list& slices,
                   const Objects& objects, const Objects& custom, bool incremental, bool sha256,
                   double deadline) {
-  return run(slices, [use = Use(std::move(store)), step, shard = shard_of(slices, objects),
-                      options = save_options(custom, incremental, sha256, deadline)](const std::stop_token&) {
-    return use.store->checkpoint.save_async(step, shard, options);
-  });
+  return run(
+      slices, [use = Use(std::move(store)), step, shard = shard_of(slices, objects),
+               options = save_options(custom, incremental, sha256, deadline)](std::stop_token stop) mutable {
+        options.stop = std::move(stop);  // interrupted, the caller goes on changing what is to be copied
+        return use.store->checkpoint.save_async(step, shard, options);
+      });
 }
 
 // Nothing is saved, and all ranks hear why; so does this one, as an exception.

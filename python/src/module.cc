@@ -4,6 +4,7 @@
 
 PYBIND11_MODULE(_baton, module) {
   module.doc() = "The part of the package that is C++; use baton.";
+  module.attr("__version__") = BATON_VERSION;
   baton::python::bind_group(module);
   baton::python::bind_store(module);
   baton::python::bind_client(module);

@@ -55,13 +55,15 @@ class AsyncSaver::Worker {
       : stream_(std::move(stream)), turns_(std::move(turns)), storage_(storage), options_(options) {}
   ~Worker() {
     if (auto closed = finish_last(); !closed)
-      fmt::print(stderr, "baton: a checkpoint was not saved: {}\n", closed.error().message);
+      std::fprintf(stderr, "baton: a checkpoint was not saved: %s\n", closed.error().message.c_str());
   }
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
   Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options) {
     const Status finished = finish_last();
+    if (finished && options.stop.stop_requested())  // what there is now may not be what was to be saved
+      return begin(prefix, failure(Errc::closed, "it was stopped"), options, finished);
     return begin(prefix, finished ? stage(mine) : std::unexpected(finished.error()), options, finished);
   }
 

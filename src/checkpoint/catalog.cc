@@ -69,6 +69,17 @@ Status check_prefix(const std::string& prefix) {
           kPrefixBytesMax, kPinsDirectory));
 }
 
+Status check_new_prefix(const std::string& prefix) {
+  if (auto fits = check_prefix(prefix); !fits) return fits;
+  const bool is_digits = prefix.find_first_not_of("0123456789") == prefix.npos;  // however many
+  if (prefix != "latest" && !is_digits) return {};
+  return failure(
+      Errc::invalid_request,
+      fmt::format("a checkpoint cannot be called \"{}\": \"latest\" means the newest, and only digits "
+                  "the one of that step",
+                  prefix));
+}
+
 std::string_view word(AttemptState state) {
   switch (state) {
     case AttemptState::committed: return "committed";
@@ -130,12 +141,15 @@ Result<std::vector<Attempt>> list_attempts(Storage& storage) {
     if (!entry.is_directory) continue;
     if (entry.name == kPinsDirectory) {
       auto pinned = storage.list(entry.name);
+      if (!pinned && pinned.error().code == Errc::not_found)
+        continue;  // the last one was taken away just now
       if (!pinned) return std::unexpected(pinned.error());
       for (const StorageEntry& pin : *pinned) pins.insert(pin.name);
       continue;
     }
     if (!check_prefix(entry.name)) continue;  // lost+found, or whatever else is not ours
     const auto listed = list_prefix(storage, entry.name);
+    if (!listed && listed.error().code == Errc::not_found) continue;  // it was pruned just now
     if (!listed) return std::unexpected(listed.error());
     for (const ListedAttempt& one : *listed) attempts.push_back(read_attempt(storage, one));
   }

@@ -23,7 +23,8 @@ inline constexpr std::string_view kPinsDirectory = "pins";
 std::string step_prefix(std::uint64_t step);  // step-0000001000
 std::optional<std::uint64_t> step_in(std::string_view prefix);
 std::optional<std::uint64_t> number_in(std::string_view text);  // if it is nothing else
-Status check_prefix(const std::string& prefix);
+Status check_prefix(const std::string& prefix);                 // of one that may be there
+Status check_new_prefix(const std::string& prefix);  // nor one that would mean another when it is loaded
 
 enum class AttemptState : std::uint8_t {
   committed,

@@ -72,6 +72,22 @@ Status can_be_read_back(const CheckpointMetadata& metadata) {
   return failure(Errc::invalid_request, parsed.error().message);
 }
 
+// What came of a save, as rank 0 tells it: nothing if it was committed.
+Bytes encoded(const Error& error) {
+  Bytes bytes;
+  ByteWriter to(bytes);
+  to.text(word(error.code));
+  to.text(error.message);
+  return bytes;
+}
+
+Status decoded(ByteView outcome, Rank world_size) {
+  if (outcome.empty()) return {};
+  ByteReader from(outcome);
+  const Errc code = code_of(from.text()).value_or(Errc::io_failed);
+  return failure(code, fmt::format("{}{}", world_size == 1 ? "" : "rank 0: ", from.text()));
+}
+
 }  // namespace
 
 // What all ranks know after the first step.
@@ -103,12 +119,9 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
 
   SaveResult result{.id = ready->id};
   const auto report = write(*ready, *mine, options, result);
-  const auto verdict = finish(*ready, report, options, result);
-  if (!verdict) return give_up(ready->id, verdict.error(), std::move(result));
-  if (*verdict == Verdict::abort)
-    return give_up(ready->id,
-                   {Errc::closed, fmt::format("{} was given up by somebody else", to_text(ready->id))},
-                   std::move(result));
+  const auto heard = finish(*ready, report, options, result);
+  if (!heard) return give_up(ready->id, heard.error(), std::move(result));
+  if (!*heard) return std::unexpected(heard->error());
   return result;
 }
 
@@ -212,8 +225,8 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
   return report;
 }
 
-Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<RankReport>& mine,
-                                              const SaveOptions& options, SaveResult& result) {
+Result<Status> CheckpointCoordinator::finish(const Ready& ready, const Result<RankReport>& mine,
+                                             const SaveOptions& options, SaveResult& result) {
   Result<std::string> report = std::unexpected(mine ? Error{} : mine.error());
   if (mine) report = to_bring(collective_, storage_, *mine, ready.id);
   Contribution contribution;
@@ -224,37 +237,41 @@ Result<Verdict> CheckpointCoordinator::finish(const Ready& ready, const Result<R
   // Who has written has read it.
   if (is_aside(ready)) (void)storage_.remove(slices_path(ready.id, collective_.rank()));
 
-  Result<Verdict> verdict = Verdict::commit;
+  Bytes outcome;
   if (collective_.rank() == 0) {
-    auto metadata = joined(storage_,
-                           {.id = ready.id,
-                            .generation = collective_.generation(),
-                            .created_ms = wall_clock_ms(),
-                            .world_size = collective_.world_size(),
-                            .sharding = options.sharding,
-                            .training = options.training,
-                            .custom = options.custom},
-                           *reports);
-    Status valid;
-    if (!metadata) valid = std::unexpected(metadata.error());
-    if (metadata) valid = CheckpointValidator::validate_or_fail(*metadata);
-    if (valid) valid = can_be_read_back(*metadata);
-    if (valid) valid = check_written(storage_, *metadata);
-    verdict = valid ? AtomicCommitProtocol(storage_).commit(*metadata)
-                    : Result<Verdict>(std::unexpected(valid.error()));
-    if (verdict && *verdict == Verdict::commit) {
-      auto there =
-          read_metadata(storage_, ready.id);  // what the storage holds, not what was meant to be written
-      if (there) result.metadata = *std::move(there);
-      if (!there) verdict = std::unexpected(there.error());
-    }
+    auto decided = commit(ready, *reports, options, result);
+    if (!decided) decided = give_up(ready.id, decided.error(), result);
+    if (decided)
+      result = *std::move(decided);
+    else
+      outcome = encoded(decided.error());
   }
-  Bytes decided{verdict && *verdict == Verdict::abort ? std::byte{1} : std::byte{0}};
-  Contribution outcome = decided;
-  if (!verdict) outcome = std::unexpected(verdict.error());
   auto told = collective_.broadcast(call(ready.id.prefix, "committed", options), outcome);
   if (!told) return std::unexpected(told.error());
-  return told->at(0) == std::byte{1} ? Verdict::abort : Verdict::commit;
+  return decoded(*told, collective_.world_size());
+}
+
+Result<SaveResult> CheckpointCoordinator::commit(const Ready& ready, const std::vector<Bytes>& reports,
+                                                 const SaveOptions& options, const SaveResult& result) {
+  const auto metadata = joined(storage_,
+                               {.id = ready.id,
+                                .generation = collective_.generation(),
+                                .created_ms = wall_clock_ms(),
+                                .world_size = collective_.world_size(),
+                                .sharding = options.sharding,
+                                .training = options.training,
+                                .custom = options.custom},
+                               reports);
+  if (!metadata) return std::unexpected(metadata.error());
+  Status valid = CheckpointValidator::validate_or_fail(*metadata);
+  if (valid) valid = can_be_read_back(*metadata);
+  if (valid) valid = check_written(storage_, *metadata);
+  if (!valid) return std::unexpected(valid.error());
+  const auto verdict = AtomicCommitProtocol(storage_).commit(*metadata);
+  if (!verdict) return std::unexpected(verdict.error());
+  if (*verdict == Verdict::abort)
+    return failure(Errc::closed, fmt::format("{} was given up by somebody else", to_text(ready.id)));
+  return with_manifest(ready.id, result);
 }
 
 // The decision is the truth, whatever this rank heard or did not hear.
@@ -262,11 +279,15 @@ Result<SaveResult> CheckpointCoordinator::give_up(const CheckpointId& id, const 
                                                   SaveResult result) {
   if (auto ended = AtomicCommitProtocol(storage_).give_up(id, why); !ended)
     return std::unexpected(ended.error());
-  if (collective_.rank() == 0) {
-    auto metadata = read_metadata(storage_, id);
-    if (!metadata) return std::unexpected(metadata.error());
-    result.metadata = *std::move(metadata);
-  }
+  return with_manifest(id, std::move(result));
+}
+
+// What the storage holds, not what was meant to be written.
+Result<SaveResult> CheckpointCoordinator::with_manifest(const CheckpointId& id, SaveResult result) {
+  if (collective_.rank() != 0) return result;
+  auto metadata = read_metadata(storage_, id);
+  if (!metadata) return std::unexpected(metadata.error());
+  result.metadata = *std::move(metadata);
   return result;
 }
 

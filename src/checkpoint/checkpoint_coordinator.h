@@ -3,11 +3,13 @@
 //   ready      all_gather: what each rank has; the plan of who writes what; the attempt's name, by rank 0
 //   write      each rank its shard, straight to storage, into the attempt's own directory
 //   written    gather: what was written, to rank 0; an error of any rank ends it here, for all
-//   decide     rank 0 writes the manifest (AtomicCommitProtocol)
-//   committed  broadcast: everybody hears it
+//   decide     rank 0 writes the manifest, or gives the attempt up (AtomicCommitProtocol)
+//   committed  broadcast: everybody hears it, and takes rank 0's word for it
 //
-// Whoever has an error tries to give the attempt up, and hears what was decided: so a rank that missed the
-// last step still learns whether there is a checkpoint.
+// Whoever has an error before that, or does not hear rank 0, tries to give the attempt up, and hears what was
+// decided: so a rank that missed the last step still learns whether there is a checkpoint. If rank 0 cannot
+// say whether its decision is durable, the save has failed for all, and a later load may find the checkpoint
+// or not.
 #pragma once
 
 #include <functional>
@@ -74,9 +76,14 @@ class CheckpointCoordinator {
   std::unexpected<Error> refused(const Ready& ready, const Error& why);
   Result<RankReport> write(const Ready& ready, const ShardData& mine, const SaveOptions& options,
                            SaveResult& result);
-  Result<Verdict> finish(const Ready& ready, const Result<RankReport>& mine, const SaveOptions& options,
-                         SaveResult& result);
+  // What rank 0 says came of it; an error if that was not heard.
+  Result<Status> finish(const Ready& ready, const Result<RankReport>& mine, const SaveOptions& options,
+                        SaveResult& result);
+  // On rank 0.
+  Result<SaveResult> commit(const Ready& ready, const std::vector<Bytes>& reports, const SaveOptions& options,
+                            const SaveResult& result);
   Result<SaveResult> give_up(const CheckpointId& id, const Error& why, SaveResult result);
+  Result<SaveResult> with_manifest(const CheckpointId& id, SaveResult result);
   Call call(const std::string& prefix, std::string_view step, const SaveOptions& options) const;
 
   Collective& collective_;

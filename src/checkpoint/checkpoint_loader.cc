@@ -73,6 +73,19 @@ void forget_wanted(const Bytes& wants, const CheckpointMetadata& metadata,
   std::erase_if(unexpected, [&](const std::string& name) { return wanted.contains(name); });
 }
 
+// What a checkpoint that was passed over left in memory may only be overwritten: it must not pass for what
+// was there before the load.
+Status check_untouched(const std::set<const std::byte*>& touched, const std::vector<TensorTarget>& left) {
+  for (const TensorTarget& target : left) {
+    if (!touched.contains(target.data.data())) continue;
+    return failure(Errc::corrupt,
+                   fmt::format("it has nothing for tensor \"{}\", which holds bytes of a damaged one by now; "
+                               "load it by its name, into other memory",
+                               target.info.name));
+  }
+  return {};
+}
+
 // A whole shard in memory of its own, as it lies in the file.
 Result<ShardData> read_whole(Storage& storage, const ShardMetadata& shard, const ReadOptions& options,
                              std::uint64_t& bytes_read) {
@@ -138,6 +151,7 @@ Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix, 
                                                      const LoadOptions& options) {
   const ReadOptions reading{.verify = options.verify, .stop = options.stop};
   LoadPlan plan;
+  std::set<const std::byte*> touched;
   const auto fits = [&](LoadResult& result) -> Result<Bytes> {
     const auto wanted = wishes(result.metadata);
     if (!wanted) return std::unexpected(wanted.error());
@@ -150,10 +164,12 @@ Result<LoadResult> CheckpointLoader::coordinate_load(const std::string& prefix, 
     }
     const LoadPlanner planner(result.metadata);
     plan = planner.plan(*wanted);
+    if (auto clean = check_untouched(touched, plan.left); !clean) return std::unexpected(clean.error());
     result.report = plan.report;
     return wanted_among(planner.names(), result.report.unexpected);
   };
   const auto read = [&](LoadResult& result) -> Status {
+    touched.insert(plan.filled.begin(), plan.filled.end());
     auto bytes = read_planned(storage_, result.metadata, plan, reading);
     if (!bytes) return std::unexpected(bytes.error());
     result.report.bytes_read += *bytes;

@@ -22,8 +22,10 @@
 namespace baton::checkpoint {
 
 struct LoadOptions {
-  bool strict = true;      // what is missing, unexpected or does not fit is an error, not a report
-  bool fall_back = false;  // to the newest one that is whole; CORRUPT if there are some and none is
+  bool strict = true;  // what is missing, unexpected or does not fit is an error, not a report
+  // To the newest one that is whole; CORRUPT if there are some and none is. One that has nothing for memory
+  // into which a damaged one was read is no way out either.
+  bool fall_back = false;
   Verify verify = Verify::touched;
   Duration deadline = kOperationDeadline;  // for each step that waits for other ranks
   std::stop_token stop;
@@ -36,7 +38,8 @@ struct LoadResult {
 };
 
 // What a rank wants of a checkpoint, once it is known what is in it. Asked again for each one that is tried;
-// an error is told to all ranks.
+// an error is told to all ranks. What a checkpoint may have nothing for lies in memory that lasts until the
+// load has ended.
 using Wishes = std::function<Result<std::vector<TensorTarget>>(const CheckpointMetadata&)>;
 
 class CheckpointLoader {

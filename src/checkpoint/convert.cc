@@ -137,7 +137,7 @@ Result<Converted> export_flat(Storage& from, const CheckpointMetadata& metadata,
 
 Result<Converted> import_files(Storage& from, const std::vector<std::string>& paths, Storage& to,
                                const std::string& prefix, std::uint64_t step, const WriteOptions& options) {
-  if (auto fits = check_prefix(prefix); !fits) return std::unexpected(fits.error());
+  if (auto fits = check_new_prefix(prefix); !fits) return std::unexpected(fits.error());
   std::vector<Imported> files;
   std::vector<TensorInfo> slices;
   struct Place {

@@ -104,13 +104,16 @@ LoadPlan LoadPlanner::plan(std::span<const TensorTarget> wanted) const {
     const auto there = index.find(target.info.name);
     if (there == index.end()) {
       if (is_first) plan.report.missing.push_back(target.info.name);
+      plan.left.push_back(target);
       continue;
     }
     if (auto wrong = mismatch(target.info, there->second.all.front().tensor->info)) {
       if (is_first) plan.report.mismatched.push_back(*std::move(wrong));
+      plan.left.push_back(target);
       continue;
     }
     if (is_first) plan.report.loaded.push_back(target.info.name);
+    if (!target.data.empty()) plan.filled.push_back(target.data.data());
     for (const Place& place : there->second.near(target.info.slice)) add_copies(place, target, plan);
   }
   for (const auto& [name, places] : index)

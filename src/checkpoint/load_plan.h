@@ -33,6 +33,8 @@ struct LoadReport {
 
 struct LoadPlan {
   std::vector<std::vector<Copy>> by_shard;  // in the order of the metadata's shards
+  std::vector<const std::byte*> filled;     // where the memory begins that something is read into
+  std::vector<TensorTarget> left;           // and what nothing is, since it is missing or does not fit
   LoadReport report;
 };
 

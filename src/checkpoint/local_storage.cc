@@ -70,6 +70,16 @@ int take_name(const std::string& from, const std::string& to) {
   return ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0 ? 0 : errno;
 }
 
+// Whole and durable, or not there.
+Status write_aside(const std::string& path, ByteView bytes) {
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.is_open()) return std::unexpected(system_error(errno, "create", path));
+  if (write_all(file.number(), text_of(bytes)) && ::fsync(file.number()) == 0) return {};
+  const int number = errno;
+  ::unlink(path.c_str());
+  return std::unexpected(system_error(number, "write", path));
+}
+
 Status check_directory(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return std::unexpected(system_error(errno, "open", path));
@@ -114,10 +124,30 @@ Status LocalStorage::settle(const std::string& name) {
   return synced;
 }
 
+template <class Put>
+Status LocalStorage::put_into(const std::string& directory, const Put& put) {
+  for (int tries = 100;; --tries) {
+    Status done = make_directories(directory);
+    if (done) done = put();
+    if (done || done.error().code != Errc::not_found || tries == 0) return done;
+  }
+}
+
+void LocalStorage::remove_empty(std::string directory) {
+  while (directory.size() > root_.size() && ::rmdir(directory.c_str()) == 0) directory = parent_of(directory);
+}
+
 Result<std::unique_ptr<ShardWriter>> LocalStorage::create(const std::string& path, std::uint64_t bytes) {
   const std::string name = full(path);
-  if (auto made = make_directories(parent_of(name)); !made) return std::unexpected(made.error());
-  return create_local_file(name, bytes, mode_, memory_);
+  std::unique_ptr<ShardWriter> writer;
+  const Status put = put_into(parent_of(name), [&]() -> Status {
+    auto created = create_local_file(name, bytes, mode_, memory_);
+    if (!created) return std::unexpected(created.error());
+    writer = *std::move(created);
+    return {};
+  });
+  if (!put) return std::unexpected(put.error());
+  return writer;
 }
 
 Result<std::unique_ptr<ShardReader>> LocalStorage::open(const std::string& path) {
@@ -126,18 +156,9 @@ Result<std::unique_ptr<ShardReader>> LocalStorage::open(const std::string& path)
 
 Result<bool> LocalStorage::put_if_absent(const std::string& path, ByteView bytes) {
   const std::string name = full(path);
-  const std::string directory = parent_of(name);
-  if (auto made = make_directories(directory); !made) return std::unexpected(made.error());
   const std::string aside = fmt::format("{}.{}.tmp", name, random_name());
-  {
-    const Descriptor file(::open(aside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file.is_open()) return std::unexpected(system_error(errno, "create", aside));
-    if (!write_all(file.number(), text_of(bytes)) || ::fsync(file.number()) != 0) {
-      const int number = errno;
-      ::unlink(aside.c_str());
-      return std::unexpected(system_error(number, "write", aside));
-    }
-  }
+  const Status written = put_into(parent_of(name), [&] { return write_aside(aside, bytes); });
+  if (!written) return std::unexpected(written.error());
   const int taken = take_name(aside, name);
   ::unlink(aside.c_str());
   if (taken != 0 && taken != EEXIST) return std::unexpected(system_error(taken, "create", name));
@@ -193,6 +214,7 @@ Status LocalStorage::remove(const std::string& path) {
   // Also if it was not there: whoever removed it may have been killed before that was durable.
   Status settled = settle(name);
   if (!settled && settled.error().code == Errc::not_found) return {};  // what it stood in is gone
+  if (settled) remove_empty(parent_of(name));
   return settled;
 }
 
@@ -200,6 +222,7 @@ Status LocalStorage::remove_directory(const std::string& path) {
   std::error_code trouble;
   fs::remove_all(full(path), trouble);
   if (trouble) return std::unexpected(system_error(trouble.value(), "remove", full(path)));
+  remove_empty(parent_of(full(path)));
   return {};
 }
 

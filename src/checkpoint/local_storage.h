@@ -40,6 +40,11 @@ class LocalStorage final : public Storage {
     return path.empty() ? root_ : root_ + (root_.ends_with('/') ? "" : "/") + path;
   }
   Status make_directories(const std::string& path);
+  // Directories go with the last that was in them. So one may go just before something is put into it: then
+  // it is made anew.
+  template <class Put>
+  Status put_into(const std::string& directory, const Put& put);
+  void remove_empty(std::string directory);
   // Makes durable that a name was given or taken away.
   Status settle(const std::string& name);
 

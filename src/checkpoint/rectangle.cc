@@ -28,6 +28,23 @@ bool overlap(const Rectangle& a, const Rectangle& b) {
   return true;
 }
 
+// Along which they begin at the most different places, so that few of them lie side by side in it.
+std::size_t most_cut(std::size_t dimensions, const std::vector<Rectangle>& slices) {
+  std::size_t best = 0;
+  std::size_t most = 0;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    std::vector<std::uint64_t> begins;
+    begins.reserve(slices.size());
+    for (const Rectangle& slice : slices) begins.push_back(slice.offset[d]);
+    std::ranges::sort(begins);
+    const std::size_t different = begins.size() - std::ranges::unique(begins).size();
+    if (different <= most) continue;
+    most = different;
+    best = d;
+  }
+  return best;
+}
+
 bool is_empty(const Rectangle& rectangle) { return elements_of(rectangle.shape) == 0; }
 
 }  // namespace
@@ -108,13 +125,17 @@ std::optional<std::string> what_is_wrong_with(const Shape& shape, std::vector<Re
   std::ranges::sort(slices);
   const auto same = std::ranges::unique(slices);
   slices.erase(same.begin(), same.end());
+  const std::size_t along = most_cut(shape.size(), slices);
+  if (!shape.empty())
+    std::ranges::stable_sort(slices, {}, [&](const Rectangle& slice) { return slice.offset[along]; });
 
   std::uint64_t covered = 0;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     covered += *elements_of(slices[i].shape);
     for (std::size_t j = i + 1; j < slices.size(); ++j) {
-      // In the order of their first offset: nothing further on can reach back.
-      if (!shape.empty() && slices[j].offset[0] >= slices[i].offset[0] + slices[i].shape[0]) break;
+      // In the order of where they begin along it: nothing further on can reach back.
+      if (!shape.empty() && slices[j].offset[along] >= slices[i].offset[along] + slices[i].shape[along])
+        break;
       if (overlap(slices[i], slices[j]))
         return fmt::format("the slices {} and {} overlap", to_text(slices[i]), to_text(slices[j]));
     }

@@ -32,12 +32,14 @@ Result<Paths> referred_to(Storage& storage, const std::vector<Attempt>& attempts
                                  "to go, remove {}, and gc takes the rest",
                                  to_text(attempt.id), attempt.trouble->message,
                                  path_in(storage, manifest_path(attempt.id))));
+    if (going.contains(attempt.id))
+      continue;  // though it looks like a save under way once its manifest has gone
     if (attempt.state == AttemptState::undecided) {
       const auto held = storage.get(held_path(attempt.id));
       if (!held && held.error().code != Errc::not_found) return std::unexpected(held.error());
       if (held) add_lines(paths, text_of(*held));
     }
-    if (!attempt.metadata || going.contains(attempt.id)) continue;
+    if (!attempt.metadata) continue;
     for (const ShardMetadata& shard : attempt.metadata->shards) paths.insert(shard.path);
   }
   return paths;

@@ -61,7 +61,7 @@ Status Remover::remove_files(const CheckpointId& id, const Paths& needed) {
 // Manifests that were being written when their writer died.
 Status Remover::remove_leftovers(const std::string& prefix, std::int64_t before_ms) {
   auto entries = storage_.list(prefix);
-  if (!entries) return std::unexpected(entries.error());
+  if (!entries) return entries.error().code == Errc::not_found ? Status{} : std::unexpected(entries.error());
   for (const StorageEntry& entry : *entries) {
     if (entry.is_directory || !entry.name.ends_with(".tmp") || entry.modified_ms > before_ms) continue;
     if (auto gone = remove_file(prefix + "/" + entry.name, entry.bytes); !gone) return gone;
@@ -107,7 +107,14 @@ class FileSizes {
   std::map<std::string, std::uint64_t> bytes_;
 };
 
-// A save that has begun meanwhile may have found one of those that are going just before its manifest went.
+struct GivenUp {
+  CheckpointId id;
+  bool is_news = false;       // it was undecided until now
+  bool is_forgotten = false;  // it was given up so long ago that nobody will ask
+};
+
+// A save that has begun meanwhile may have found one of those that are going just before its manifest went,
+// and one that has ended meanwhile may refer to what a listing that took its time did not tell of.
 Status add_newly_referred(Storage& storage, const std::set<CheckpointId>& going, Paths& needed) {
   const auto attempts = list_attempts(storage);
   if (!attempts) return std::unexpected(attempts.error());
@@ -191,6 +198,7 @@ Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std:
   if (!needed) return std::unexpected(needed.error());
   Remover remover(storage, really, removing);
   std::set<std::string> prefixes;
+  std::vector<GivenUp> given_up;
   for (const Attempt& attempt : *attempts) {
     prefixes.insert(attempt.id.prefix);
     const auto last = last_sign_of_life(storage, attempt);
@@ -207,17 +215,20 @@ Result<Removed> collect_garbage(Storage& storage, Duration abandoned_after, std:
       if (!verdict) return std::unexpected(verdict.error());
       if (*verdict == Verdict::commit) continue;  // it has just been finished
     }
+    given_up.push_back({attempt.id, is_undecided, !is_undecided && silent_ms >= kRememberedFor.ms});
+  }
+  if (auto added = add_newly_referred(storage, {}, *needed); !added) return std::unexpected(added.error());
+  for (const auto& [id, is_news, is_forgotten] : given_up) {
     const std::size_t files = remover.removed.files.size();
-    if (auto gone = remover.remove_files(attempt.id, *needed); !gone) return std::unexpected(gone.error());
-    const bool is_forgotten = !is_undecided && silent_ms >= kRememberedFor.ms;
+    if (auto gone = remover.remove_files(id, *needed); !gone) return std::unexpected(gone.error());
     if (is_forgotten) {
-      if (auto gone = remover.remove_manifest(attempt.id); !gone) return std::unexpected(gone.error());
+      if (auto gone = remover.remove_manifest(id); !gone) return std::unexpected(gone.error());
     } else {
       ++remover.removed.remembered;
     }
     // Of one that was given up before there may be nothing left to remove.
-    if (is_undecided || is_forgotten || remover.removed.files.size() > files)
-      remover.removed.checkpoints.push_back(attempt.id);
+    if (is_news || is_forgotten || remover.removed.files.size() > files)
+      remover.removed.checkpoints.push_back(id);
   }
   for (const std::string& prefix : prefixes) {
     if (auto gone = remover.remove_leftovers(prefix, now_ms - abandoned_after.ms); !gone)

@@ -5,13 +5,14 @@
 #include <boost/json.hpp>
 #include <map>
 
+#include "base/utf8.h"
 #include "checkpoint/catalog.h"
 #include "wire/text.h"
 
 namespace baton::checkpoint {
 
 Status check_name(const std::string& prefix, std::uint64_t step) {
-  if (auto fits = check_prefix(prefix); !fits) return fits;
+  if (auto fits = check_new_prefix(prefix); !fits) return fits;
   const auto named = step_in(prefix);
   if (!named || step == 0 || step == *named) return {};
   return failure(
@@ -31,7 +32,7 @@ Status check_data(const ShardData& mine) {
                       tensor.data.size(), to_text(tensor.info.slice), slice_bytes(tensor.info)));
   }
   for (const auto& [name, text] : mine.objects) {
-    if (!wire::is_utf8(name))
+    if (!is_utf8(name))
       return failure(
           Errc::invalid_request,
           fmt::format("the name of an object has to be UTF-8, and \"{}\" is not", wire::as_utf8(name)));

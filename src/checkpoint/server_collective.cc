@@ -55,7 +55,6 @@ class Session {
 
   const ServerCollectiveOptions& options() const { return options_; }
   std::uint64_t generation() const { return generation_; }
-  client::Client& client() { return client_; }
 
   Status join() {
     const auto give_up =
@@ -85,17 +84,47 @@ class Session {
   // Of the next operation of a stream; one that is opened again goes on.
   std::uint64_t next(const std::string& stream) {
     const std::lock_guard lock(mutex_);
+    stopped_.erase(stream);
     return memories_[stream].next();
   }
 
   void keep(group::Kept kept) {
     const std::lock_guard lock(mutex_);
+    stopped_.erase(kept.stream);
     group::Memory& memory = memories_[kept.stream];
     memory.add(std::move(kept));
   }
 
+  // The others are told; the call then ends as for them. A coordinator that does not know the group yet has
+  // nobody to tell, so it is remembered for when it does.
+  void stop(const std::string& stream, std::uint64_t number) {
+    {
+      const std::lock_guard lock(mutex_);
+      stopped_[stream] = number;
+    }
+    tell_stopped(stream, number);
+  }
+
   // The coordinator does not know the group: it has been started again.
   Status resume() {
+    if (auto told = tell_kept(); !told) return told;
+    std::map<std::string, std::uint64_t> stopped;
+    {
+      const std::lock_guard lock(mutex_);
+      stopped = stopped_;
+    }
+    for (const auto& [stream, number] : stopped) tell_stopped(stream, number);
+    return {};
+  }
+
+  void tell_doing(std::string_view doing) {
+    Words words = as_member("GROUP_WATCH");
+    words.insert(words.end(), {"DOING", std::string(doing)});
+    client_.ask(words, [](const Result<RespValue>&) {});
+  }
+
+ private:
+  Status tell_kept() {
     std::vector<group::Kept> kept;
     {
       const std::lock_guard lock(mutex_);
@@ -112,13 +141,13 @@ class Session {
     return {};
   }
 
-  void tell_doing(std::string_view doing) {
-    Words words = as_member("GROUP_WATCH");
-    words.insert(words.end(), {"DOING", std::string(doing)});
+  void tell_stopped(const std::string& stream, std::uint64_t number) {
+    Words words = as_member("GROUP_STOP");
+    words.push_back(std::to_string(number));
+    if (!stream.empty()) words.insert(words.end(), {"STREAM", stream});
     client_.ask(words, [](const Result<RespValue>&) {});
   }
 
- private:
   Words joining(std::string verb, const Words& more) const {
     Words words{std::move(verb), options_.group, std::to_string(options_.rank),
                 std::to_string(options_.world_size), incarnation_};
@@ -170,6 +199,7 @@ class Session {
   std::uint64_t generation_ = 0;
   std::mutex mutex_;
   std::map<std::string, group::Memory> memories_;  // by stream
+  std::map<std::string, std::uint64_t> stopped_;   // likewise: the operation that is not to be waited for
   std::jthread watcher_;
 };
 
@@ -192,7 +222,7 @@ class ServerCollective final : public Collective {
   Result<std::vector<Bytes>> meet(const Operation& operation, const Contribution& mine,
                                   const Call& call) override {
     const std::uint64_t number = session_->next(stream_);
-    const std::stop_callback stopped(call.stop, [this, number] { stop(number); });
+    const std::stop_callback stopped(call.stop, [&] { session_->stop(stream_, number); });
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(call.deadline.ms);
     const Duration deadline = std::max(call.deadline, milliseconds(1));
     auto reply = line_.ask_and_wait(meeting(number, operation, mine), deadline, kReachedWithin);
@@ -218,14 +248,6 @@ class ServerCollective final : public Collective {
       words.insert(words.end(),
                    {"ERROR_CODE", std::string(word(mine.error().code)), "ERROR", mine.error().message});
     return words;
-  }
-
-  // The others are told; the call then ends as for them.
-  void stop(std::uint64_t number) {
-    Words words = session_->as_member("GROUP_STOP");
-    words.push_back(std::to_string(number));
-    if (!stream_.empty()) words.insert(words.end(), {"STREAM", stream_});
-    session_->client().ask(words, [](const Result<RespValue>&) {});
   }
 
   // Whoever was refused, or could not ask, is still at this operation, where the others wait for it.

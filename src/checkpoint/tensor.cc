@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "wire/text.h"
 
 namespace baton::checkpoint {
@@ -76,7 +77,7 @@ Status check(const TensorInfo& tensor) {
   if (tensor.name.empty() || tensor.name.size() > kTensorNameBytesMax)
     return failure(Errc::invalid_request,
                    fmt::format("the name of a tensor has 1 to {} bytes", kTensorNameBytesMax));
-  if (!wire::is_utf8(tensor.name))
+  if (!is_utf8(tensor.name))
     return failure(
         Errc::invalid_request,
         fmt::format("the name of a tensor has to be UTF-8, and \"{}\" is not", wire::as_utf8(tensor.name)));

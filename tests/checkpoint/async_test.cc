@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <latch>
+#include <stop_token>
+#include <thread>
 
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_search.h"
@@ -158,6 +160,30 @@ TEST(AsyncSave, OneThatIsCancelledEndsOnAllRanks) {
     EXPECT_THAT(said(ticket->wait(kLong)), AllOf(HasSubstr("CLOSED"), HasSubstr("rank 1")));
   });
   EXPECT_FALSE(find_checkpoint(*storage, "latest"));
+}
+
+// C9: whoever interrupts the call goes on, and changes what it would have copied
+TEST(AsyncSave, OneThatIsStoppedBeforeItsTurnIsNotMadeOfWhatIsThereLater) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  std::latch stopped(1);
+  FaultyStorage blocked(*storage, [&](Call call, const std::string&) -> Status {
+    if (call == Call::append) stopped.wait();
+    return {};
+  });
+  as_ranks(2, [&](Collective& collective) {
+    DistributedCheckpoint checkpoint(collective, blocked);
+    const State state(model(collective.rank(), 2), 1);
+    ASSERT_TRUE(checkpoint.save_async(1, state.shard(), {}));
+    std::stop_source interrupt;
+    std::jthread interrupts;
+    if (collective.rank() == 1)
+      interrupts = std::jthread([&] { interrupt.request_stop(), stopped.count_down(); });
+    const auto second = checkpoint.save_async(2, state.shard(), {.stop = interrupt.get_token()});
+    ASSERT_TRUE(second);
+    EXPECT_THAT(said(second->wait(kLong)), AllOf(HasSubstr("CLOSED"), HasSubstr("rank 1")));
+  });
+  EXPECT_EQ(find_checkpoint(*storage, "latest")->training.step, 1U);
 }
 
 // C9: one group, two storages

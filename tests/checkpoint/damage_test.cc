@@ -129,6 +129,27 @@ TEST(Damage, AllRanksFallBackTogetherToTheNewestGoodOne) {
   });
 }
 
+// C8: what a damaged one left in memory is in no checkpoint, and must not pass for what was loaded
+TEST(Damage, LeavesNoBytesWhereTheOneBeforeHasNone) {
+  Saved saved;
+  const auto left = [](Rank rank, Rank ranks) { return std::vector{two_small(rank, ranks)[0]}; };
+  ASSERT_THAT(save(*saved.storage, 2, 1, 1, two_small), Each("fine"));
+  ASSERT_THAT(save(*saved.storage, 2, 2, 2, left), Each("fine"));
+  ASSERT_THAT(save(*saved.storage, 2, 3, 3, two_small), Each("fine"));
+  const fs::path shard = saved.path_of(find_checkpoint(*saved.storage, "3")->shards[1]);
+  std::string bad = read_file(shard);
+  bad.back() ^= 1;
+  write_file(shard, bad);
+
+  const LoadOptions lax{.strict = false, .fall_back = true};
+  EXPECT_THAT(load(*saved.storage, 2, "", 1, two_small, lax), Each("fine")) << "the first has all of it";
+  EXPECT_THAT(load(*saved.storage, 2, "", 2, left, lax), Each("fine"));
+  ASSERT_TRUE(saved.storage->remove(manifest_path(find_checkpoint(*saved.storage, "1")->id)));
+  EXPECT_THAT(
+      load(*saved.storage, 2, "", 2, two_small, lax),
+      Each(AllOf(HasSubstr("CORRUPT"), HasSubstr("step-3"), HasSubstr("step-2"), HasSubstr("\"right\""))));
+}
+
 // C8: whoever meets the damage is told how to go on
 TEST(Damage, ComesWithTheWayRoundIt) {
   Saved saved;

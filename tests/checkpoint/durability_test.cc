@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <utility>
 
 #include "checkpoint/retrying_storage.h"
 #include "tests/checkpoint/disk_calls.h"
@@ -61,6 +62,31 @@ TEST(ASave, ThatCouldNotBeMadeDurableHasFailed) {
     }
   }
   EXPECT_EQ(failing, 7);
+}
+
+// C6, C10: also for ranks of other processes, to whom the disk seems fine
+TEST(ASave, WhoseDecisionMayNotBeDurableHasFailedForAllRanks) {
+  const TemporaryDirectory directory;
+  const std::unique_ptr<Storage> storages[] = {patient_storage_in(directory), patient_storage_in(directory),
+                                               patient_storage_in(directory)};
+  bool is_decided = false;
+  bool has_failed = false;
+  const DiskCalls calls(directory.path() + "/store", [&](const std::string& call) {
+    if (call.starts_with("link")) is_decided = true;
+    if (!call.starts_with("fsync") || !is_decided || std::exchange(has_failed, true)) return 0;
+    return EIO;
+  });
+  std::string heard[3];
+  as_ranks(3, [&](Collective& collective) {
+    const State state(model(collective.rank(), 3), 1);
+    heard[collective.rank()] =
+        said(CheckpointCoordinator(collective, *storages[collective.rank()])
+                 .coordinate_save("step-1", [&]() -> Result<ShardData> { return state.shard(); }, {}));
+  });
+  EXPECT_TRUE(has_failed);
+  EXPECT_THAT(heard, Each(HasSubstr("rank 0: ")));
+  EXPECT_THAT(heard, Each(HasSubstr("Input/output error")));
+  EXPECT_THAT(heard, Each(heard[0]));
 }
 
 // C6: a checkpoint whose manifest comes back after its files are gone would be damaged

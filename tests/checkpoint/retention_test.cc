@@ -2,9 +2,13 @@
 #include "checkpoint/retention.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+
+#include <thread>
+#include <utility>
 
 #include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/catalog.h"
@@ -154,6 +158,71 @@ TEST(Checkpoints, BesideADirectoryThatIsNotOursAreFound) {
   EXPECT_TRUE(prune(of_somebody_else, {.keep_last = 1}, Really::yes));
 }
 
+// C12: somebody prunes, or takes a pin away, while others look
+TEST(Checkpoints, ThatGoMeanwhileAreNoTrouble) {
+  for (const std::string going : {"step-1", "pins"}) {
+    const TemporaryDirectory directory;
+    const auto storage = storage_in(directory);
+    for (const std::uint64_t step : {1, 2}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
+    ASSERT_TRUE(pin(*storage, "step-2"));
+    FaultyStorage meanwhile(*storage, [&](Call call, const std::string& path) -> Status {
+      return call == Call::list && path == going ? storage->remove_directory(going) : Status{};
+    });
+    const auto listed = list_attempts(meanwhile);
+    ASSERT_TRUE(listed) << said(listed);
+    EXPECT_THAT(*listed, SizeIs(going == "pins" ? 2 : 1));
+  }
+}
+
+// C12: one that goes itself holds nothing any more
+TEST(Prune, TakesTheFilesOfAChainThatGoesAsAWhole) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  ASSERT_THAT(save(*storage, 1, 2, 1, model, {.incremental = true}), Each("fine"));
+  ASSERT_THAT(save(*storage, 1, 3, 9), Each("fine"));
+  const auto planned = prune(*storage, {.keep_last = 1}, Really::no);
+  const auto removed = prune(*storage, {.keep_last = 1}, Really::yes);
+  ASSERT_TRUE(planned && removed) << said(removed);
+  EXPECT_EQ(removed->files, planned->files);
+  ASSERT_THAT(*storage->list(""), SizeIs(1));
+  EXPECT_THAT(load(*storage, 1, "", 9), Each("fine"));
+}
+
+// C12
+TEST(Prune, LeavesNoEmptyDirectories) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const std::uint64_t step : {1, 2, 3}) ASSERT_THAT(save(*storage, 1, step, step), Each("fine"));
+  ASSERT_TRUE(prune(*storage, {.keep_last = 1}, Really::yes));
+  ASSERT_THAT(*storage->list(""), SizeIs(1));
+  EXPECT_EQ(storage->list("")->front().name, "step-3");
+  EXPECT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+}
+
+// C12: a directory goes as soon as nothing is in it, and a save may just be about to put something there
+TEST(Saves, IntoADirectoryThatIsGoingSucceed) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  std::vector<std::jthread> threads;
+  for (int thread = 0; thread < 4; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int round = 0; round < 200; ++round) {
+        const std::string path = fmt::format("step-1/a{}/file", thread);
+        const auto put = storage->put_if_absent(path, bytes_of("x"));
+        ASSERT_TRUE(put) << said(put);
+        ASSERT_TRUE(storage->remove(path));
+        const auto created = storage->create(path, 0);
+        ASSERT_TRUE(created) << said(created);
+        ASSERT_TRUE((*created)->finish());
+        ASSERT_TRUE(storage->remove(path));
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_THAT(*storage->list(""), IsEmpty());
+}
+
 // C12: whoever names the wrong directory loses nothing
 TEST(Garbage, IsOnlyWhatABatonHasMade) {
   const TemporaryDirectory directory;
@@ -230,6 +299,23 @@ TEST(Prune, KeepsFilesOfTheBaseOfASaveThatFoundItJustBefore) {
   EXPECT_THAT(removed->checkpoints, ElementsAre(base->id));
   EXPECT_THAT(removed->files, IsEmpty());
   EXPECT_FALSE(hold_files(*storage, *new_attempt(*storage, "step-4"), *base)) << "it is gone";
+}
+
+// C12: a listing takes its time, and what is saved and pruned meanwhile makes it out of date
+TEST(Garbage, IsNotWhatACheckpointRefersToThatWasCommittedMeanwhile) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  bool has_begun = false;
+  FaultyStorage meanwhile(*storage, [&](Call call, const std::string& path) -> Status {
+    if (call != Call::list || path != "step-1" || std::exchange(has_begun, true)) return {};
+    EXPECT_THAT(save(*storage, 1, 2, 1, model, {.incremental = true}), Each("fine"));
+    return prune(*storage, {.keep_last = 1}, Really::yes) ? Status{} : failure(Errc::io_failed, "no prune");
+  });
+  const auto removed = collect_garbage(meanwhile, {}, INT64_MAX / 2, Really::yes);
+  ASSERT_TRUE(removed) << said(removed);
+  EXPECT_THAT(removed->files, IsEmpty());
+  EXPECT_THAT(load(*storage, 2, "step-2", 1), Each("fine"));
 }
 
 // C12: what a manifest that cannot be read refers to is unknown

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/checkpoint_search.h"
 #include "tests/checkpoint/faulty_storage.h"
 #include "tests/checkpoint/world.h"
@@ -199,6 +200,23 @@ TEST(Save, UnderTheNameOfAnotherStepIsRefused) {
     EXPECT_EQ(save_as("step-8"), "fine");
     EXPECT_EQ(save_as("best"), "fine");
   });
+}
+
+// C12: it would never be found by its name. One that is there is no less a checkpoint
+TEST(Save, UnderANameThatMeansAnotherIsRefused) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  as_ranks(2, [&](Collective& collective) {
+    const State state(small(collective.rank(), 2), 1);
+    for (const std::string name : {"latest", "17", "18446744073709551616"})
+      EXPECT_THAT(said(CheckpointCoordinator(collective, *storage)
+                           .coordinate_save(name, [&]() -> Result<ShardData> { return state.shard(); }, {})),
+                  AllOf(HasSubstr("INVALID_REQUEST"), HasSubstr("latest"), HasSubstr("only digits")));
+  });
+  const CheckpointId old{"17", "a0001-00000000000000ad"};
+  ASSERT_TRUE(AtomicCommitProtocol(*storage).commit({.id = old, .world_size = 1}));
+  EXPECT_EQ(find_checkpoint(*storage, to_text(old))->id, old);
+  EXPECT_EQ(list_attempts(*storage)->size(), 1U);
 }
 
 }  // namespace

@@ -27,6 +27,13 @@ ServerCollectiveOptions options_of(const std::string& address, Rank rank, Rank w
   return {.client = {.addresses = {address}}, .group = "job", .rank = rank, .world_size = world_size};
 }
 
+bool is_used(const Served& served, const std::string& verb) {
+  const std::string metrics = "http://127.0.0.1:" + std::to_string(served.http_port()) + "/metrics";
+  const auto said = crash::run({.command = {"/usr/bin/env", "curl", "-s", metrics}}).lines;
+  return std::ranges::any_of(
+      said, [&](const std::string& line) { return line.contains("{verb=\"" + verb + "\"}"); });
+}
+
 // C3
 TEST(RanksAtACoordinator, GoOnWhereTheyWereWhenItIsStartedAgain) {
   constexpr Rank kRanks = 3;
@@ -77,6 +84,28 @@ TEST(RanksAtACoordinator, KeepTheirPlacesWhenItIsStartedAgain) {
   EXPECT_TRUE(passed) << passed.error().message;
 }
 
+// C2, C3: what was said to a coordinator that does not know the group yet is said again
+TEST(RanksAtACoordinator, AreStoppedWhileItIsStartedAgain) {
+  Served served(BATON_PROGRAM);
+  Proxy proxy(served.port());
+  const auto zero = join_at_server(options_of(proxy.address(), 0, 2));
+  const auto one = join_at_server(options_of(proxy.address(), 1, 2));
+  ASSERT_TRUE(zero && one);
+  std::stop_source source;
+  Status passed;
+  std::jthread waits([&] { passed = (*zero)->barrier({"ready", seconds(60), source.get_token()}); });
+  ASSERT_TRUE(eventually([&] { return is_used(served, "group_meet"); }));
+  served.kill();
+  source.request_stop();
+  served.start();
+  proxy.set_target(served.port());
+  proxy.reset();
+  waits.join();
+  ASSERT_FALSE(passed);
+  EXPECT_EQ(passed.error().code, Errc::closed) << passed.error().message;
+  EXPECT_THAT(passed.error().message, HasSubstr("rank 0 was stopped"));
+}
+
 // C2: with the process its connection ends, and nobody has to wait until its time to live is over
 TEST(RanksAtACoordinator, HearOfAKilledOneSoon) {
   Served served(BATON_PROGRAM);
@@ -91,12 +120,7 @@ TEST(RanksAtACoordinator, HearOfAKilledOneSoon) {
   }
   char sign = 0;
   ASSERT_EQ(read(joined[0], &sign, 1), 1);
-  const std::string metrics = "http://127.0.0.1:" + std::to_string(served.http_port()) + "/metrics";
-  ASSERT_TRUE(eventually([&] {
-    const auto said = crash::run({.command = {"/usr/bin/env", "curl", "-s", metrics}}).lines;
-    return std::ranges::any_of(
-        said, [](const std::string& line) { return line.contains(R"({verb="group_watch"})"); });
-  })) << "it does not watch";
+  ASSERT_TRUE(eventually([&] { return is_used(served, "group_watch"); })) << "it does not watch";
   const auto zero = join_at_server(options_of(served.address(), 0, 2));
   ASSERT_TRUE(zero);
   const auto began = std::chrono::steady_clock::now();

@@ -1,15 +1,15 @@
 // A job of processes that meet at a coordinator, and save step after step.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <set>
 #include <string>
-#include <vector>
 
 #include "base/time.h"
 #include "checkpoint/collective.h"
+#include "tests/crash/child.h"
 
 namespace baton::checkpoint {
 
@@ -26,21 +26,18 @@ struct Job {
 class Processes {
  public:
   explicit Processes(const Job& job);
-  ~Processes();
-  Processes(const Processes&) = delete;
-  Processes& operator=(const Processes&) = delete;
 
-  // The next step that was committed; none if all of them ended, or nothing was heard for a minute.
+  // The next step that was committed; none if rank 0 has ended, or nothing was heard for a minute.
   std::optional<std::uint64_t> next_step();
-  void signal(Rank rank, int number) const;
+  void signal(Rank rank, int number) { ranks_[rank].signal(number); }
   // Ended by themselves, but for one that was killed.
   bool wait();
   bool wait_for(Rank rank);
+  std::string errors() const;  // what they wrote to standard error so far
 
  private:
-  std::vector<pid_t> children_;  // 0: it has ended
-  int killed_ = 0;
-  int told_ = -1;
+  std::deque<crash::Child> ranks_;
+  std::set<Rank> killed_;
 };
 
 }  // namespace baton::checkpoint

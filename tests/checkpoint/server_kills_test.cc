@@ -31,7 +31,7 @@ void kill_both_and_look(int kills) {
     job.world_size = static_cast<Rank>(dice() % 3 + 2);
     Processes ranks(job);
     std::optional<std::uint64_t> told = ranks.next_step();
-    ASSERT_TRUE(told) << "round " << round << ": the job did not begin";
+    ASSERT_TRUE(told) << "round " << round << ": the job did not begin: " << ranks.errors();
     if (round % 2 == 0) {  // the coordinator: the job goes on as if nothing had happened
       ::usleep(static_cast<useconds_t>(dice() % 8000));  // when to strike: anywhere within a save
       served.kill();
@@ -40,13 +40,14 @@ void kill_both_and_look(int kills) {
       proxy.reset();
       for (int more = 0; more < 4; ++more) {
         told = ranks.next_step();
-        ASSERT_TRUE(told) << "round " << round << ": it did not go on when the coordinator was back";
+        ASSERT_TRUE(told) << "round " << round
+                          << ": it did not go on when the coordinator was back: " << ranks.errors();
       }
     }
     ::usleep(static_cast<useconds_t>(dice() % 8000));
     ranks.signal(static_cast<Rank>(dice() % job.world_size), SIGKILL);
     while (const auto step = ranks.next_step()) told = step;
-    ASSERT_TRUE(ranks.wait()) << "round " << round << ": a rank did not end well";
+    ASSERT_TRUE(ranks.wait()) << "round " << round << ": a rank did not end well: " << ranks.errors();
 
     const auto storage = *LocalStorage::open_directory(job.store);
     const auto newest = find_checkpoint(*storage, "latest");

@@ -76,8 +76,10 @@ class States(Folder):
             self.assertIn(kind, str(refused.exception))
         with self.assertRaises(TypeError):
             baton.save(self.folder, numpy.zeros(1))
-        with self.assertRaisesRegex(TypeError, "the same name"):
-            baton.save(self.folder, {0: numpy.zeros(1), "0": numpy.ones(1)})
+        for state in ({0: numpy.zeros(1), "0": numpy.ones(1)}, {0: [5], "0": {"w": numpy.ones(1)}},
+                      {"0": {"w": numpy.ones(1)}, 0: [5]}):
+            with self.assertRaisesRegex(TypeError, "the same name"):
+                baton.save(self.folder, state)
         for state, said in [({2.5: 1}, "the key 2.5 is a float; a key is a str or an int"),
                             ({"\ud800": numpy.zeros(1)}, r"the key '\ud800' has a lone surrogate, which is no text"),
                             ({"a": {"b": {None: 1}}}, 'the key None of "a/b" is a NoneType; a key is a str or an int')]:
@@ -134,6 +136,12 @@ class Into(Folder):
         self.assertEqual(state["w"].tolist(), [1, 1, 1])
         self.assertEqual((loaded.missing, loaded.unexpected, state["lr"]), (["new", "lr"], ["old"], 0.5))
 
+    def test_scalars_that_are_not_there_stay_as_they_are(self):
+        baton.save(self.folder, {"w": numpy.ones(3)})
+        state = {"w": numpy.zeros(3), "lr": numpy.float64(0.125), "count": numpy.int32(7)}
+        loaded = baton.Checkpoints(self.folder).load(into=state, strict=False)
+        self.assertSame(loaded.state, {"w": numpy.ones(3), "lr": numpy.float64(0.125), "count": numpy.int32(7)})
+
     def test_tied_arrays_are_both_filled(self):
         array = numpy.arange(3.0)
         baton.save(self.folder, {"a": array, "b": array})
@@ -166,6 +174,17 @@ class Checkpoints(Folder):
         with self.assertRaises(baton.Error) as refused:
             baton.load(empty)
         self.assertEqual(str(refused.exception), f"NOT_FOUND: there is no committed checkpoint in {empty}")
+
+    def test_are_asked_for_by_name_or_step(self):
+        baton.save(self.folder, {"x": 1}, step=7, custom={"by": "me"})
+        for name in ("latest", "step-0000000007", 7, numpy.int64(7)):
+            self.assertEqual(baton.load(self.folder, name), {"x": 1})
+        for name in (None, 7.0, [7], b"latest"):
+            with self.assertRaisesRegex(TypeError, "^a checkpoint is named by a str, or by its step, an int, not "):
+                baton.load(self.folder, name)
+        for custom in ("by", 7, [("by", "me")]):
+            with self.assertRaisesRegex(TypeError, "^custom is a dict of texts, not "):
+                baton.save(self.folder, {"x": 1}, step=8, custom=custom)
 
     def test_are_refused_numbers_and_groups_that_make_no_sense(self):
         for step, kind in [(-1, ValueError), (2**63, ValueError), ("5", TypeError), (1.5, TypeError), (None, TypeError)]:

@@ -1,6 +1,8 @@
 """Ranks: threads and processes that meet, save parts of one state, and load others."""
 # C13, C1, C2
 import os
+import signal
+import threading
 import unittest
 import unittest.mock
 
@@ -64,10 +66,28 @@ class Threads(Folder):
             self.assertRaises((TypeError, ValueError), baton.save, self.folder, {"x": {1}}, deadline=deadline)
         group.barrier("here", 1e300)
 
+    def test_that_interrupt_a_save_do_not_save_what_they_have_later(self):
+        mine, other = groups = baton.threads(2)
+        weights = numpy.zeros(1000)
+        on_all(groups, lambda group: baton.save(self.folder, {"w": weights}, group=group))
+        baton.save_async(self.folder, {"w": weights}, step=1, group=mine)  # under way until the other rank comes
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            baton.save_async(self.folder, {"w": weights}, step=2, group=mine)
+        weights[:] = 3
+        baton.save_async(self.folder, {"w": numpy.zeros(1000)}, step=1, group=other).wait(60)
+        with self.assertRaisesRegex(baton.Error, "rank 0"):
+            baton.save_async(self.folder, {"w": numpy.zeros(1000)}, step=2, group=other, deadline=30).wait(60)
+        self.assertEqual([each.step for each in baton.checkpoints(self.folder)], [0, 1])
+
     def test_hear_what_one_of_them_cannot_bring(self):
         outcomes = on_all(baton.threads(2), lambda group: group.all_gather("g", print if group.rank else 1))
         for outcome in outcomes:
             self.assertRegex(str(outcome), "rank 1.*builtin_function")
+        endless = []
+        endless.append(endless)
+        for outcome in on_all(baton.threads(2), lambda group: group.all_gather("g", endless if group.rank else 1)):
+            self.assertRegex(str(outcome), "rank 1.*RecursionError")
 
     def test_save_parts_and_load_others(self):
         for count, other in [(1, 3), (3, 2), (4, 5)]:
@@ -92,6 +112,38 @@ class Threads(Folder):
         room = lambda group: {"step": 0, "layers": {str(group.rank): {"w": numpy.zeros(2, int), "depth": 0}}}
         loaded = on_all(baton.threads(2), lambda group: baton.load(self.folder, into=room(group), group=group))
         self.assertSame(loaded[1], state(baton.threads(2)[1]))
+
+    def test_may_have_different_parts_of_lists_and_tuples(self):
+        for kind in (list, tuple):
+            store = f"{self.folder}/{kind.__name__}"
+            layer = lambda rank: {f"w{rank}": numpy.full(2, rank)}
+            state = lambda group: {"layers": kind([layer(group.rank)] + [numpy.ones(3)] * group.rank)}
+            on_all(baton.threads(3), lambda group: baton.save(store, state(group), group=group))
+            whole = {"layers": kind([{**layer(0), **layer(1), **layer(2)}, numpy.ones(3), numpy.ones(3)])}
+            back = baton.load(store)
+            self.assertEqual(sorted(back["layers"][0]), ["w0", "w1", "w2"])
+            self.assertSame({"layers": kind([dict(sorted(back["layers"][0].items())), *back["layers"][1:]])}, whole)
+
+    def test_may_have_no_tensor_where_others_have_some(self):
+        state = lambda group: {"optimizer": {"moments": [numpy.ones(2)] if group.rank else [], "lr": 0.5, str(group.rank): 1},
+                               "ema": numpy.ones(1) if group.rank else None}
+        on_all(baton.threads(2), lambda group: baton.save(self.folder, state(group), group=group))
+        back = baton.load(self.folder)
+        self.assertSame(back["optimizer"]["moments"], [numpy.ones(2)])
+        self.assertEqual({**back["optimizer"], "moments": 0}, {"moments": 0, "lr": 0.5, "0": 1, "1": 1})
+        self.assertSame(back["ema"], numpy.ones(1))
+        room = lambda group: {"optimizer": {"moments": [numpy.zeros(2)] if group.rank else [], "lr": 0.0, str(group.rank): 0},
+                              "ema": numpy.zeros(1) if group.rank else None}
+        loaded = on_all(baton.threads(2), lambda group: baton.load(self.folder, into=room(group), group=group))
+        for group, each in zip(baton.threads(2), loaded):
+            self.assertSame(each, state(group))
+
+    def test_hear_by_name_of_what_cannot_be_put_together(self):
+        for at, parts in enumerate([([numpy.ones(1)], {"0": numpy.ones(1)}), (numpy.ones(1), [numpy.ones(1)]), (1, numpy.ones(1))]):
+            state = lambda group: {"deep": {"part": parts[group.rank], "other": numpy.ones(2)}}
+            on_all(baton.threads(2), lambda group: baton.save(f"{self.folder}/{at}", state(group), group=group))
+            with self.assertRaisesRegex(baton.Error, '^CONFLICT: ranks saved "deep/part" as '):
+                baton.load(f"{self.folder}/{at}")
 
     def test_hear_of_one_whose_state_cannot_be_saved(self):
         state = lambda group: {"w": numpy.zeros(1), "bad": {1} if group.rank == 1 else None}

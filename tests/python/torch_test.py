@@ -58,6 +58,12 @@ class Torch(Folder):
         self.assertEqual(back["0.weight"].data_ptr(), back["1.weight"].data_ptr())
         self.assertTrue(torch.equal(back["1.weight"], embedding.weight.detach()))
 
+    def test_what_is_negated_on_its_way_is_not_tied(self):
+        numbers = torch.tensor([1 + 2j, 3 + 4j])
+        baton.save(self.folder, {"a": numbers.imag, "b": numbers.conj().imag})
+        loaded = baton.load(self.folder)
+        self.assertEqual((loaded["a"].tolist(), loaded["b"].tolist()), ([2, 4], [-2, -4]))
+
     def test_tensors_are_filled_where_they_are(self):
         baton.save(self.folder, {"a": torch.arange(6.0).reshape(2, 3), "b": torch.arange(4).bfloat16()})
         model = torch.nn.Parameter(torch.zeros(2, 3))
