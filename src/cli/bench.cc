@@ -17,6 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
+#include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
 
@@ -149,8 +150,7 @@ class Bench {
     if (done) done = purge();
     if (done) return;
     complain(done.error());
-    fmt::print(
-        stderr,
+    to_errors(
         "baton: the queue {0} is left behind; `baton task cancel --queue {0} --state waiting`, the same "
         "with leased, and `baton queue purge {0}` clear it\n",
         queue_);

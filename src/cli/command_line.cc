@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "cli/output.h"
+
 namespace baton::cli {
 namespace {
 
@@ -286,8 +288,7 @@ int CommandLine::run() {
       return complain("what to run is missing behind --");
     const int exit_code = command->run();
     // It has said what makes no sense, and does not know its own name.
-    if (exit_code == kExitUsage)
-      fmt::print(stderr, "{} --help tells how it is used\n", path_of(command->app));
+    if (exit_code == kExitUsage) to_errors("{} --help tells how it is used\n", path_of(command->app));
     return exit_code;
   }
   return complain("a command is missing");
@@ -319,7 +320,7 @@ int CommandLine::complain(const std::string& what) {
   } else {
     said = fmt::format("{}; {} --help tells how it is used", what, path);
   }
-  fmt::print(stderr, "baton: {}\n", said);
+  to_errors("baton: {}\n", said);
   return kExitUsage;
 }
 

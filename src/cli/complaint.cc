@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "cli/output.h"
 #include "cli/quantities.h"
 
 namespace baton::cli {
@@ -66,9 +67,9 @@ JsonObject json_of(const Error& error) {
 
 int complain(const Error& said, Format format) {
   const Error error = in_our_words(said);
-  if (format == Format::json) fmt::print("{}\n", json_of(error).whole());
-  fmt::print(stderr, "baton: {}: {}{}\n", word(error.code), error.message,
-             error.retry_after > Duration{} ? "; try again in " + rough_text(error.retry_after) : "");
+  if (format == Format::json) to_output("{}\n", json_of(error).whole());
+  to_errors("baton: {}: {}{}\n", word(error.code), error.message,
+            error.retry_after > Duration{} ? "; try again in " + rough_text(error.retry_after) : "");
   return exit_code_of(error.code);
 }
 

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/quantities.h"
 #include "client/address.h"
 #include "core/names.h"
@@ -57,7 +58,8 @@ std::unexpected<Error> unreachable(Error error) {
 }
 
 bool uses_tls(const Connection& connection) {
-  return connection.tls || !connection.tls_files.ca.empty() || !connection.tls_files.certificate.empty();
+  const client::TlsOptions& files = connection.tls_files;
+  return connection.tls || !files.ca.empty() || !files.certificate.empty() || !files.key.empty();
 }
 
 enum class Language : bool { plain, tls };
@@ -103,10 +105,10 @@ class Crier {
   void tell(const client::ConnectionNews& news) {
     if (breaks_ == Breaks::untold && !news.was_turned_away) return;
     if (news.trouble.empty()) {
-      if (!std::exchange(last_, {}).empty()) fmt::print(stderr, "baton: connected to {}\n", news.address);
+      if (!std::exchange(last_, {}).empty()) to_errors("baton: connected to {}\n", news.address);
     } else if (news.trouble != std::exchange(last_, news.trouble)) {
-      fmt::print(stderr, "baton: {}; {} is tried {}\n", news.trouble, news.address,
-                 news.wait > Duration{} ? "in " + rough_text(news.wait) : "now");
+      to_errors("baton: {}; {} is tried {}\n", news.trouble, news.address,
+                news.wait > Duration{} ? "in " + rough_text(news.wait) : "now");
     }
   }
 

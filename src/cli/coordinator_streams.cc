@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/output.h"
 #include "wire/resp_value.h"
 
 namespace baton::cli {
@@ -52,8 +53,7 @@ Result<Rows> CoordinatorStreams::ask(const Words& words, std::string_view list,
       for (const Field& field : fields) row.push_back(cell_of(one, field));
     }
     if (is_part(*reply)) {
-      fmt::print(stderr,
-                 "baton: there are too many messages to look at all of them: this is of the oldest ones\n");
+      to_errors("baton: there are too many messages to look at all of them: this is of the oldest ones\n");
     }
     cursor = number_of(*reply, "cursor");
     if (cursor == 0) return rows;
@@ -69,6 +69,10 @@ Result<std::uint64_t> CoordinatorStreams::repeat(Words words, const Letters& let
     const auto done = static_cast<std::uint64_t>(number_of(*reply, "purged"));
     total += done;
     if (done == 0 || !letters.empty()) return total;
+    // What dies while this goes on is left alone.
+    const RespValue* last = reply->find("last_letter");
+    if (total == done && last != nullptr)
+      words.insert(words.end(), {"LAST_LETTER", std::to_string(last->number)});
   }
 }
 

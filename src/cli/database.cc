@@ -14,6 +14,7 @@ using postgres::Arguments;
 namespace {
 
 constexpr Duration kConnectTimeout = seconds(5);
+constexpr int kTries = 6;  // of a call that other calls were in the way of
 
 constexpr const char* kLetters = R"(
     (select d.dead_letter_id, v.service_name as service, case d.lane when 1 then 'outbox' else 'inbox' end as lane,
@@ -24,6 +25,8 @@ constexpr const char* kLetters = R"(
      from wh_dead_letters d join wh_services v using (service_no)
      where $1 = '' or d.dead_letter_id = any(string_to_array($1, ',')::bigint[])
      order by d.dead_letter_id) as letters)";
+
+constexpr std::string_view kNamedOrAll = "case when $1 <> '' then string_to_array($1, ',')::bigint[] end";
 
 Arguments argument(std::string_view text) { return std::move(Arguments().add(text)); }
 Arguments argument(std::uint64_t number) {
@@ -45,9 +48,13 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& url) {
 
 Result<postgres::Rows> Database::run(const std::string& sql, Arguments arguments) {
   const std::vector<postgres::Call> calls{{{"question", sql.c_str()}, std::move(arguments)}};
-  auto rows = connection_->run(calls, {});
-  if (!rows) return std::unexpected(postgres::error_of(rows.error()));
-  return std::move(rows->front());
+  for (int tries = 1;; ++tries) {
+    auto rows = connection_->run(calls, {});
+    if (rows) return std::move(rows->front());
+    // Whoever was in the way has gone on, for we gave way: there is nothing to wait for.
+    if (!postgres::is_passing(rows.error()) || tries == kTries)
+      return std::unexpected(postgres::error_of(rows.error()));
+  }
 }
 
 Result<Rows> Database::ask(const std::string& from, Arguments arguments, std::span<const Field> fields) {
@@ -94,17 +101,14 @@ Result<Rows> Database::letters(const Letters& letters) {
 }
 
 Result<std::uint64_t> Database::replay(const Letters& letters) {
-  if (letters.empty()) return count("replayed", "wh_replay_dead_letters() as replayed", {});
-  return count("count(*) filter (where wh_replay_dead_letter(letter))",
-               "unnest(string_to_array($1, ',')::bigint[]) as l(letter)", argument(list_of(letters)));
+  return count("replayed", fmt::format("wh_replay_dead_letters({}) as replayed", kNamedOrAll),
+               argument(list_of(letters)));
 }
 
 Result<std::uint64_t> Database::purge(const Letters& letters, Duration older_than) {
   Arguments arguments = argument(list_of(letters));
   arguments.add(std::string_view(fmt::format("{} milliseconds", older_than.ms)));
-  return count("purged",
-               "wh_purge_dead_letters($2::text::interval, "
-               "case when $1 <> '' then string_to_array($1, ',')::bigint[] end) as purged",
+  return count("purged", fmt::format("wh_purge_dead_letters($2::text::interval, {}) as purged", kNamedOrAll),
                std::move(arguments));
 }
 

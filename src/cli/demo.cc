@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "engine/coordinator.h"
 #include "engine/describe.h"
 
@@ -115,7 +116,7 @@ void work(Coordinator& coordinator, std::uint64_t number, Tally& tally) {
 }
 
 int complain(const Error& error) {
-  fmt::print(stderr, "baton: {}: {}\n", word(error.code), error.message);
+  to_errors("baton: {}: {}\n", word(error.code), error.message);
   return 1;
 }
 

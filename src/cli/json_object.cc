@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
 #include "wire/text.h"
 
 namespace baton::cli {
@@ -19,7 +20,7 @@ JsonObject& JsonObject::text(std::string_view key, std::string_view value) {
 }
 
 JsonObject& JsonObject::bytes(std::string_view key, std::string_view value) {
-  if (wire::is_utf8(value)) return text(key, value);
+  if (is_utf8(value)) return text(key, value);
   name(std::string(key) + "_base64");
   members_ += '"';
   wire::put_base64(members_, value);

@@ -25,6 +25,12 @@ bool has_failed(const JournalLine& line, const pipeline::Graph& graph) {
          (line.tries.value_or(0) > 0 && !may_be_begun_twice(graph, line.module));
 }
 
+// What nobody can tell the end of, or has lost what it made, may have been.
+bool was_begun(const JournalLine& line) {
+  return line.tries.value_or(0) > 0 || line.failure->kind == pipeline::FailureKind::worker_lost ||
+         line.failure->kind == pipeline::FailureKind::artifact;
+}
+
 bool was_lost_with_master(const JournalLine& line, const pipeline::Graph& graph) {
   return line.status == word(ModuleStatus::running) && line.worker == pipeline::Site().name &&
          !may_be_begun_twice(graph, line.module);
@@ -40,6 +46,25 @@ std::map<std::string, pipeline::Restored> succeeded(const std::vector<JournalLin
   for (const JournalLine& line : journal) {
     if (has_result(line) && (line.blob || !line.value.empty()))
       all[line.module] = {.value = {line.value, line.blob}, .artifacts = line.artifacts};
+  }
+  return all;
+}
+
+pipeline::Restored failed(const JournalLine& line) {
+  return {.value = {}, .artifacts = {}, .failure = line.failure, .tries = line.tries.value_or(0)};
+}
+
+// A run that is over is gone on with on purpose: what failed is begun again, and what comes behind it, but
+// for what may not be begun twice.
+std::map<std::string, pipeline::Restored> after_its_end(const std::vector<JournalLine>& journal,
+                                                        const pipeline::Graph& graph) {
+  std::map<std::string, pipeline::Restored> all = restorable(journal, graph), results = succeeded(journal);
+  for (const JournalLine& line : journal) {
+    if (may_be_begun_twice(graph, line.module)) continue;
+    if (const auto result = results.find(line.module); result != results.end())
+      all[line.module] = result->second;
+    else if (line.failure && was_begun(line))
+      all[line.module] = failed(line);
   }
   return all;
 }
@@ -71,11 +96,10 @@ std::map<std::string, pipeline::Restored> ended_before(const std::string& direct
   const auto kept = pipeline::Records::kept(directory, run);
   if (!kept || kept->fingerprint != graph.fingerprint()) return {};
   const auto journal = pipeline::Records::journal(directory, run);
-  // One that was ended is begun again on purpose.
-  if (pipeline::Records::report(directory, run)) return restorable(journal, graph);
+  if (pipeline::Records::report(directory, run)) return after_its_end(journal, graph);
   std::map<std::string, pipeline::Restored> all = succeeded(journal);
   for (const JournalLine& line : journal) {
-    if (has_failed(line, graph)) all[line.module].failure = line.failure;
+    if (has_failed(line, graph)) all[line.module] = failed(line);
   }
   for (const auto& [module, line] : pipeline::Records::under_way(directory, run)) {
     if (was_lost_with_master(line, graph)) all[module].failure = pipeline::lost_with_master();

@@ -16,8 +16,8 @@ std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline:
                                                      const pipeline::Graph& graph);
 
 // Of a run that its master did not end: how modules did that are over, and that those are lost which the
-// master ran itself and which may not be begun twice. Of a run that is over: what has succeeded. Nothing, if
-// it was of another pipeline.
+// master ran itself and which may not be begun twice. Of a run that is over: what has succeeded, and how
+// those did that may not be begun twice and were. Nothing, if it was of another pipeline.
 std::map<std::string, pipeline::Restored> ended_before(const std::string& directory, const std::string& run,
                                                        const pipeline::Graph& graph);
 

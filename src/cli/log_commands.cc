@@ -9,6 +9,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/output.h"
 #include "cli/quantities.h"
 #include "core/event_codec.h"
 #include "engine/backup.h"
@@ -31,8 +32,8 @@ int complain(const LogOptions& options, const Error& error, int exit_code = kExi
   }
   // An error of the system names its file already.
   const bool named = error.message.find(options.directory) != std::string::npos;
-  fmt::print(stderr, "baton: {}{}{}: {}\n", named ? "" : options.directory, named ? "" : ": ",
-             word(error.code), error.message);
+  to_errors("baton: {}{}{}: {}\n", named ? "" : options.directory, named ? "" : ": ", word(error.code),
+            error.message);
   return exit_code;
 }
 
@@ -86,7 +87,7 @@ std::string removed_from(const log::LogReport& log) {
 void tell_what_was_removed(const LogOptions& options, const log::LogReport& log) {
   const std::string removed = removed_from(log);
   if (log.problem.kind == log::ProblemKind::none && !removed.empty())
-    fmt::print(stderr, "baton: {}: {}\n", options.directory, removed);
+    to_errors("baton: {}: {}\n", options.directory, removed);
 }
 
 void print_verified(const engine::VerifyReport& report, const std::string& ending) {
@@ -109,7 +110,7 @@ void print_verified(const engine::VerifyReport& report, const std::string& endin
 // What is wrong with a log that was read as far as it goes.
 int exit_code_for(const LogOptions& options, const log::Problem& problem) {
   if (problem.kind != log::ProblemKind::none) {
-    fmt::print(stderr, "baton: {}: {}\n", options.directory, problem.message);
+    to_errors("baton: {}: {}\n", options.directory, problem.message);
   }
   return static_cast<int>(engine::finding_of(problem.kind));
 }

@@ -1,6 +1,7 @@
 // The `baton` command: one line for each family of commands.
-#include <fmt/format.h>
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include "cli/demo.h"
 #include "cli/log_commands.h"
 #include "cli/man_page.h"
+#include "cli/output.h"
 #include "cli/pipeline_commands.h"
 #include "cli/pipeline_worker.h"
 #include "cli/queue_commands.h"
@@ -31,6 +33,14 @@ namespace {
 
 constexpr int kExitOutput = 74;  // EX_IOERR
 
+// A file that is opened later would get the number of a closed output, and what is said would be written into
+// it. Reading from there, or writing, fails as it does with one that is closed.
+void occupy_what_is_closed() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) < 0) (void)::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 // A look at a directory that is in use holds every segment open.
 void allow_many_files() {
   rlimit limit{};
@@ -41,7 +51,7 @@ void allow_many_files() {
 }
 
 int complain_of_output(const char* why) {
-  fmt::print(stderr, "baton: the output cannot be written: {}\n", why);
+  baton::cli::to_errors("baton: the output cannot be written: {}\n", why);
   return kExitOutput;
 }
 
@@ -72,6 +82,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_what_is_closed();
   allow_many_files();
   int exit_code = 0;
   try {

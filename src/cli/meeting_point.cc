@@ -1,5 +1,6 @@
 #include "cli/meeting_point.h"
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "cli/command_line.h"
@@ -48,6 +49,13 @@ Status check_folder(const std::string& folder) {
 }
 
 }  // namespace
+
+void take_what_was_handed_over(MeetingPoint& point) {
+  const char* where = std::getenv(kHandedOver);
+  if (where == nullptr) return;
+  point.connection.addresses = {where};
+  ::unsetenv(kHandedOver);
+}
 
 Made meet(const MeetingPoint& point, const std::string& run) {
   const std::string address = point.where();

@@ -18,8 +18,15 @@ struct MeetingPoint {
   std::string blobs;  // a folder that all machines share; empty: what the place itself has for them
 
   std::string where() const { return connection.addresses.front(); }
-  bool is_server() const { return !where().starts_with("dir:") && !where().starts_with("redis://"); }
+  bool is_redis() const { return where().starts_with("redis://"); }
+  bool is_server() const { return !where().starts_with("dir:") && !is_redis(); }
 };
+
+// In the environment of a worker that a master has started, where it is to meet: everybody would see the
+// password of a Redis in the list of processes, and whatever the worker runs would see it as BATON_CONNECT.
+inline constexpr char kHandedOver[] = "BATON_MEETING_POINT";
+// Nothing that is started from then on has it.
+void take_what_was_handed_over(MeetingPoint& point);
 
 Result<std::unique_ptr<pipeline::DistributedCoordinator>> meet(const MeetingPoint& point,
                                                                const std::string& run);

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "cli/complaint.h"
+#include "cli/output.h"
 #include "cli/pipeline_source.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
@@ -201,14 +202,14 @@ int list_runs(const PastOptions& options) {
                {"failed", Align::right},
                {"file"}});
   const auto runs = Records::runs(options.folder);
-  if (runs.empty()) fmt::print(stderr, "baton: {}\n", nothing_known(options));
+  if (runs.empty()) to_errors("baton: {}\n", nothing_known(options));
   for (const std::string& id : runs) {
     const auto run = Records::past(options.folder, id);
     if (!run) continue;
     if (options.json) fmt::print("{}\n", json_of(*run).whole());
     table.row({run->run, local_time(run->began_at), run->state,
                run->took > Duration{} ? rough_text(run->took) : "", std::to_string(run->ended),
-               std::to_string(run->failed), run->file});
+               std::to_string(run->failed), as_typed(run->file)});
   }
   if (!options.json && !runs.empty()) table.print();
   return 0;
@@ -224,7 +225,7 @@ int show_log(const PastOptions& options) {
     if (const auto log = Records::log(options.folder, (*run)->past.run, module))
       fmt::print("{}", *log);
     else
-      fmt::print(stderr, "baton: {} said nothing in run {}\n", module, (*run)->past.run);
+      to_errors("baton: {} said nothing in run {}\n", module, (*run)->past.run);
   }
   return 0;
 }

@@ -126,7 +126,7 @@ bool is_changed(const pipeline::FileDefinition& then) {
   return std::string(std::istreambuf_iterator<char>(file), {}) != then.text;
 }
 
-int rerun(const RunCommandOptions& options, const PastOptions& past, bool only_failed) {
+int rerun(RunCommandOptions options, const PastOptions& past, bool only_failed) {
   const auto run = chosen_run(past);
   if (!run) return complain(run.error());
   const auto kept = pipeline::Records::kept(past.folder, *run);
@@ -142,8 +142,9 @@ int rerun(const RunCommandOptions& options, const PastOptions& past, bool only_f
                counted(graph->size(), "module"));
     if (is_changed(kept->file))
       fmt::print("! {} has changed since, and this runs it as it was then; `baton run` runs it as it is\n",
-                 kept->file.path);
+                 as_typed(kept->file.path));
   }
+  if (options.capabilities.empty() && kept->capabilities) options.capabilities = *kept->capabilities;
   return run_pipeline(options, *loaded, restored);
 }
 

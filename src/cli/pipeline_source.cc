@@ -12,6 +12,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/output.h"
 
 namespace baton::cli {
 
@@ -27,7 +28,7 @@ void add_source_options(Command& command, PipelineSource& source) {
 }
 
 int tell(const std::vector<pipeline::Problem>& problems) {
-  for (const pipeline::Problem& problem : problems) fmt::print(stderr, "{}\n", pipeline::describe(problem));
+  for (const pipeline::Problem& problem : problems) to_errors("{}\n", pipeline::describe(problem));
   const bool are_given = std::ranges::all_of(problems, [](const pipeline::Problem& problem) {
     return problem.where.starts_with(pipeline::kGivenParameter);
   });
@@ -35,7 +36,8 @@ int tell(const std::vector<pipeline::Problem>& problems) {
 }
 
 std::expected<LoadedPipeline, int> load(const pipeline::FileDefinition& definition) {
-  auto file = pipeline::PipelineFile::parse(definition.text, definition.path, definition.parameters);
+  auto file =
+      pipeline::PipelineFile::parse(definition.text, as_typed(definition.path), definition.parameters);
   if (!file) return std::unexpected(tell(file.error()));
   return LoadedPipeline{definition, std::move(*file)};
 }
@@ -52,15 +54,16 @@ std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource&
   text << file.rdbuf();
   std::error_code absent;
   if (std::filesystem::is_directory(source.path, absent)) {
-    fmt::print(stderr, "baton: {} is a folder; the pipeline is a file, as {}/pipeline.yaml\n", source.path,
-               source.path);
+    to_errors("baton: {} is a folder; the pipeline is a file, as {}/pipeline.yaml\n", source.path,
+              source.path);
     return std::unexpected(kExitNoInput);
   }
   if (!file.is_open() || file.bad()) {
-    fmt::print(stderr, "baton: {} cannot be read: {}\n", source.path, std::strerror(error));
+    to_errors("baton: {} cannot be read: {}\n", source.path, std::strerror(error));
     return std::unexpected(kExitNoInput);
   }
-  return pipeline::FileDefinition{.path = source.path,
+  // Whoever reads it later, and elsewhere, is in another folder.
+  return pipeline::FileDefinition{.path = std::filesystem::absolute(source.path, absent).lexically_normal(),
                                   .text = text.str(),
                                   .parameters = source.parameters,
                                   .selection = source.selection};
@@ -85,6 +88,12 @@ pipeline::Secrets secrets_of(const pipeline::PipelineFile& file) {
     if (const char* value = std::getenv(name.c_str())) secrets.add(name, value);
   }
   return secrets;
+}
+
+std::string as_typed(const std::string& path) {
+  std::error_code trouble;
+  const std::string near = std::filesystem::proximate(path, trouble).string();
+  return trouble || near.starts_with("..") ? path : near;
 }
 
 std::string folder_of(const std::string& path) {

@@ -39,5 +39,6 @@ int tell(const std::vector<pipeline::Problem>& problems);
 // The secrets a file names, as far as this machine has them in its environment.
 pipeline::Secrets secrets_of(const pipeline::PipelineFile& file);
 std::string folder_of(const std::string& path);  // in which a file lies
+std::string as_typed(const std::string& path);   // from this folder, if it is below it
 
 }  // namespace baton::cli

@@ -12,6 +12,7 @@
 #include "base/pause.h"
 #include "cli/command_line.h"
 #include "cli/meeting_point.h"
+#include "cli/output.h"
 #include "cli/pipeline_source.h"
 #include "cli/quantities.h"
 #include "pipeline/folder_blobs.h"
@@ -62,7 +63,7 @@ class PipelineWorker {
     const bool has_one = options_.run || options_.meeting.where().starts_with("dir:");
     if (has_one) return take_part(options_.run.value_or("run"), stop);
     if (!options_.meeting.is_server()) {
-      fmt::print(stderr, "baton: say which run with --run\n");
+      to_errors("baton: say which run with --run\n");
       return kExitUsage;
     }
     const auto client = connect(options_.meeting.connection);
@@ -90,7 +91,7 @@ class PipelineWorker {
 
  private:
   void say(const std::string& text) const {
-    if (!options_.quiet) fmt::print(stderr, "baton worker: {}\n", text);
+    if (!options_.quiet) to_errors("baton worker: {}\n", text);
   }
 
   // Nobody is without a capability of his own in that queue, so nothing is taken.
@@ -125,7 +126,7 @@ class PipelineWorker {
     }
     const auto definition = pipeline::from_text<pipeline::FileDefinition>(opening->definition);
     if (!definition) {
-      fmt::print(stderr, "baton: run {} is of a C++ program, and its workers have to be that program\n", run);
+      to_errors("baton: run {} is of a C++ program, and its workers have to be that program\n", run);
       return pipeline::kExitInvalid;
     }
     const auto loaded = load(*definition);
@@ -146,7 +147,7 @@ class PipelineWorker {
     worker.site.secrets = secrets_of(loaded->file);
     if (!options_.quiet)
       worker.site.log = [](const pipeline::LogLine& line) {
-        fmt::print("{}: {}\n", line.module, line.text);
+        to_output("{}: {}\n", line.module, line.text);
         std::fflush(stdout);  // whoever follows a worker's log wants to see it now
       };
     worker.lease = opening->lease.value_or(options_.meeting.lease);
@@ -183,19 +184,20 @@ class PipelineWorker {
 };
 
 int run_pipeline_worker(PipelineWorkerOptions options) {
+  take_what_was_handed_over(options.meeting);
   if (const auto checked = check_part(options.meeting, options.capabilities); !checked) {
-    fmt::print(stderr, "baton: {}\n", checked.error().message);
+    to_errors("baton: {}\n", checked.error().message);
     return kExitUsage;
   }
   if (const auto checked = pipeline::check_reserved(pipeline::canonical(options.capabilities));
       options.is_reserved && !checked) {
-    fmt::print(stderr, "baton: {}\n", checked.error().message);
+    to_errors("baton: {}\n", checked.error().message);
     return kExitUsage;
   }
   const pipeline::StopOnSignal stop;
   const bool is_quiet = options.quiet;
   const std::stop_callback on_stop(stop.token(), [is_quiet] {
-    if (!is_quiet) fmt::print(stderr, "baton worker: stopping what it runs; Ctrl-C again ends it at once\n");
+    if (!is_quiet) to_errors("baton worker: stopping, with what it runs; Ctrl-C again ends it at once\n");
   });
   return PipelineWorker(std::move(options)).run(stop.token());
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 
+#include "cli/output.h"
 #include "client/call.h"
 
 namespace baton::cli {
@@ -35,14 +36,14 @@ void Progress::show(std::uint64_t count, std::uint64_t part, std::uint64_t whole
                       std::min(part, whole) * 100 / whole);
   }
   const auto rate = count * 1000 / static_cast<std::uint64_t>(std::max<std::int64_t>(now - began_at_, 1));
-  fmt::print(stderr, "\r\x1b[K{}{} {}   {} {}/s", bar, count, what_, rate, what_);
+  to_errors("\r\x1b[K{}{} {}   {} {}/s", bar, count, what_, rate, what_);
   std::fflush(stderr);
   visible_ = true;
 }
 
 void Progress::clear() {
   if (!visible_) return;
-  fmt::print(stderr, "\r\x1b[K");
+  to_errors("\r\x1b[K");
   std::fflush(stderr);
   visible_ = false;
 }

@@ -14,6 +14,7 @@
 #include "cli/complaint.h"
 #include "cli/known_results.h"
 #include "cli/local_workers.h"
+#include "cli/output.h"
 #include "cli/run_view.h"
 #include "cli/watchers.h"
 #include "pipeline/cache.h"
@@ -60,35 +61,25 @@ int refused(const pipeline::RunReport& report, const RunCommandOptions& options)
 }
 
 int cannot_write_report(const std::string& path) {
-  fmt::print(stderr, "baton: the report cannot be written to {}: {}\n", path, std::strerror(errno));
+  to_errors("baton: the report cannot be written to {}: {}\n", path, std::strerror(errno));
   return kExitCannotCreate;
 }
 
 // What makes no sense about how it is to be run. 0: nothing.
-int check(const RunCommandOptions& options, const std::string& folder) {
+int check(const RunCommandOptions& options) {
   if (const auto checked = check_part(options.meeting, options.capabilities); !checked) {
-    fmt::print(stderr, "baton: {}\n", checked.error().message);
+    to_errors("baton: {}\n", checked.error().message);
     return kExitUsage;
   }
-  const bool is_at_redis =
-      !options.meeting.connection.addresses.empty() && options.meeting.where().starts_with("redis://");
+  const bool is_at_redis = !options.meeting.connection.addresses.empty() && options.meeting.is_redis();
   if (is_at_redis && !options.run && options.workers == 0) {
-    fmt::print(stderr, "baton: at Redis, workers have to be told the run: give it an id with --run\n");
+    to_errors("baton: at Redis, workers have to be told the run: give it an id with --run\n");
     return kExitUsage;
   }
   if (options.only_master && options.workers == 0 && options.meeting.connection.addresses.empty()) {
-    fmt::print(
-        stderr,
+    to_errors(
         "baton: with --only-master somebody else has to run the modules: say --workers N or --connect\n");
     return kExitUsage;
-  }
-  if (options.run && options.meeting.connection.addresses.empty()) {
-    const auto past = pipeline::Records::past(folder, *options.run);
-    if (past && past->state == pipeline::PastRun::kRunning) {
-      fmt::print(stderr, "baton: run {} is under way in {}: give each run its own id\n", *options.run,
-                 folder);
-      return pipeline::kExitInvalid;
-    }
   }
   if (!options.report.empty() && !std::ofstream(options.report, std::ios::app))
     return cannot_write_report(options.report);
@@ -115,10 +106,11 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   return run;
 }
 
-// What no run that is remembered names, nor the cache.
-void forget_blobs(const pipeline::Cache& cache, const std::string& directory) {
+// What no run that is remembered names, nor the cache. One that goes on has some that it has named to nobody
+// yet.
+void forget_blobs(const pipeline::Cache& cache, const std::string& directory, const std::string& run) {
   auto named = cache.blobs_named();
-  if (!named) return;  // rather keep too many
+  if (!named || pipeline::Records::others_go_on(directory, run)) return;  // rather keep too many
   named->merge(pipeline::Records::blobs_named(directory));
   cache.blobs.sweep(*named, kBlobsYoung);
 }
@@ -136,8 +128,16 @@ bool write_page(const std::string& path, const pipeline::Graph& graph, const pip
 // For whoever sees no run view, or has sent it into a file.
 class StopNotice : public pipeline::RunObserver {
  public:
-  void stopping(std::size_t modules) override { fmt::print(stderr, "baton: {}\n", stop_text(modules)); }
+  void stopping(std::size_t modules) override { to_errors("baton: {}\n", stop_text(modules)); }
 };
+
+// A run that is to be gone on with.
+bool is_of_other_modules(const RunCommandOptions& options, const std::string& directory,
+                         const pipeline::Graph& graph) {
+  if (!options.run) return false;
+  const auto kept = pipeline::Records::kept(directory, *options.run);
+  return kept && kept->fingerprint != graph.fingerprint();
+}
 
 bool is_terminal() {
   const char* term = ::getenv("TERM");
@@ -152,7 +152,13 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   const auto graph = graph_of(loaded);
   if (!graph) return graph.error();
   const std::string directory = folder_of(loaded.definition.path);
-  if (const int wrong = check(options, directory)) return wrong;
+  if (const int wrong = check(options)) return wrong;
+  if (is_of_other_modules(options, directory, *graph)) {
+    (void)complain({Errc::conflict, "run '" + *options.run +
+                                        "' was of other modules: leave --run out, or give it another name"},
+                   format_of(options.json));
+    return pipeline::exit_code(pipeline::RunOutcome::refused);
+  }
   const pipeline::StopOnSignal stop;
   pipeline::RunOptions run = run_options(options, loaded, *graph);
   run.restored = restored;
@@ -160,6 +166,12 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
 
   MeetingPoint meeting = options.meeting;
   const bool meets_elsewhere = !meeting.connection.addresses.empty();
+  pipeline::Records records(directory, loaded.definition, run.site.secrets, options.capabilities);
+  if (!meets_elsewhere && !records.hold(run.run)) {
+    to_errors("baton: run {} is under way in {}: give each run its own id\n", run.run, directory);
+    return pipeline::kExitInvalid;
+  }
+  run.note_beginning = [&](const pipeline::ModuleReport& module) { return records.note_beginning(module); };
   const std::string own_blobs = pipeline::Records::blobs(directory);
   if (!meets_elsewhere && meeting.blobs.empty()) meeting.blobs = own_blobs;
   pipeline::FolderBlobs blobs(meeting.blobs);
@@ -180,7 +192,6 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
     run.coordinator = coordinator.get();
   }
 
-  pipeline::Records records(directory, loaded.definition, run.site.secrets);
   RunView view({.on_terminal = is_terminal(), .verbose = options.verbose, .history = run.history});
   LocalWorkers workers(options, meeting);
   Watchers watchers;
@@ -192,9 +203,9 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   run.observer = &watchers;
   const pipeline::RunReport report = pipeline::run(*graph, std::move(run));
   if (report.refusal) return refused(report, options);
-  forget_blobs(cache, directory);
+  forget_blobs(cache, directory, report.run);
   if (options.json) fmt::print("{}\n", records.json_of(report));
-  if (!records.trouble().empty()) fmt::print(stderr, "baton: {}\n", records.trouble());
+  if (!records.trouble().empty()) to_errors("baton: {}\n", records.trouble());
   const int code = pipeline::exit_code(report.outcome);
   if (options.report.empty() || write_page(options.report, *graph, report, directory)) return code;
   return std::max(code, cannot_write_report(options.report));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
 #include "client/call.h"
@@ -78,12 +79,12 @@ void RunView::began(const pipeline::Graph& graph, const std::string& run) {
 
 void RunView::line(const std::string& text) {
   erase();
-  fmt::print("{}\n", text);
+  to_output("{}\n", text);
   std::fflush(stdout);  // whoever follows the output of a build wants to see it now
 }
 
 void RunView::erase() {
-  if (drawn_ > 0) fmt::print("\x1b[{}A\r\x1b[J", drawn_);
+  if (drawn_ > 0) to_output("\x1b[{}A\r\x1b[J", drawn_);
   drawn_ = 0;
 }
 
@@ -108,7 +109,7 @@ void RunView::draw() {
   const std::size_t shown_max = std::min(kRunningShown, size.lines - 2);  // more could not be written over
   for (const auto& [node, one] : running_) {
     if (drawn_ == shown_max) break;
-    fmt::print("{}\n", running_line(one, progress_[node]));
+    to_output("{}\n", running_line(one, progress_[node]));
     ++drawn_;
   }
   const double part =
@@ -116,7 +117,7 @@ void RunView::draw() {
   const std::size_t width = std::clamp<std::size_t>(size.columns, 34, 60) - 30;
   const std::string text =
       fmt::format("{} {} of {}, {} at work", bar(part, width), over_, graph_->size(), running_.size());
-  fmt::print("{}\n", text.substr(0, size.columns - 1));
+  to_output("{}\n", text.substr(0, size.columns - 1));
   ++drawn_;
   std::fflush(stdout);
 }
@@ -202,9 +203,9 @@ void RunView::ended(const pipeline::RunReport& report) {
     table.row({one.id, std::string(pipeline::word(one.status)), one.tries > 0 ? rough_text(one.took) : "",
                one.worker, cell(why(one))});
   }
-  fmt::print("\n");
+  to_output("\n");
   table.print();
-  if (all.size() > kRowsMax) fmt::print("… and {} more\n", all.size() - kRowsMax);
+  if (all.size() > kRowsMax) to_output("… and {} more\n", all.size() - kRowsMax);
   std::map<std::string_view, std::size_t> counts;
   for (const ModuleReport& one : report.modules) ++counts[pipeline::word(one.status)];
   std::string summary;
@@ -212,9 +213,8 @@ void RunView::ended(const pipeline::RunReport& report) {
     summary += fmt::format("{}{} {}", summary.empty() ? "" : ", ", count, status);
   const bool is_by_itself =
       report.outcome == pipeline::RunOutcome::succeeded || report.outcome == pipeline::RunOutcome::failed;
-  fmt::print("\n{} {} after {}{}: {}\n", report.pipeline, pipeline::word(report.outcome),
-             rough_text(report.took), is_by_itself ? "" : " (" + printable(report.reason, 200) + ")",
-             summary);
+  to_output("\n{} {} after {}{}: {}\n", report.pipeline, pipeline::word(report.outcome),
+            rough_text(report.took), is_by_itself ? "" : " (" + printable(report.reason, 200) + ")", summary);
   std::fflush(stdout);
 }
 

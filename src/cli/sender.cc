@@ -17,7 +17,12 @@ constexpr std::size_t kUnderWayMax = 64;  // requests: enough that none waits fo
 // sent for one task of it. After this long more of it is taken.
 constexpr Duration kPauseMin = milliseconds(250);
 
-bool is_passing(Errc code) { return code == Errc::exhausted || code == Errc::closed; }
+// Worth saying again later. What may have been taken is, under the same key, if there was only no room when
+// it was repeated.
+bool is_passing(const Error& error, bool has_key) {
+  if (error.code == Errc::outcome_unknown) return has_key && error.retry_after > Duration{};
+  return error.code == Errc::exhausted || error.code == Errc::closed;
+}
 
 Result<client::Submitted> outcome_at(std::size_t at,
                                      const Result<std::vector<Result<client::Submitted>>>& outcomes) {
@@ -84,7 +89,7 @@ void Sender::answered(const Batch& batch, const Outcomes& outcomes) {
   for (std::size_t at = 0; at < batch.numbers.size(); ++at) {
     const auto outcome = outcome_at(at, outcomes);
     was_taken |= outcome.has_value();
-    if (outcome || !is_passing(outcome.error().code)) {
+    if (outcome || !is_passing(outcome.error(), !batch.tasks.keys.empty())) {
       tells_.outcome(batch.numbers[at], outcome);
       continue;
     }

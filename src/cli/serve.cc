@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -14,6 +15,7 @@
 #include <sstream>
 
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "server/server.h"
 
 namespace baton::cli {
@@ -43,18 +45,18 @@ Result<server::Address> parse_address(const std::string& text) {
 }
 
 int complain(const Error& error) {
-  fmt::print(stderr, "baton: {}: {}\n", word(error.code), error.message);
+  to_errors("baton: {}: {}\n", word(error.code), error.message);
   return 1;
 }
 
 void print_what_to_try(const server::Server& server, const ServeOptions& options) {
   const std::string where = fmt::format(" --connect 127.0.0.1:{}", server.address().port);
   const std::string connect = server.address().port == kDefaultPort ? "" : where;
-  fmt::print("try, from another terminal:\n");
-  fmt::print("  {} submit{} mail hello\n", options.program, connect);
-  fmt::print("  {} work{} mail --drain -- tr a-z A-Z\n", options.program, connect);
-  fmt::print("  {} task list{}\n", options.program, connect);
-  fmt::print("  curl -s http://127.0.0.1:{}/v1/queues\n", server.http_address()->port);
+  to_output("try, from another terminal:\n");
+  to_output("  {} submit{} mail hello\n", options.program, connect);
+  to_output("  {} work{} mail --drain -- tr a-z A-Z\n", options.program, connect);
+  to_output("  {} task list{}\n", options.program, connect);
+  to_output("  curl -s http://127.0.0.1:{}/v1/queues\n", server.http_address()->port);
 }
 
 // On the command line a setting is --connections-max, in the environment BATON_CONNECTIONS_MAX.
@@ -111,11 +113,12 @@ Status read(const Settings& settings, const Given& given, const CommandLine& lin
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);  // whoever reads no further what is said here has not asked for the end
   auto address = parse_address(options.listen);
   auto http = parse_address(options.http);
   if (!address || !http) {
-    fmt::print(stderr, "baton: {}: {}\n", address ? "http" : "listen",
-               address ? http.error().message : address.error().message);
+    to_errors("baton: {}: {}\n", address ? "http" : "listen",
+              address ? http.error().message : address.error().message);
     return kExitUsage;
   }
   server::ServerOptions serve = options.server;
@@ -128,14 +131,14 @@ int run_serve(const ServeOptions& options) {
   if (!opened) return complain(opened.error());
   server::Server& server = **opened;
   const RecoverySummary& recovery = server.recovery();
-  fmt::print("baton {} serves RESP on {} and HTTP on {}\n", BATON_VERSION, server.address().text(),
-             server.http_address()->text());
-  fmt::print("data in {}; recovered in {} ms ({} entries replayed)\n", options.server.directory,
-             recovery.took.ms, recovery.replayed);
+  to_output("baton {} serves RESP on {} and HTTP on {}\n", BATON_VERSION, server.address().text(),
+            server.http_address()->text());
+  to_output("data in {}; recovered in {} ms ({} entries replayed)\n", options.server.directory,
+            recovery.took.ms, recovery.replayed);
   if (options.server.tokens.empty() && options.tls.certificate.empty()) print_what_to_try(server, options);
   std::fflush(stdout);
   if (auto done = server.run(); !done) return complain(done.error());
-  fmt::print("stopped, everything is on disk\n");
+  to_output("stopped, everything is on disk\n");
   return 0;
 }
 
@@ -159,7 +162,7 @@ void add_serve_command(CommandLine& line) {
       .footer(kAbout + ("Example: " + line.program()) + " serve --data data --listen 127.0.0.1:7077")
       .run([options, settings, given, &line] {
         if (auto done = read(*settings, *given, line); !done) {
-          fmt::print(stderr, "baton: {}\n", done.error().message);
+          to_errors("baton: {}\n", done.error().message);
           return kExitUsage;
         }
         use_credentials(*options);

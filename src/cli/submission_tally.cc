@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/complaint.h"
+#include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/task_text.h"
 
@@ -24,35 +25,35 @@ void SubmissionTally::tell(std::size_t number, const Result<client::Submitted>& 
   ++accepted_;
   if (outcome->existed) ++existed_;
   if (options_.wait) return tasks_.push_back(outcome->task);
-  if (options_.ids) fmt::print("{}\n", outcome->task);
-  if (options_.json) fmt::print("{}\n", json_of(*outcome).whole());
+  if (options_.ids) to_output("{}\n", outcome->task);
+  if (options_.json) to_output("{}\n", json_of(*outcome).whole());
 }
 
 void SubmissionTally::tell_of(std::size_t number, const Error& said) {
   const Error error = in_our_words(said);
   exit_code_ = std::max(exit_code_, exit_code_of(error.code));
-  if (options_.ids) fmt::print("-\n");
-  if (options_.json) fmt::print("{}\n", json_of(error).number("line", number + 1).whole());
+  if (options_.ids) to_output("-\n");
+  if (options_.json) to_output("{}\n", json_of(error).number("line", number + 1).whole());
   const bool is_unknown = error.code == Errc::outcome_unknown;
   if (is_unknown || is_unsent(error.code) || is_untaken(error.code)) {
     // All that was under way shares the fate of the first.
     if (!is_unfinished())
-      fmt::print(stderr, "baton: from line {} on: {}: {}\n", number + 1, word(error.code), error.message);
+      to_errors("baton: from line {} on: {}: {}\n", number + 1, word(error.code), error.message);
     ++(is_unknown ? unknown_ : is_untaken(error.code) ? untaken_ : unsent_);
     is_hopeless_ = true;
     return;
   }
   if (error.code == Errc::permission_denied) is_hopeless_ = true;
   if (++refused_ > kComplaintsMax) return;
-  fmt::print(stderr, "baton: line {}: {}: {}{}\n", number + 1, word(error.code), error.message,
-             refused_ == kComplaintsMax ? " (further ones are only counted)" : "");
+  to_errors("baton: line {}: {}: {}{}\n", number + 1, word(error.code), error.message,
+            refused_ == kComplaintsMax ? " (further ones are only counted)" : "");
 }
 
 void SubmissionTally::held_back(const Error& why) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(was_held_back_, true)) return;
-  fmt::print(stderr, "baton: {}: {}; what is refused is handed in again, as fast as it is taken\n",
-             word(why.code), why.message);
+  to_errors("baton: {}: {}; what is refused is handed in again, as fast as it is taken\n", word(why.code),
+            why.message);
 }
 
 std::string SubmissionTally::summary(std::int64_t took_ms) const {

@@ -12,6 +12,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/line_reader.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/sender.h"
 #include "cli/submission_json.h"
@@ -115,10 +116,9 @@ int submit_lines(client::Client& client, const SubmitOptions& options) {
                  .held_back = [&](const Error& why) { tally.held_back(why); }});
   const Status read = send_lines(reader, sender, tally, options, run);
   sender.finish();
-  fmt::print(stderr, "{}\n", tally.summary(client::now_ms() - began_at));
+  to_errors("{}\n", tally.summary(client::now_ms() - began_at));
   if (tally.is_unfinished())
-    fmt::print(stderr,
-               "baton: the same lines again with --run {} hand in what is missing, and nothing twice\n", run);
+    to_errors("baton: the same lines again with --run {} hand in what is missing, and nothing twice\n", run);
   if (!read) complain(read.error(), format_of(options.json));
   int exit_code = read ? tally.exit_code() : kExitNoInput;
   if (options.wait)
@@ -152,7 +152,7 @@ std::optional<std::string> contradiction(const SubmitOptions& options) {
 
 int run_submit(const SubmitOptions& options) {
   if (const auto complaint = contradiction(options)) {
-    fmt::print(stderr, "baton: {}\n", *complaint);
+    to_errors("baton: {}\n", *complaint);
     return kExitUsage;
   }
   const bool many = options.lines || options.ndjson;

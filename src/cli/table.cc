@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/text.h"
+#include "base/utf8.h"
+#include "cli/output.h"
 
 namespace baton::cli {
 namespace {
@@ -34,7 +35,7 @@ std::string printable_lines(std::string_view text) {
 }
 
 std::string printable(std::string_view text, std::size_t characters_max) {
-  const bool is_text = wire::is_utf8(text);
+  const bool is_text = is_utf8(text);
   std::string shown;
   std::size_t characters = 0;
   for (const char byte : text) {
@@ -88,7 +89,7 @@ void Table::print() const {
   bool is_first = true;
   for (const std::string& line : lines()) {
     const bool bold = on_terminal && std::exchange(is_first, false);
-    fmt::print("{}{}{}\n", bold ? "\x1b[1m" : "", line, bold ? "\x1b[0m" : "");
+    to_output("{}{}{}\n", bold ? "\x1b[1m" : "", line, bold ? "\x1b[0m" : "");
   }
 }
 

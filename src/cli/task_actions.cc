@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/complaint.h"
+#include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/quantities.h"
 #include "cli/task_text.h"
@@ -33,8 +34,7 @@ Result<std::vector<std::string>> chosen(client::Client& client, const TaskComman
     query.cursor = page->cursor;
   } while (query.cursor != 0 && tasks.size() < options.limit);
   if (query.cursor != 0)
-    fmt::print(stderr, "baton: there may be more than these {}; run it again, or give --limit\n",
-               options.limit);
+    to_errors("baton: there may be more than these {}; run it again, or give --limit\n", options.limit);
   return tasks;
 }
 
@@ -60,7 +60,7 @@ int act_on_chosen(client::Client& client, const TaskCommandOptions& options, con
   if (options.dry_run) {
     for (const std::string& task : *tasks)
       fmt::print("{}\n", options.json ? JsonObject().text("task", task).whole() : task);
-    fmt::print(stderr, "{} would be {}\n", counted(tasks->size(), "task"), done);
+    to_errors("{} would be {}\n", counted(tasks->size(), "task"), done);
     return 0;
   }
   std::uint64_t good = 0, done_before = 0, changed = 0;
@@ -84,9 +84,9 @@ int act_on_chosen(client::Client& client, const TaskCommandOptions& options, con
     progress.show(good + done_before, end, tasks->size());
   }
   progress.clear();
-  fmt::print(stderr, "{} {}{}{}\n", counted(good, "task"), done,
-             done_before > 0 ? fmt::format(", {} had been already", done_before) : "",
-             changed > 0 ? fmt::format(", {} had changed meanwhile", changed) : "");
+  to_errors("{} {}{}{}\n", counted(good, "task"), done,
+            done_before > 0 ? fmt::format(", {} had been already", done_before) : "",
+            changed > 0 ? fmt::format(", {} had changed meanwhile", changed) : "");
   return exit_code;
 }
 

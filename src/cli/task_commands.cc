@@ -11,6 +11,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
 #include "cli/task_actions.h"
@@ -126,7 +127,7 @@ int task_list(client::Client& client, const TaskCommandOptions& options) {
   } while (query.cursor != 0 && left > 0);
   if (options.json) return 0;
   table.print();
-  if (query.cursor != 0) fmt::print(stderr, "baton: there may be more; --limit 0 shows all\n");
+  if (query.cursor != 0) to_errors("baton: there may be more; --limit 0 shows all\n");
   return 0;
 }
 
@@ -142,7 +143,7 @@ void add_task_commands(CommandLine& line) {
     command.footer("Example: " + program + " task " + name + " " + example);
     command.run([options, run, check] {
       if (const auto complaint = check != nullptr ? check(*options) : std::nullopt) {
-        fmt::print(stderr, "baton: {}\n", *complaint);
+        to_errors("baton: {}\n", *complaint);
         return kExitUsage;
       }
       return with_client(options->connection, format_of(options->json),

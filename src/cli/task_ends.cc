@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "cli/in_order.h"
+#include "cli/output.h"
 #include "cli/table.h"
 #include "cli/task_text.h"
 #include "client/call.h"
@@ -56,7 +57,7 @@ class Ends {
     if (!seen) return ends_with(complain(seen.error(), format_));
     const client::TaskView& view = seen->view;
     if (format_ == Format::json) {
-      fmt::print("{}\n", json_of(*seen).whole());
+      to_output("{}\n", json_of(*seen).whole());
     } else if (view.state == "completed") {
       // Somebody else's bytes: a program gets them as they are, a terminal must not obey them.
       const std::string result = is_terminal_ ? printable_lines(seen->result) : seen->result;
@@ -65,7 +66,7 @@ class Ends {
     }
     std::fflush(stdout);
     if (view.state == "completed") return;
-    fmt::print(stderr, "baton: {}: {}\n", view.task, ending_of(*seen));
+    to_errors("baton: {}: {}\n", view.task, ending_of(*seen));
     ends_with(view.has_ended() ? kExitEndedBadly : kExitTimeIsUp);
   }
   void ends_with(int exit_code) {

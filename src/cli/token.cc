@@ -6,6 +6,7 @@
 
 #include "cli/command_line.h"
 #include "cli/json_object.h"
+#include "cli/output.h"
 #include "core/names.h"
 #include "server/access.h"
 
@@ -14,14 +15,14 @@ namespace baton::cli {
 int run_token(const TokenOptions& options) {
   // Of a line in the file only what is before a # counts.
   if (!core::is_name(options.name) || options.name.find('#') != std::string::npos) {
-    fmt::print(stderr, "baton: '{}' is no name: 1 to 128 graphic ASCII characters, and no #\n", options.name);
+    to_errors("baton: '{}' is no name: 1 to 128 graphic ASCII characters, and no #\n", options.name);
     return kExitUsage;
   }
   const server::NewToken made = server::make_token();
   const std::string line = fmt::format("{} {} {}", options.name, made.hash, options.allowed);
   if (auto read = server::Access::read(line); !read) {
     const std::string& message = read.error().message;  // "line 1: what is wrong", where no file was read
-    fmt::print(stderr, "baton: --allow: {}\n", message.substr(message.find(": ") + 2));
+    to_errors("baton: --allow: {}\n", message.substr(message.find(": ") + 2));
     return kExitUsage;
   }
   if (options.json) {
@@ -30,9 +31,8 @@ int run_token(const TokenOptions& options) {
     return 0;
   }
   fmt::print("{}\n", line);
-  fmt::print(stderr,
-             "baton: that line is for the file of --tokens. The token, which is shown only now:\n{}\n",
-             made.token);
+  to_errors("baton: that line is for the file of --tokens. The token, which is shown only now:\n{}\n",
+            made.token);
   return 0;
 }
 

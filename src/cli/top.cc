@@ -18,6 +18,7 @@ namespace {
 
 constexpr Duration kAnswerMax = seconds(2);  // a view that stands still for longer is of no use
 constexpr Duration kBetweenSamples = milliseconds(250);
+constexpr Duration kEveryMin = milliseconds(100);  // nobody reads faster, and each costs three queries
 
 Result<Sample> take_sample(client::Client& client) {
   auto stats = client.stats(kAnswerMax);
@@ -73,6 +74,7 @@ int show(client::Client& client, const TerminalSignals& signals, const TopOption
 }  // namespace
 
 int run_top(const TopOptions& options) {
+  if (options.every < kEveryMin) return complain({Errc::invalid_request, "--every takes 100ms or more"});
   const bool once = options.once || !Terminal::is_there();
   const auto signals = once ? nullptr : std::make_unique<TerminalSignals>();
   return with_client(options.connection, Format::text, [&](client::Client& client) {

@@ -18,6 +18,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
+#include "cli/output.h"
 #include "cli/quantities.h"
 #include "client/worker.h"
 #include "core/names.h"
@@ -102,14 +103,14 @@ class Work {
     if (end->said_too_much) return failure(Errc::too_large, "the output is over 1 000 000 bytes");
     if (end->exit_code == 0) return std::move(end->output);
     const std::string how = how_it_ended(*end);
-    fmt::print(stderr, "baton: {}: attempt {}: {}\n", job.task, job.attempt, how);
+    to_errors("baton: {}: attempt {}: {}\n", job.task, job.attempt, how);
     return failure(end->exit_code == kExitHopelessTask ? Errc::invalid_request : Errc::io_failed, how);
   }
   static void failed(const std::string& task, const client::Verdict& verdict) {
-    fmt::print(stderr, "baton: {}: {}\n", task,
-               verdict.outcome == "retried"
-                   ? fmt::format("is tried again in {}", rough_text(verdict.retry_at - wall_clock()))
-                   : "has failed for good");
+    to_errors("baton: {}: {}\n", task,
+              verdict.outcome == "retried"
+                  ? fmt::format("is tried again in {}", rough_text(verdict.retry_at - wall_clock()))
+                  : "has failed for good");
   }
   void trouble(const Error& error) {
     if (is_of_connection(error.code)) return;
@@ -198,8 +199,8 @@ void drain(client::Worker& worker, Work& work, const Signals& signals) {
 
 void print(const client::WorkerCounts& counts, Format format) {
   if (format == Format::text) {
-    fmt::print(stderr, "{} completed, {} failed, {} lost, {} given back\n", counts.completed, counts.failed,
-               counts.lost, counts.released);
+    to_errors("{} completed, {} failed, {} lost, {} given back\n", counts.completed, counts.failed,
+              counts.lost, counts.released);
   } else {
     fmt::print("{}\n", JsonObject()
                            .number("completed", counts.completed)
@@ -214,12 +215,12 @@ void print(const client::WorkerCounts& counts, Format format) {
 
 int run_work(const WorkOptions& options) {
   if (!is_runnable(options.command.front())) {
-    fmt::print(stderr, "baton: there is no program '{}' to run\n", options.command.front());
+    to_errors("baton: there is no program '{}' to run\n", options.command.front());
     return kExitUsage;
   }
   for (const std::string& queue : options.queues) {
     if (core::is_name(queue)) continue;
-    fmt::print(stderr, "baton: {}\n", no_queue(queue));
+    to_errors("baton: {}\n", no_queue(queue));
     return kExitUsage;
   }
   const Signals signals;
@@ -229,8 +230,7 @@ int run_work(const WorkOptions& options) {
   auto worker = client::Worker::start(**client, worker_options(options, work));
   if (!worker) return complain(worker.error(), format_of(options.json));
   if (signals.next_is_request())
-    fmt::print(stderr,
-               "baton: takes no further task and waits for those under way; once more gives them back\n");
+    to_errors("baton: takes no further task and waits for those under way; once more gives them back\n");
   drain(**worker, work, signals);
   if (work.exit_code() != kExitUsage) print((*worker)->counts(), format_of(options.json));
   return work.exit_code();

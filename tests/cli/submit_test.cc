@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <mutex>
 
@@ -133,6 +134,37 @@ TEST(SubmitCommand, TellsAnUnknownOutcomeFromARefusal) {  // X7
   EXPECT_TRUE(contains(said.errors, " s, 2 of unknown outcome\n")) << said.errors;
   EXPECT_TRUE(contains(said.errors, "the same lines again with --run nightly hand in what is missing"))
       << said.errors;
+}
+
+// X2, X7: whoever took the first may be told apart from whoever refuses the second
+TEST(SubmitCommand, SaysThatTheOutcomeIsUnknownIfOnlyTheRepetitionWasRefused) {
+  std::atomic<bool> was_taken = false;
+  const ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "SUBMIT") return was_taken.exchange(true) ? "+OK\r\n" : "nonsense\r\n";
+    return was_taken ? "-WRONGPASS no such token\r\n" : "+OK\r\n";
+  });
+  const Said said = baton({"submit", "mail", "hello", "--key", "k", "--connect", server.address()});
+  EXPECT_EQ(said.exit_code, 75) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "OUTCOME_UNKNOWN")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "does not know this token")) << said.errors;
+}
+
+// X5: also if the answer to the first attempt was lost
+TEST(SubmitCommand, HandsInAgainWhatWasRefusedForNowWhenItWasRepeated) {
+  std::atomic<int> heard = 0;
+  const ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "PING") return "+PONG\r\n";
+    if (words[0] != "SUBMITMANY") return "+OK\r\n";
+    ++heard;
+    if (heard == 1) return "nonsense\r\n";
+    return heard == 2 ? "-EXHAUSTED too fast; retry_after_ms=1\r\n" : "*1\r\n" + Restarting::taken(1);
+  });
+  const Said said =
+      run_program({"/bin/bash", "-c", "echo one | " BATON_PROGRAM " submit q --lines --ids --connect $0",
+                   server.address()});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_EQ(said.output, "a-1\n");
+  EXPECT_EQ(heard, 3);
 }
 
 // X5: what there is no room for is handed in again when there is, and nothing else.
@@ -416,6 +448,13 @@ TEST(ConnectionOptions, SpeakTlsToACoordinatorThatWantsIt) {  // X4
   EXPECT_TRUE(contains(nobody.errors, asking.server().address() +
                                           ": the coordinator wants a certificate: --tls-certificate FILE"))
       << nobody.errors;
+}
+
+TEST(ConnectionOptions, NeverSendATokenInTheClearWhereAKeyIsNamed) {  // X4
+  const AtServer at;
+  const Said said = at.shell("BATON_TOKEN=secret baton submit mail hello --tls-key key.pem");
+  EXPECT_EQ(said.exit_code, 1) << said.errors;
+  EXPECT_TRUE(contains(said.errors, "key.pem: the certificate is missing")) << said.errors;
 }
 
 TEST(ConnectionOptions, SayThatTheCoordinatorSpeaksNoTls) {  // X7
