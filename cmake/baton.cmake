@@ -65,7 +65,7 @@ function(baton_test name)
   if(BATON_SANITIZE MATCHES "thread" AND arg_ONE_THREAD)
     set(filter "-${arg_ONE_THREAD}")
   endif()
-  gtest_discover_tests(${name}_test TEST_FILTER "${filter}" PROPERTIES TIMEOUT 300 DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name}_test TEST_FILTER "${filter}" NO_PRETTY_VALUES PROPERTIES TIMEOUT 300 DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # baton_program(name folder [LINKS ...]): src/<folder>/*.cc as the program <name>

@@ -33,15 +33,12 @@ void Node::housekeep() {
 void Node::clean_up() {
   housekeeping_ = false;
   const std::size_t before = log_->writer().segments().list().size();
-  auto moves = housekeeper_->clean_up();
+  auto cleaned = housekeeper_->clean_up();
   around_.faults.struck(Fault::segment_removed, before - log_->writer().segments().list().size());
-  if (!moves) {
-    if (moves.error().code == Errc::corrupt && around_.scenario.mode() != Mode::lying)
-      throw Violation{"I5", moves.error().message};
-    return;
-  }
-  for (core::MoveBlob& move : *moves) backlog_.push_back({.move = std::move(move)});
-  if (!moves->empty()) wake(around_.clock.now);
+  if (!cleaned) return;
+  if (!cleaned->notes.empty() && !may_miss_bytes()) throw Violation{"I5", cleaned->notes.front()};
+  for (core::MoveBlob& move : cleaned->moves) backlog_.push_back({.move = std::move(move)});
+  if (!cleaned->moves.empty()) wake(around_.clock.now);
 }
 
 Result<Bytes> Node::read(const core::BlobRef& blob) {
