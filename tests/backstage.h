@@ -46,8 +46,8 @@ class Backstage {
     desk_->audit_to(audit, *syncer_);
   }
 
-  // One round of what the server's loop does.
-  void turn() {
+  // One round of what the server's loop does; what comes in `within` it is decided on the spot.
+  void turn(const std::function<void()>& within = {}) {
     bool quiet = false;
     std::vector<std::function<void()>> posted;
     {
@@ -60,6 +60,7 @@ class Backstage {
       if (done) done();
     }
     authority->begin_turn(quiet);
+    if (within) within();
     ASSERT_TRUE(authority->end_turn());
     desk_->tick();
   }

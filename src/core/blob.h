@@ -30,11 +30,6 @@ class Blob {
 
   const Bytes& bytes() const { return bytes_; }
   std::uint64_t hash() const { return hash_; }  // 0 if there are no bytes
-  // The bytes for somebody else; none are left here.
-  Bytes take() {
-    hash_ = 0;
-    return std::exchange(bytes_, {});
-  }
 
  private:
   Bytes bytes_;

@@ -60,6 +60,8 @@ std::uint32_t IdIndex::position_in(std::size_t number, Lsn lsn) const {
 
 Slot IdIndex::find(Lsn lsn) const {
   if (pages_.empty() || lsn < pages_.front().first || lsn > newest_) return 0;
+  // What was just created is asked for most, and the last page is never tidied.
+  if (lsn == newest_) return entries_[pages_.back().entries].at[pages_.back().used - 1].slot;
   const std::size_t number = page_of(lsn);
   const Page& page = pages_[number];
   const std::uint32_t at = position_in(number, lsn);

@@ -213,6 +213,17 @@ bool Authority::ask_here(core::Request& request, const Done& done) {
   return true;
 }
 
+std::optional<Answer> Authority::decide_here(core::Request& request) {
+  if (!may_ask_here_ || stopping_ || !may_handle()) return {};
+  auto answer = engine_->decide(request);
+  if (answer) ++handled_;
+  return answer;
+}
+
+void Authority::when_durable(std::function<void()> then) {
+  visitors_.emplace_back(engine_->state().last, std::move(then));
+}
+
 bool Authority::is_turn_long() const { return handled_ - from_inbox_ >= kTurnIsLong; }
 
 bool Authority::end_turn() {
@@ -265,7 +276,7 @@ bool Authority::handle(Item& item) {
   auto& visit = std::get<Visit>(item);
   if (!visit.now(*engine_)) return false;
   ++visits_;
-  visitors_.emplace_back(engine_->state().last, std::move(visit.then));
+  when_durable(std::move(visit.then));
   return true;
 }
 
@@ -274,7 +285,8 @@ void Authority::deliver() {
     callers_.front()(std::move(answer));
     callers_.pop_front();
   });
-  while (!visitors_.empty() && visitors_.front().first <= log_->durable()) {
+  const core::Lsn durable = mutant(Mutant::m1_reply_before_flush) ? engine_->state().last : log_->durable();
+  while (!visitors_.empty() && visitors_.front().first <= durable) {
     if (visitors_.front().second) visitors_.front().second();
     visitors_.pop_front();
   }

@@ -61,7 +61,11 @@ class Authority {
   void look_at_clock() { engine_->look_at_clock(time_->now()); }
   // As ask(), and between begin_turn() and end_turn() decided at once, where it lies, if there is room.
   bool ask_here(core::Request& request, const Done& done);
-  // What came of it, if it was decided at once. It is not durable yet.
+  // What comes of it, if there is room. Nobody may hear of it before it is durable, and `when_durable` tells.
+  std::optional<Answer> decide_here(core::Request& request);
+  // `then` is called in a turn, once all that was decided so far is durable.
+  void when_durable(std::function<void()> then);
+  // What came of what was asked here last, if it was decided at once. It is not durable yet.
   const Answer* decided_last() const { return may_ask_here_ ? &engine_->last_answer() : nullptr; }
   // So much was asked here that it is time for the disk, and for the first answers while all of it is in
   // the caches. What came by the inbox does not count: those outside have their part of every turn.

@@ -33,10 +33,11 @@ TEST(BlobCache, ForgetsTheOldestFirstAndNeverHoldsMoreThanItMay) {
       cache.pass(number);
       EXPECT_EQ(cache.find(number), nullptr);
     } else {
-      cache.keep(number, some(random() % 600, number));
+      cache.keep(number, some(1 + random() % 600, number));
       kept.push_back(number);
     }
     EXPECT_LE(cache.bytes(), bytes_max);
+    if (const auto found = cache.find(number)) EXPECT_EQ(*found, some(found->size(), number));
     // From the oldest that is still there on, nothing is missing.
     const auto oldest =
         std::ranges::find_if(kept, [&](const auto& one) { return cache.find(one) != nullptr; });
@@ -47,7 +48,7 @@ TEST(BlobCache, ForgetsTheOldestFirstAndNeverHoldsMoreThanItMay) {
 TEST(BlobCache, ForgetsNothingForWhatDoesNotFit) {
   BlobCache cache(1000);
   cache.keep(1, some(100, 1));
-  cache.keep(2, some(900, 2));
+  cache.keep(2, some(1000, 2));
   EXPECT_NE(cache.find(1), nullptr);
   EXPECT_EQ(cache.find(2), nullptr);
 }

@@ -102,33 +102,40 @@ void Engine::forget_finished() {
 }
 
 bool Engine::handle(std::uint64_t ticket, core::Request& request) {
-  if (admission_ == Admission::closed) {
-    answer(ticket, failure(Errc::exhausted, "the disk is full: free some space, then try again"));
-    return true;
-  }
+  std::optional<Answer> given = decide(request);
+  if (!given) return false;
+  given->ticket = ticket;
+  answers_.push_back(*std::move(given));
+  return true;
+}
+
+std::optional<Answer> Engine::decide(core::Request& request) {
+  if (admission_ == Admission::closed)
+    return answer(failure(Errc::exhausted, "the disk is full: free some space, then try again"));
   while (const auto event = core::due_before(state_, workers_, request, moment())) {
-    if (!record(*event)) return false;
+    if (!record(*event)) return {};
   }
-  if (!log_.has_room()) return false;
+  if (!log_.has_room()) return {};
   if (const auto* lease = std::get_if<core::LeaseTask>(&request))
     workers_.asked_for_work(lease->ns, lease->worker, lease->capabilities, now_);
+  std::optional<Answer> given;
   core::Decision decision = core::decide(state_, workers_, request, moment());
   if (auto* append = std::get_if<core::Append>(&decision)) {
     const core::Lsn lsn = state_.last + 1;
     const std::uint64_t message = state_.streams.next_message;
     BATON_CHECK(record(append->event));  // there is room, or it would not have been decided
     keep_bytes(request, lsn);
-    if (auto* work = std::get_if<core::ProcessWork>(&request))
+    if (const auto* work = std::get_if<core::ProcessWork>(&request))
       keep_bodies(*work, std::get<core::WorkProcessed>(append->reply), message);
-    answer(ticket, std::move(append->reply));
+    given = answer(std::move(append->reply));
   } else if (auto* reject = std::get_if<core::Reject>(&decision)) {
-    answer(ticket, failure(reject->code, std::move(reject->message)));
+    given = answer(failure(reject->code, std::move(reject->message)));
   } else {
-    answer(ticket, std::get<core::Reply>(std::move(decision)));
+    given = answer(std::get<core::Reply>(std::move(decision)));
   }
   if (const auto* work = std::get_if<core::ProcessWork>(&request))
     core::note_life(state_, *work, now_, workers_.instances);
-  return true;
+  return given;
 }
 
 void Engine::note_life(const std::string& ns, stream::InstanceId instance) {
@@ -136,11 +143,12 @@ void Engine::note_life(const std::string& ns, stream::InstanceId instance) {
 }
 
 // Those that were stored are numbered in the order of the request.
-void Engine::keep_bodies(core::ProcessWork& request, const core::WorkProcessed& reply, std::uint64_t number) {
+void Engine::keep_bodies(const core::ProcessWork& request, const core::WorkProcessed& reply,
+                         std::uint64_t number) {
   for (const stream::Lane lane : core::kLanes) {
     for (std::size_t i = 0; i < request.messages[lane].size(); ++i) {
       if (reply.messages[lane][i] == stream::Verdict::ok)
-        bodies_.keep(number++, request.messages[lane][i].body.take());
+        bodies_.keep(number++, request.messages[lane][i].body.bytes());
     }
   }
 }
@@ -157,13 +165,13 @@ void Engine::find_bodies(Answer& given, core::WorkProcessed& reply) {
 }
 
 // The bytes are in the log and out of the state; the cache has the only other copy.
-void Engine::keep_bytes(core::Request& request, core::Lsn lsn) {
-  auto* submit = std::get_if<core::SubmitTask>(&request);
-  if (submit != nullptr && !submit->payload.bytes().empty()) cache_.keep(lsn, submit->payload.take());
+void Engine::keep_bytes(const core::Request& request, core::Lsn lsn) {
+  const auto* submit = std::get_if<core::SubmitTask>(&request);
+  if (submit != nullptr && !submit->payload.bytes().empty()) cache_.keep(lsn, submit->payload.bytes());
 }
 
-void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {
-  Answer given{.ticket = ticket, .lsn = state_.last, .reply = std::move(reply)};
+Answer Engine::answer(Result<core::Reply> reply) {
+  Answer given{.lsn = state_.last, .reply = std::move(reply)};
   if (given.reply) {
     if (const auto* granted = std::get_if<core::Granted>(&*given.reply);
         granted && granted->payload.length > 0) {
@@ -171,7 +179,7 @@ void Engine::answer(std::uint64_t ticket, Result<core::Reply> reply) {
     }
     if (auto* work = std::get_if<core::WorkProcessed>(&*given.reply)) find_bodies(given, *work);
   }
-  answers_.push_back(std::move(given));
+  return given;
 }
 
 void Engine::release(const std::function<void(Answer&&)>& deliver) {

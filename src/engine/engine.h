@@ -62,7 +62,10 @@ class Engine {
   void begin_turn(Instant now);
   // Time has gone on within the turn: what came since is judged by when it came. Nothing is recorded for it.
   void look_at_clock(Instant now) { now_ = std::max(now_, now); }
-  // Decides one request. False if the log has no room; then the request is untouched and comes again later.
+  // Decides one request. None if the log has no room; then the request is untouched and comes again later.
+  // Nobody may hear the answer before all up to its lsn is durable.
+  std::optional<Answer> decide(core::Request& request);
+  // Likewise, and keeps the answer until it may leave. False if the log has no room.
   bool handle(std::uint64_t ticket, core::Request& request);
   // A worker's word about itself; soft, never logged.
   void heartbeat(std::string_view ns, std::string_view worker, std::uint32_t capacity,
@@ -100,9 +103,9 @@ class Engine {
   bool record_due(core::Moment at);
   void forget_finished();
   void forget_streams();
-  void answer(std::uint64_t ticket, Result<core::Reply> reply);
-  void keep_bytes(core::Request& request, core::Lsn lsn);
-  void keep_bodies(core::ProcessWork& request, const core::WorkProcessed& reply, std::uint64_t number);
+  Answer answer(Result<core::Reply> reply);
+  void keep_bytes(const core::Request& request, core::Lsn lsn);
+  void keep_bodies(const core::ProcessWork& request, const core::WorkProcessed& reply, std::uint64_t number);
   void find_bodies(Answer& given, core::WorkProcessed& reply);
 
   EngineOptions options_;

@@ -109,6 +109,9 @@ struct RecordHeader {
   std::uint32_t body_crc = 0;
 };
 void encode(const RecordHeader& header, Lsn lsn, std::span<std::byte> into);
+// Likewise, but for the checksums; those of all records of a batch are written by seal_records.
+void encode_unsealed(const RecordHeader& header, std::span<std::byte> into);
+void seal_records(std::span<std::byte> records, Lsn first);
 std::optional<RecordHeader> decode_record_header(ByteView bytes, Lsn lsn);
 
 std::size_t stored_bytes(std::size_t body_bytes);  // a record with its header and padding

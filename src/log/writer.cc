@@ -63,11 +63,10 @@ Place LogWriter::append(std::uint16_t type, Instant time, ByteView body) {
   const std::size_t stored = stored_bytes(body.size());
   filling_.bytes.resize(at + stored);
   std::ranges::copy(body, filling_.bytes.begin() + static_cast<std::ptrdiff_t>(at + kRecordHeaderBytes));
-  const RecordHeader header{.body_bytes = static_cast<std::uint32_t>(body.size()),
-                            .type = type,
-                            .time = time,
-                            .body_crc = crc32c(body)};
-  encode(header, ++last_, std::span(filling_.bytes).subspan(at));
+  const RecordHeader header{
+      .body_bytes = static_cast<std::uint32_t>(body.size()), .type = type, .time = time};
+  encode_unsealed(header, std::span(filling_.bytes).subspan(at));
+  ++last_;
   ++filling_.header.count;
   filling_.header.body_bytes += static_cast<std::uint32_t>(stored);
   last_time_ = time;
@@ -86,6 +85,8 @@ std::optional<Flush> LogWriter::begin_flush() {
 }
 
 Status LogWriter::perform(Flush& flush) {
+  // Here and not as each is appended: this may be another thread than the one that decides.
+  seal_records(std::span(flush.bytes).subspan(kBatchHeaderBytes), flush.header.first);
   flush.header.chain = tail_.chain;
   const std::uint64_t chain = seal_batch(flush.bytes, flush.header, uuid_);
   flush.bytes.resize(padded_batch(flush.bytes.size()));

@@ -80,6 +80,18 @@ void Desk::settle(Operation& operation) {
   delete &operation;
 }
 
+std::optional<engine::Answer> Desk::decide(core::Request& request) {
+  if (!gate_.is_open()) return {};  // what passes is charged for, and might have to be asked all the same
+  auto answer = authority_.decide_here(request);
+  if (answer && !answer->reply) ++counters.rejections[word(answer->reply.error().code)];
+  return answer;
+}
+
+void Desk::await_disk(Operation& operation) {
+  ++operation.outstanding_;
+  authority_.when_durable([this, at = &operation] { settle(*at); });
+}
+
 const engine::Answer* Desk::ask(Operation& operation, std::size_t index, core::Request& request) {
   if (!gate_.is_open()) {
     if (auto refusal = gate_.refuse(request, authority_.engine().state(), now())) {

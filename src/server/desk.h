@@ -82,6 +82,10 @@ class Desk {
   // The request is used up. What was decided, if that was at once: it is not durable yet, and there until
   // something else is asked.
   const engine::Answer* ask(Operation& operation, std::size_t index, core::Request& request);
+  // What came of it, if it could be decided at once. Nobody may hear of it before it is durable.
+  std::optional<engine::Answer> decide(core::Request& request);
+  // Until all that was decided so far is durable; nothing else follows.
+  void await_disk(Operation& operation);
   void look(Operation& operation);
   void fetch(Operation& operation, std::size_t index, const core::BlobRef& blob);
   // Until a task may have come to one of the queues that was not there when it looked.

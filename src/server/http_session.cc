@@ -201,7 +201,7 @@ void HttpSession::handle() {
   if (!good) return refuse(good.error());
   if (!principal->may(verb->permission, read.ns()))
     return refuse_permission(*principal, verb->permission, read.ns());
-  auto operation = verb->make(read.ns(), read.arguments());
+  auto operation = make_operation(*verb, read.ns(), read.arguments());
   if (const auto& complaint = read.arguments().complaint()) return refuse(*complaint);
   if (verb->permission == Permission::admin) {
     const AuditedAction action{principal->name(), from_, std::string(verb->name), read.arguments().listed(),

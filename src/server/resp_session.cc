@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/request_operation.h"
 #include "server/resp_reply.h"
 
 namespace baton::server {
@@ -13,6 +14,12 @@ namespace {
 constexpr std::size_t kUntoldMax = 256;  // lost leases of one connection
 // Of whoever has not said who it is.
 constexpr wire::RespLimits kStranger{.arguments_max = 64, .command_bytes_max = 16 << 10};
+
+// Replies that are written already. What they tell of is not on disk yet.
+class WrittenReplies final : public Operation {
+  void begin(Desk& desk) override { desk.await_disk(*this); }
+  void write(ReplyWriter&) override {}
+};
 
 }  // namespace
 
@@ -98,6 +105,7 @@ std::size_t RespSession::run_commands(std::string_view input) {
     if (!parser_.arguments().empty()) run(parser_.arguments());
     done += parser_.consumed();
   }
+  end_gathering();
   running_ = false;
   return done;
 }
@@ -110,6 +118,8 @@ void RespSession::run(std::span<const std::string_view> words) {
   std::unique_ptr<Operation> operation;
   if (verb != nullptr) {
     if (caller_.transaction.is_open()) return keep(words, prepare(*verb, words, text) != nullptr, text);
+    const auto* make = std::get_if<MakeRequest*>(&verb->make);
+    if (make != nullptr && verb->permission != Permission::admin) return run_request(*verb, **make, words);
     operation = prepare(*verb, words, text);
     waits_for_ = verb->permission;
   } else if (const RedisCommand* command = find_own(words, text)) {
@@ -120,10 +130,7 @@ void RespSession::run(std::span<const std::string_view> words) {
   } else if (caller_.transaction.is_open()) {
     return keep(words, false, text);
   }
-  if (!operation) return put(std::move(text));
-  if (operation->is_blocking() || operation->is_audited()) blocking_ = operation.get();
-  add({.operation = operation.get(), .version = caller_.version, .weight = operation->weight()});
-  desk_.accept(std::move(operation), *this);
+  operation ? begin(std::move(operation)) : put(std::move(text));
 }
 
 // A web page can make its reader's browser send requests here, with commands in their bodies.
@@ -135,21 +142,63 @@ void RespSession::hang_up_on_a_browser() {
   put(std::move(text));
 }
 
+// One request, whose answer is the reply. If it can be decided on the spot there is no operation: the reply
+// is written, and waits for the disk with those before and behind it.
+void RespSession::run_request(const Verb& verb, MakeRequest& make, std::span<const std::string_view> words) {
+  std::string text;
+  wire::RespWriter reply(text, caller_.version);
+  if (!reads(verb, words, reply)) return put(std::move(text));
+  core::Request request = make(caller_.ns, arguments_);
+  if (complained(reply)) return put(std::move(text));
+  ++desk_.counters.commands[verb.name];
+  const auto answer = desk_.decide(request);
+  if (!answer) return begin(std::make_unique<RequestOperation>(std::move(request)));
+  if (!gathering_) {
+    auto gathering = std::make_unique<WrittenReplies>();
+    add({.operation = gathering.get(), .weight = 0});
+    gathering_ = std::move(gathering);
+  }
+  Slot& slot = slots_.back();
+  const std::size_t before = slot.text.size();
+  RespReply written(slot.text, caller_.version);
+  write_answer(written, *answer);
+  held_bytes_ += slot.text.size() - before;
+  ++slot.weight;
+  ++under_way_;
+}
+
+// What is written behind it is not part of it.
+void RespSession::end_gathering() {
+  if (gathering_) desk_.accept(std::move(gathering_), *this);
+}
+
+void RespSession::begin(std::unique_ptr<Operation> operation) {
+  if (operation->is_blocking() || operation->is_audited()) blocking_ = operation.get();
+  add({.operation = operation.get(), .version = caller_.version, .weight = operation->weight()});
+  desk_.accept(std::move(operation), *this);
+}
+
+bool RespSession::reads(const Verb& verb, std::span<const std::string_view> words, wire::RespWriter& reply) {
+  if (!may(verb, reply)) return false;
+  const Status read = arguments_.read(verb.parameters, words.subspan(1));
+  if (!read) refuse(reply, word(read.error().code), read.error().message);
+  return read.has_value();
+}
+
+bool RespSession::complained(wire::RespWriter& reply) const {
+  const auto& complaint = arguments_.complaint();
+  if (complaint) refuse(reply, word(complaint->code), complaint->message);
+  return complaint.has_value();
+}
+
 // The operation, or nothing if `text` has the refusal.
 std::unique_ptr<Operation> RespSession::prepare(const Verb& verb, std::span<const std::string_view> words,
                                                 std::string& text) {
   wire::RespWriter reply(text, caller_.version);
-  if (!may(verb, reply)) return {};
-  if (auto read = arguments_.read(verb.parameters, words.subspan(1)); !read) {
-    refuse(reply, word(read.error().code), read.error().message);
-    return {};
-  }
+  if (!reads(verb, words, reply)) return {};
   if (is_of_exec_) arguments_.replace(verb.parameters, "wait_ms", "0");
-  auto operation = verb.make(caller_.ns, arguments_);
-  if (arguments_.complaint()) {
-    refuse(reply, word(arguments_.complaint()->code), arguments_.complaint()->message);
-    return {};
-  }
+  auto operation = make_operation(verb, caller_.ns, arguments_);
+  if (complained(reply)) return {};
   if (caller_.transaction.is_open()) return operation;  // it is not begun now
   if (verb.permission == Permission::admin) {
     const AuditedAction action{caller_.principal->name(), from_, std::string(verb.name), arguments_.listed(),
@@ -237,6 +286,7 @@ void RespSession::put(std::string text) {
 }
 
 void RespSession::add(Slot slot) {
+  end_gathering();
   under_way_ += slot.weight;
   held_bytes_ += slot.text.size();
   slots_.push_back(std::move(slot));
@@ -281,10 +331,11 @@ void RespSession::finished(Operation& operation) {
     blocking_ = nullptr;
     is_of_exec_ = false;
   }
+  const std::size_t written = slot->text.size();
   RespReply reply(is_next ? output_ : slot->text, slot->version);  // a reply waits for those before it
   operation.reply_to(reply);
   slot->operation = nullptr;
-  held_bytes_ += slot->text.size();
+  held_bytes_ += slot->text.size() - written;
   if (!is_next) return;
   for (; !slots_.empty() && slots_.front().operation == nullptr; slots_.pop_front()) {
     output_ += slots_.front().text;

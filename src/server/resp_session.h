@@ -58,6 +58,11 @@ class RespSession final : public Session, private Finisher {
   std::unique_ptr<Operation> prepare(const Verb& verb, std::span<const std::string_view> words,
                                      std::string& text);
   const RedisCommand* find_own(std::span<const std::string_view> words, std::string& text) const;
+  void run_request(const Verb& verb, MakeRequest& make, std::span<const std::string_view> words);
+  void end_gathering();
+  void begin(std::unique_ptr<Operation> operation);
+  bool reads(const Verb& verb, std::span<const std::string_view> words, wire::RespWriter& reply);
+  bool complained(wire::RespWriter& reply) const;
   void keep(std::span<const std::string_view> words, bool is_good, std::string& text);
   void execute();
   void run_next_of_exec();
@@ -74,6 +79,8 @@ class RespSession final : public Session, private Finisher {
   const std::function<void()> changed_;
   std::string input_;  // not begun yet
   std::deque<Slot> slots_;
+  // Of the last slot, if that gathers replies which are written already and wait for the disk.
+  std::unique_ptr<Operation> gathering_;
   std::size_t under_way_ = 0;      // weight of them all
   std::size_t held_bytes_ = 0;     // of their texts
   std::vector<HeldLease> untold_;  // leases, of which the next reply that can will tell

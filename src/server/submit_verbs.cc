@@ -60,11 +60,11 @@ core::SubmitTask read_submit(const std::string& ns, Arguments& arguments) {
   return task;
 }
 
-std::unique_ptr<Operation> submit(const std::string& ns, Arguments& arguments) {
+core::Request submit(const std::string& ns, Arguments& arguments) {
   core::SubmitTask task = read_submit(ns, arguments);
   task.key = arguments.name("key");
   task.payload = arguments.blob("payload");
-  return std::make_unique<RequestOperation>(std::move(task));
+  return task;
 }
 
 std::unique_ptr<Operation> submit_many(const std::string& ns, Arguments& arguments) {
@@ -88,16 +88,15 @@ std::unique_ptr<Operation> submit_many(const std::string& ns, Arguments& argumen
   return std::make_unique<ManyRequestsOperation>(std::move(requests));
 }
 
-std::unique_ptr<Operation> cancel(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(core::CancelTask{.ns = ns,
-                                                             .task = arguments.task("task"),
-                                                             .actor = arguments.name("actor"),
-                                                             .note = arguments.blob("note")});
+core::Request cancel(const std::string& ns, Arguments& arguments) {
+  return core::CancelTask{.ns = ns,
+                          .task = arguments.task("task"),
+                          .actor = arguments.name("actor"),
+                          .note = arguments.blob("note")};
 }
 
-std::unique_ptr<Operation> requeue(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(
-      core::RequeueTask{.ns = ns, .task = arguments.task("task"), .key = arguments.name("key")});
+core::Request requeue(const std::string& ns, Arguments& arguments) {
+  return core::RequeueTask{.ns = ns, .task = arguments.task("task"), .key = arguments.name("key")};
 }
 
 constexpr Verb kVerbs[] = {

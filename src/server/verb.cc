@@ -1,5 +1,7 @@
 #include "server/verb.h"
 
+#include "server/request_operation.h"
+
 namespace baton::server {
 
 std::span<const std::span<const Verb>> verb_families() {
@@ -15,6 +17,12 @@ const Verb* find_verb(std::string_view name) {
     }
   }
   return nullptr;
+}
+
+std::unique_ptr<Operation> make_operation(const Verb& verb, const std::string& ns, Arguments& arguments) {
+  if (const auto* make = std::get_if<MakeRequest*>(&verb.make))
+    return std::make_unique<RequestOperation>((*make)(ns, arguments));
+  return std::get<MakeOperation*>(verb.make)(ns, arguments);
 }
 
 }  // namespace baton::server

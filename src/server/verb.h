@@ -6,7 +6,9 @@
 #include <array>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+#include <variant>
 
 #include "server/access.h"
 #include "server/arguments.h"
@@ -14,12 +16,16 @@
 
 namespace baton::server {
 
+using MakeRequest = core::Request(const std::string& ns, Arguments& arguments);
+using MakeOperation = std::unique_ptr<Operation>(const std::string& ns, Arguments& arguments);
+
 struct Verb {
   std::string_view name;  // in lower case
   Permission permission;
   std::span<const Parameter> parameters;
-  // A complaint of the arguments means that the operation is not used.
-  std::unique_ptr<Operation> (*make)(const std::string& ns, Arguments& arguments);
+  // What it makes of its arguments: a request, whose answer is the reply, or an operation of its own. A
+  // complaint of the arguments means that it is not used.
+  std::variant<MakeRequest*, MakeOperation*> make;
   std::string_view about;
   std::string_view reply;  // what the HTTP document calls it
 };
@@ -44,5 +50,7 @@ std::span<const Verb> group_verbs();
 std::span<const std::span<const Verb>> verb_families();  // all of them
 
 const Verb* find_verb(std::string_view name);  // whatever its case
+// Also where it makes a request.
+std::unique_ptr<Operation> make_operation(const Verb& verb, const std::string& ns, Arguments& arguments);
 
 }  // namespace baton::server

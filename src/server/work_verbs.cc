@@ -10,7 +10,6 @@
 #include "server/extend_operation.h"
 #include "server/lease_operation.h"
 #include "server/limits.h"
-#include "server/request_operation.h"
 #include "server/verb.h"
 
 namespace baton::server {
@@ -112,22 +111,19 @@ std::unique_ptr<Operation> extend_many(const std::string& ns, Arguments& argumen
   return std::make_unique<ExtendOperation>(ns, std::move(items), true);
 }
 
-std::unique_ptr<Operation> complete(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(read_complete(ns, arguments));
+core::Request complete(const std::string& ns, Arguments& arguments) { return read_complete(ns, arguments); }
+
+core::Request fail(const std::string& ns, Arguments& arguments) {
+  return core::FailTask{.ns = ns,
+                        .task = arguments.task("task"),
+                        .lease = arguments.lease("lease"),
+                        .reason = arguments.blob("reason"),
+                        .final = arguments.text("final") == "true",
+                        .delay = arguments.duration("delay_ms", {})};
 }
 
-std::unique_ptr<Operation> fail(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(core::FailTask{.ns = ns,
-                                                           .task = arguments.task("task"),
-                                                           .lease = arguments.lease("lease"),
-                                                           .reason = arguments.blob("reason"),
-                                                           .final = arguments.text("final") == "true",
-                                                           .delay = arguments.duration("delay_ms", {})});
-}
-
-std::unique_ptr<Operation> release(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(
-      core::ReleaseTask{.ns = ns, .task = arguments.task("task"), .lease = arguments.lease("lease")});
+core::Request release(const std::string& ns, Arguments& arguments) {
+  return core::ReleaseTask{.ns = ns, .task = arguments.task("task"), .lease = arguments.lease("lease")};
 }
 
 constexpr Verb kVerbs[] = {
