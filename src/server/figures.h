@@ -37,7 +37,7 @@ struct Figures {
 
 Figures figures(const engine::Authority& authority, const Counters& counters);
 
-// "ok"; "nearly_full": submissions are refused; "full": so is everything that needs an entry.
+// "ok"; "nearly_full": submissions are refused; "full": so is everything that may need an entry.
 std::string_view disk_word(engine::Admission admission);
 
 std::uint64_t resident_bytes();  // memory of this process
