@@ -198,6 +198,8 @@ Duration Authority::wait() {
 void Authority::begin_turn(bool quiet) {
   turns_->begin(quiet);
   handled_ = visits_ = look_again_at_ = 0;
+  handle_taken();
+  // Behind what was left over, and before anything is asked here.
   if (next_ == taken_.size()) take_inbox();
   handle_taken();
   from_inbox_ = handled_;
