@@ -70,7 +70,7 @@ class Peer {
     std::size_t sent = 0;
     for (std::size_t count = 0; count < times; ++count) {
       pollfd ready{socket_.number(), POLLOUT, 0};
-      if (::poll(&ready, 1, 200) == 0) break;
+      if (::poll(&ready, 1, 1000) == 0) break;
       const ssize_t more = ::send(socket_.number(), text.data(), text.size(), MSG_NOSIGNAL);
       if (more > 0) sent += static_cast<std::size_t>(more);
     }

@@ -110,9 +110,13 @@ TEST(HalfABlob, IsNotWaitedForLongerIfItComesByteByByte) {
   while (sent < 3000 && !dribbler.is_cut_off(milliseconds(10)))
     sent += dribbler.tries_to_send("x") ? 1 : 3000;
   EXPECT_LT(sent, 3000u);
-  Peer next(server.http_port());
-  next.send(put("Content-Length: 1\r\n") + "x");
-  EXPECT_THAT(next.hear("}}"), HasSubstr("not those that the name"));
+  std::string heard;
+  do {  // until the disk has put the last drop aside
+    Peer next(server.http_port());
+    next.send(put("Content-Length: 1\r\n") + "x");
+    heard = next.hear("}}");
+  } while (heard.contains("too many blobs are on their way"));
+  EXPECT_THAT(heard, HasSubstr("not those that the name"));
 }
 
 TEST(ABlob, WhoseLengthIsNotToldIsNotWaitedFor) {

@@ -380,7 +380,7 @@ TEST(ConnectionOptions, WithoutAnAnswerTheOutcomeIsUnknown) {
     return words[0] == "SUBMIT" ? "" : "+OK\r\n";
   });
   const Said said =
-      baton({"submit", "mail", "hello", "--connect", silent.address(), "--timeout", "300ms", "--json"});
+      baton({"submit", "mail", "hello", "--connect", silent.address(), "--timeout", "1s", "--json"});
   EXPECT_EQ(said.exit_code, 75) << said.errors;
   EXPECT_TRUE(begins(said.output, R"({"error":{"code":"OUTCOME_UNKNOWN","message":")")) << said.output;
 }

@@ -136,7 +136,7 @@ TEST(WorkCommand, EndsTheCommandAndWhatItStartedWhenTheTaskIsCancelled) {
   const TemporaryDirectory temporary;
   const std::string begun = temporary.path() + "/begun", ended = temporary.path() + "/ended";
   at.baton({"submit", "q", "x", "--key", "k"});
-  AtWork worker(at, {"q", "--once", "--ttl", "1s", "--", "sh", "-c",
+  AtWork worker(at, {"q", "--once", "--ttl", "10s", "--", "sh", "-c",
                      "sleep 1000 & echo $! >" + temporary.path() + "/pid; trap 'touch " + ended +
                          "; exit' TERM; touch " + begun + "; wait"});
   ASSERT_TRUE(eventually([&] { return is_there(begun); }));
