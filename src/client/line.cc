@@ -35,13 +35,23 @@ bool is_blind(Errc code) {
   return code == Errc::exhausted || code == Errc::no_space || code == Errc::permission_denied;
 }
 
+constexpr std::string_view kRefusedAgain =
+    "outcome unknown: it was sent, and no answer came; when it was to be repeated: ";
+
 // For a call that was sent, to no answer, and is refused when it is to be repeated.
 Error refused_again(const Call& call, const Error& error) {
   if (call.safety == Safety::query) return error;
   return {Errc::outcome_unknown,
-          "outcome unknown: it was sent, and no answer came; when it was to be repeated: " +
-              std::string(word(error.code)) + ": " + error.message,
+          std::string(kRefusedAgain) + std::string(word(error.code)) + ": " + error.message,
           error.retry_after};
+}
+
+// Likewise for a call of many, each of which has an outcome of its own.
+void doubt_refusals(RespValue& list) {
+  for (RespValue& item : list.items) {
+    if (item.type != RespValue::Type::error || !is_blind(error_of(item).code)) continue;
+    item.text = std::string(word(Errc::outcome_unknown)) + ' ' + std::string(kRefusedAgain) + item.text;
+  }
 }
 
 }  // namespace
@@ -212,7 +222,10 @@ void Line::take_in(RespValue value) {
     if (call->orphan) call->orphan(value);
     return;
   }
-  if (value.type != RespValue::Type::error) return tells_.settle(*call, std::move(value));
+  if (value.type != RespValue::Type::error) {
+    if (sent.was_sent_before && call->safety != Safety::query) doubt_refusals(value);
+    return tells_.settle(*call, std::move(value));
+  }
   const Error error = error_of(value);
   const bool may_have_happened = sent.was_sent_before && is_blind(error.code);
   tells_.settle(*call, std::unexpected(may_have_happened ? refused_again(*call, error) : error));

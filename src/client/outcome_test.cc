@@ -135,6 +135,20 @@ TEST(Client, SaysThatTheOutcomeIsUnknownOfWhatIsRefusedWhenItIsRepeated) {
   EXPECT_EQ(refused_when_repeated(ask, "+OK\r\n", "-EXHAUSTED not now\r\n").code, Errc::exhausted);
 }
 
+// X2: in a list each has an outcome of its own, and the first time was another.
+TEST(Client, SaysThatTheOutcomeIsUnknownOfThoseOfManyThatAreRefusedWhenTheyAreRepeated) {
+  const auto submit = [](Client& client) -> Result<Submitted> {
+    const auto many = client.submit_many({.queue = "q", .payloads = {"x"}, .keys = {"k"}}, seconds(10));
+    return many ? many->at(0) : std::unexpected(many.error());
+  };
+  const Error error =
+      refused_when_repeated(submit, "+OK\r\n", "*1\r\n-EXHAUSTED not now; retry_after_ms=250\r\n");
+  EXPECT_EQ(error.code, Errc::outcome_unknown);
+  EXPECT_THAT(error.message, AllOf(HasSubstr("it was sent"), HasSubstr("EXHAUSTED not now")));
+  EXPECT_EQ(error.retry_after, milliseconds(250));
+  EXPECT_EQ(refused_when_repeated(submit, "+OK\r\n", "*1\r\n-CONFLICT another\r\n").code, Errc::conflict);
+}
+
 TEST(Client, RepeatsWhatMayBeRepeated) {
   Network network;
   const auto task = network.client.submit({.queue = "q", .payload = "x"});
