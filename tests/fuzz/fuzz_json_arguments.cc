@@ -13,8 +13,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto verbs = verb_families()[data[0] % verb_families().size()];
   const Verb& verb = verbs[data[1] % verbs.size()];
   JsonArguments object;
-  if (object.read_object(verb.parameters, text)) (void)verb.make(object.ns(), object.arguments());
+  if (object.read_object(verb.parameters, text)) (void)make_operation(verb, object.ns(), object.arguments());
   JsonArguments query;
-  if (query.read_query(verb.parameters, text)) (void)verb.make(query.ns(), query.arguments());
+  if (query.read_query(verb.parameters, text)) (void)make_operation(verb, query.ns(), query.arguments());
   return 0;
 }
