@@ -23,7 +23,6 @@ void StreamHistory::happened(const core::WorkBatchApplied& event, const Stamp& a
   const auto found = instances_.find(name);
   demand(found != instances_.end(), "S16", at, "an instance speaks that is not there");
   found->second.spoke = at.time;
-  if (event.heard) demand_nobody_silent(at);  // whoever says that it is alive, evicts others
   const Lsn speaker = found->second.number;
   for (const auto& report : event.reports) reported(report, speaker, at);
   for (const auto& renewed : event.renewals) {
@@ -34,6 +33,10 @@ void StreamHistory::happened(const core::WorkBatchApplied& event, const Stamp& a
   for (const auto& opened : event.opened) streams_[next_stream_++].lane = opened.lane;
   for (const auto& message : event.stored) stored(message, at);
   for (const auto& claim : event.claims) claimed(claim, event.lease_until, speaker, at);
+}
+
+void StreamHistory::called(const std::string& ns, stream::InstanceId instance, Instant at) {
+  if (const auto found = instances_.find({ns, instance}); found != instances_.end()) found->second.spoke = at;
 }
 
 // That it was heard of is recorded when a third of the time has passed; in between it may have called.

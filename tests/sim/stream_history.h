@@ -28,7 +28,12 @@ class StreamHistory {
   void happened(const core::InstanceLeft& event, const core::Stamp& at);
   void happened(const core::LettersReplayed& event, const core::Stamp& at);
   void happened(const core::LettersPurged& event, const core::Stamp& at);
+  // A call that may have left no entry: one that changed nothing, or was refused.
+  void called(const std::string& ns, stream::InstanceId instance, Instant at);
 
+  // S16: of whoever says that it is alive, for that evicts others. What was replayed was judged before, when
+  // it was known who had called in between.
+  void demand_nobody_silent(const core::Stamp& at) const;
   // Messages that nobody has ended yet.
   std::size_t waiting() const { return messages_.size(); }
   // S9, S13: the state holds these messages and no others, each with its deliveries.
@@ -67,7 +72,6 @@ class StreamHistory {
   void bury(const Seen& message, stream::FailurePolicy policy);
   void take_letter(std::uint64_t letter, const core::Stamp& at);
   void let_go(core::Lsn instance, bool lost);
-  void demand_nobody_silent(const core::Stamp& at) const;
   void put(std::uint64_t stream, std::uint64_t seq, stream::MessageId id);
 
   std::map<std::uint64_t, SeenStream> streams_;

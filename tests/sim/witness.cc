@@ -141,6 +141,8 @@ void Witness::entry(const Event& event, const Stamp& stamp, const State& state, 
   ledger_.add(event, stamp, state.digest);
   now_.history.entry(event, stamp);
   observe_streams(event, stamp);
+  if (const auto* work = std::get_if<WorkBatchApplied>(&event); work != nullptr && work->heard)
+    now_.streams.demand_nobody_silent(stamp);
   judge(event, stamp, rules);
   if (auto wrong = now_.model.observe(event, stamp)) throw Violation{"model", *wrong};
   if (state.tasks.used() > rules.tasks_max) throw Violation{"I21", "more tasks are held than may be"};
@@ -149,6 +151,8 @@ void Witness::entry(const Event& event, const Stamp& stamp, const State& state, 
 
 ExpectedReply Witness::expected(const Moment& at) {
   if (decided_) return std::move(expected_);
+  if (const auto* work = std::get_if<ProcessWork>(request_))
+    now_.streams.called(work->ns, work->instance, at.now);
   if (is_about_streams(*request_)) return {};
   model::Outcome outcome = now_.model.expected(*request_, *workers_, at);
   if (outcome.event) {

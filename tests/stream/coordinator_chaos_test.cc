@@ -82,6 +82,7 @@ Told read_log(const std::string& directory) {
         },
         *event);
     if (const auto* batch = std::get_if<core::WorkBatchApplied>(&*event)) {
+      if (batch->heard) history.demand_nobody_silent(stamp);
       told.stored += batch->stored.size();
       for (const auto& report : batch->reports) told.done += report.how == core::Reported::done;
     }
