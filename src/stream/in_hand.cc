@@ -22,7 +22,7 @@ constexpr const char* kRefused = "it failed, and what it said of that was refuse
 std::size_t InHand::Result::bytes() const { return kResultBytes + outcome.error.size(); }
 
 InHand::Key InHand::key_of(const Work& work) {
-  return {work.lane, work.stream ? work.stream->value : work.message.value};
+  return {work.lane, !work.stream, work.stream ? work.stream->value : work.message.value};
 }
 
 void InHand::take(std::vector<Work> work, Instant asked) {
@@ -124,8 +124,8 @@ void InHand::speak(WorkBatchRequest& request, Instant now) {
     if (!is_to_be_renewed(stream) || now < stream.held_from + Duration{lease_.ms / 3}) continue;
     // One message holds its whole stream; one that waits was claimed last.
     const Held held = stream.waiting.empty() ? *stream.handling : stream.waiting.front().held();
-    (key.first == Lane::outbox ? request.outbox_renewals : request.inbox_renewals).push_back(held);
-    said_.renewals[index_of(key.first)].push_back(key);
+    (key.lane == Lane::outbox ? request.outbox_renewals : request.inbox_renewals).push_back(held);
+    said_.renewals[index_of(key.lane)].push_back(key);
   }
 }
 
@@ -207,7 +207,7 @@ void InHand::let_go_all() {
 void InHand::give_back_waiting() {
   for (auto at = streams_.begin(); at != streams_.end();) {
     const auto stream = at++;
-    give_back(stream->first.first, stream->second);
+    give_back(stream->first.lane, stream->second);
     forget_if_empty(stream);
   }
 }

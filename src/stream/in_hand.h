@@ -10,6 +10,7 @@
 // No threads, no clock: one lock around it is the owner's business, and time is told.
 #pragma once
 
+#include <compare>
 #include <deque>
 #include <map>
 #include <optional>
@@ -81,8 +82,13 @@ class InHand {
   const InHandCounts& counts() const { return counts_; }
 
  private:
-  // A lane and a stream, or for a message without one, the message.
-  using Key = std::pair<Lane, Uuid>;
+  // A stream, or a message without one: ids of the two have nothing to do with each other.
+  struct Key {
+    Lane lane;
+    bool is_loose;
+    Uuid id;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
   struct Stream {
     Epoch claim;  // the last one
     std::deque<Work> waiting;

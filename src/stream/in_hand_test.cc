@@ -57,6 +57,18 @@ TEST(InHand, BeginsMessagesWithoutAStreamAllAtOnce) {
   EXPECT_TRUE(in_hand.next(kStart));
 }
 
+// S10, S22: a claim of the one does not mean that the other was lost.
+TEST(InHand, TellsAMessageFromAStreamOfTheSameId) {
+  InHand in_hand = having({work(1, 7)});
+  const auto in_stream = in_hand.next(kStart);
+  Work loose = work(7, 0, 2);
+  loose.stream.reset();
+  in_hand.take({loose}, kStart);
+  EXPECT_FALSE(in_stream->lost.stop_requested());
+  EXPECT_TRUE(in_hand.next(kStart)) << "neither waits for the other";
+  EXPECT_EQ(said(in_hand, kRenewal).inbox_renewals.size(), 2u);
+}
+
 TEST(InHand, GivesBackWhatIsBehindAFailure) {
   InHand in_hand = having({work(1, 1), work(2, 1), work(3, 1)});
   in_hand.finish(in_hand.next(kStart)->work, failed("no"));
