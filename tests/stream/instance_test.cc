@@ -180,6 +180,21 @@ TEST_P(Inbox, TakesAMessageOnceWithinTheWindow) {
   EXPECT_EQ(b.store(Lane::inbox, {in_stream(1, 1)}), all_ok(1));
 }
 
+// S13: counted anew, however long it was a dead letter.
+TEST_P(Inbox, RemembersWhatCameBackFromTheDeadLetters) {
+  Person a = person(1);
+  a.store(Lane::inbox, {in_stream(1, 1), loose(2)});
+  for (const Work& work : a.claim()) a.fail(work, "never", FailurePolicy::park);
+  let_time_pass(days(31));
+  Person b = person(2);
+  EXPECT_EQ(backend_->replay_dead_letters(), 2);
+  let_time_pass(minutes(1));
+  const std::vector<Work> work = b.claim();
+  ASSERT_EQ(ids(work), messages({1, 2}));
+  b.done(work);
+  EXPECT_EQ(b.store(Lane::inbox, {in_stream(1, 1), loose(2)}), std::vector(2, Verdict::duplicate));
+}
+
 // S13: the outbox remembers nothing but what is there.
 TEST_P(Inbox, AloneRemembersWhatItHasSeen) {
   Person a = person(1);

@@ -45,6 +45,9 @@ void put_back(State& state, Keeper& keeper, const Letter& letter, const Stamp& a
   message.settled = stream.epoch;
   message.prev = message.next = 0;
   keeper.add(message);
+  // What waits is remembered, and when it is done for as long again.
+  if (letter.lane == stream::Lane::inbox)
+    keeper.remember(Seen{.id = message.id, .service = letter.service, .since = at.time});
   const std::uint64_t next_seq = stream.next_seq;
   take_message(stream, at.time, at.lsn);
   if (!stream.is_loose()) stream.next_seq = next_seq;
