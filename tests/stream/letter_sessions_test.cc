@@ -107,6 +107,25 @@ TEST(ThreeSessions, OneOfWhichReplaysNamedLettersNeverWaitForEachOther) {
   EXPECT_EQ(replayed, "3");
 }
 
+// S15, S20: those without a stream, of which the last to die was stored first. Somebody holds the replay up
+// between the two.
+TEST(ThreeSessions, OneOfWhichPurgesWhatAnotherReplaysNeverWaitForEachOther) {
+  const std::string url = database_with({loose(1), loose(2)});
+  for (const unsigned number : {2u, 1u}) tell(url, buries(number, FailurePolicy::park));
+  const auto blocker = session(
+      url, "delete from wh_message_deduplication where message_id = '" + to_text(message(1).value) + "'");
+  std::string replayed, purged;
+  std::jthread replays([&] { replayed = ask(url, "select wh_replay_dead_letters()::text"); });
+  until_somebody_waits(url);
+  std::jthread purges([&] { purged = ask(url, "select wh_purge_dead_letters()::text"); });
+  until_somebody_waits(url, 2);
+  ASSERT_TRUE(blocker->execute("rollback"));
+  replays.join();
+  purges.join();
+  EXPECT_EQ(replayed, "2");
+  EXPECT_EQ(purged, "0");
+}
+
 // S13, S15, S20: somebody holds the store up between remembering the first message and storing it.
 TEST(ThreeSessions, OneOfWhichReplaysWhatAnotherStoresNeverWaitForEachOther) {
   const std::string url = database_with({loose(1)});

@@ -108,6 +108,9 @@ begin
   select array_agg(d.dead_letter_id), array_agg(distinct d.stream_no) into old, streams
   from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
   perform from wh_streams where stream_no = any(streams) order by service_no, lane, stream_id for update;
+  -- Those without a stream too in the order of whoever replays them.
+  perform from wh_dead_letters d where d.dead_letter_id = any(old)
+  order by d.service_no, d.lane, d.message_id, d.dead_letter_id for update;
   delete from wh_dead_letters d where d.dead_letter_id = any(old);
   get diagnostics purged = row_count;
   perform wh_wake(streams);
