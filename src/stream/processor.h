@@ -39,7 +39,7 @@ struct ProcessorOptions {
   std::int32_t messages_per_stream = 100;  // of one claim
   Duration lease = kLease;                 // whole seconds, as are the next two
   Duration stale = kStale;
-  Duration poll = seconds(5);  // asks for work this often, if nothing wakes it
+  Duration poll = seconds(5);  // asks for work this often, if nothing wakes it, and before it is stale
   Duration backoff_min = milliseconds(100);
   Duration backoff_max = seconds(10);
   Duration drain_max = seconds(30);  // handlers that take longer are told to stop

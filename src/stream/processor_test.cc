@@ -1,4 +1,4 @@
-// A processor whose coordinator is away.
+// A processor whose coordinator is away, or has no room.
 #include "stream/processor.h"
 
 #include <gtest/gtest.h>
@@ -14,11 +14,12 @@ namespace {
 
 constexpr std::chrono::seconds kLong(30);  // only a test that fails takes so long
 
-// Gives one message, and refuses everything from then on: at once, or when it is told to.
+// Gives one message, and refuses everything from then on: at once, or when it is told to. One that is full
+// still says what somebody holds.
 class Away final : public WorkCoordinator {
  public:
-  enum class Manner { refuses, hangs };
-  explicit Away(Manner manner) : hangs_(manner == Manner::hangs) {}
+  enum class Manner { refuses, hangs, is_full };
+  explicit Away(Manner manner) : hangs_(manner == Manner::hangs), is_full_(manner == Manner::is_full) {}
 
   bool is_asked(int times, std::chrono::milliseconds within) {
     std::unique_lock lock(mutex_);
@@ -38,6 +39,7 @@ class Away final : public WorkCoordinator {
     changed_.notify_all();
     if (++asked_ > 1) {
       changed_.wait_for(lock, kLong, [&] { return !hangs_; });
+      if (is_full_) return failure(Errc::exhausted, "the disk is full");
       return away();
     }
     WorkBatch batch;
@@ -68,13 +70,17 @@ class Away final : public WorkCoordinator {
                                           std::stop_token) override {
     return away();
   }
-  Result<std::vector<Work>> do_resume(InstanceId, std::stop_token) override { return away(); }
+  Result<std::vector<Work>> do_resume(InstanceId, std::stop_token) override {
+    if (is_full_) return std::vector<Work>{};
+    return away();
+  }
   Result<bool> do_wait_for_work(Duration, std::stop_token) override { return away(); }
   Status do_leave(InstanceId, std::stop_token) override { return away(); }
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool hangs_;
+  const bool is_full_;
   int asked_ = 0;
 };
 
@@ -122,6 +128,18 @@ TEST(AProcessorThatDrains, TellsItsHandlersToStopWhileACallHangs) {
   while (!is_handling || !away.is_asked(2, kLong)) std::this_thread::yield();
   (*processor)->drain();
   EXPECT_TRUE(is_told);
+}
+
+// S22: that it says what we hold does not mean that it takes what we have to say
+TEST(AProcessor, AsksLessAndLessOftenWhileTheCoordinatorIsFull) {
+  Away away(Away::Manner::is_full);
+  auto processor = Processor::start(away, {.service = "orders",
+                                           .handlers = {{"Thing", [](const Handling&) { return done(); }}},
+                                           .backoff_min = milliseconds(1),
+                                           .backoff_max = hours(1),
+                                           .drain_max = milliseconds(1)});
+  ASSERT_TRUE(processor) << processor.error().message;
+  EXPECT_FALSE(away.is_asked(30, std::chrono::milliseconds(200)));
 }
 
 }  // namespace

@@ -98,10 +98,7 @@ bool Processor::Shift::take_turn() {
   wait_for_turn(lock);
   if (draining_) in_hand_.give_back_waiting();
   if (draining_ && in_hand_.handling() == 0 && !in_hand_.has_results()) return false;
-  if (lost_claim_ && !draining_) {
-    take_up_again(lock);
-    return true;
-  }
+  if (lost_claim_ && !draining_ && !take_up_again(lock)) return true;
   in_hand_.let_go_expired(now());
   const WorkBatchRequest request = next_request();
   const bool claimed = claim_of(request).has_value();
@@ -110,7 +107,8 @@ bool Processor::Shift::take_turn() {
   lock.unlock();
   auto batch = coordinator_.process_work_batch(request);
   lock.lock();
-  next_poll_ = now() + options_.poll;
+  // Whoever asks more rarely would be taken for gone, and what it has in hand be given to others.
+  next_poll_ = now() + std::min(options_.poll, Duration{options_.stale.ms / 3});
   if (batch) {
     heard(std::move(*batch), claimed, asked);
   } else {
@@ -130,18 +128,23 @@ void Processor::Shift::heard(WorkBatch batch, bool claimed, Instant asked) {
   ends_changed_.notify_all();
 }
 
-// What a claim gave whose answer was lost is held in our name, and nobody else will work on it.
-void Processor::Shift::take_up_again(Lock& lock) {
+// What a claim gave whose answer was lost is held in our name, and nobody else will work on it. False: what
+// that is could not be found out. All is well only when the next call is, and not because this one was: a
+// coordinator whose disk is full answers it, and refuses the others.
+bool Processor::Shift::take_up_again(Lock& lock) {
   const InstanceId me = me_;
   lock.unlock();
   auto held = coordinator_.resume(me);
   lock.lock();
-  if (!held && held.error().code != Errc::not_found) return failed_to_ask(held.error(), lock);
-  backoff_ = {};
+  if (!held && held.error().code != Errc::not_found) {
+    failed_to_ask(held.error(), lock);
+    return false;
+  }
   if (held) in_hand_.take_unknown(std::move(*held), *lost_claim_);
   lost_claim_.reset();
   changed_.notify_all();
   ends_changed_.notify_all();
+  return true;
 }
 
 void Processor::Shift::failed_to_ask(const Error& error, Lock& lock) {

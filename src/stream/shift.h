@@ -30,7 +30,7 @@ class Processor::Shift {
   void wait_for_turn(Lock& lock);
   WorkBatchRequest next_request();
   void heard(WorkBatch batch, bool claimed, Instant asked);
-  void take_up_again(Lock& lock);
+  bool take_up_again(Lock& lock);
   void failed_to_ask(const Error& error, Lock& lock);
   void end();
 

@@ -202,6 +202,21 @@ TEST(AProcessorAtWork, RenewsItsLeaseWhenAThirdIsOver) {
   EXPECT_FALSE(lost);
 }
 
+// S16, S22: however seldom it asks for work.
+TEST(AProcessorAtWork, IsHeardOfBeforeItCountsAsSilent) {
+  const auto backend = embedded_backend().make();
+  const auto mine = backend->connect();
+  Overheard overheard(*mine);
+  auto processor =
+      granted(Processor::start(overheard, {.service = "orders",
+                                           .handlers = {{"Thing", [](const Handling&) { return done(); }}},
+                                           .stale = seconds(1),
+                                           .poll = hours(1)}));
+  const auto give_up = std::chrono::steady_clock::now() + kSoon;
+  while (overheard.turns < 3 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  EXPECT_GE(overheard.turns, 3);
+}
+
 // S22: threads that have nothing to do while others are slow get the next stream.
 TEST_P(AProcessorInTrouble, LeavesRoomBesideAFewDeepStreams) {
   Person teller = person(1);
