@@ -345,6 +345,11 @@ TEST(AReaderOfSql, FindsWhatAnInstanceSaysOfItself) {
   me.metadata = R"({"version": "1.3"})";
   granted(coordinator.heartbeat(me));
   EXPECT_EQ(ask(url, known), R"({"version": "1.3"} t)");
+  me.host = "there", me.process = 7;
+  granted(coordinator.heartbeat(me));
+  granted(coordinator.heartbeat(named(1)));
+  EXPECT_EQ(ask(url, "select concat_ws(' ', host_name, process_id, metadata) from wh_service_instances"),
+            R"(there 7 {"version": "1.3"})");
 }
 
 // S9, S24: versions have no gaps, whichever lane an event comes through, and whoever else writes.

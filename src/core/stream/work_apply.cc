@@ -70,6 +70,8 @@ class Turn {
     Instance& known = all_.instances[slot];
     const auto rewrite = keeper_.rewrite(known);
     known.heard = at_.time;
+    if (!heard.host.empty()) known.host = heard.host;
+    if (heard.process != 0) known.process = heard.process;
     if (!heard.metadata.empty()) known.metadata = heard.metadata;
   }
 

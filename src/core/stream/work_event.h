@@ -18,9 +18,9 @@ namespace baton::core {
 struct InstanceHeard {
   bool joins = false;
   std::string_view service;  // joins; else empty
-  std::string_view host;
+  std::string_view host;     // empty: as before, as is a process of 0
   std::int32_t process = 0;
-  std::string_view metadata;  // empty: as before
+  std::string_view metadata;  // likewise
 };
 
 // What became of a message that was handed out.

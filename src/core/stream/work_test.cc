@@ -52,6 +52,21 @@ TEST(AHeartbeat, IsRecordedOnceInAWhile) {
   EXPECT_TRUE(authority.ask(a_heartbeat(1), kStart + third).appended);
 }
 
+// S16, S23: where it is to be found is recorded at once, and kept while it says nothing of it.
+TEST(AHeartbeat, SaysWhereTheInstanceIsNow) {
+  Authority authority = with_instance();
+  ProcessWork moved = a_heartbeat(1);
+  moved.heartbeat->host = "there", moved.heartbeat->process = 2;
+  EXPECT_TRUE(authority.ask(moved, kStart).appended);
+  EXPECT_FALSE(authority.ask(moved, kStart).appended);
+  moved.heartbeat->host = "", moved.heartbeat->process = 0;
+  EXPECT_FALSE(authority.ask(moved, kStart).appended);
+  const streams::Streams& all = authority.state().streams;
+  const streams::Instance& known = all.instances[streams::find_instance(all, moved.ns, moved.instance)];
+  EXPECT_EQ(known.host, "there");
+  EXPECT_EQ(known.process, 2);
+}
+
 // S16
 TEST(AnInstance, IsEvictedWhenItIsSilentForLongerThanAllowed) {
   Authority authority = with_instance();

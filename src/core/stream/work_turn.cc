@@ -88,8 +88,13 @@ std::optional<Reject> WorkTurn::beat(const stream::Instance& said) {
     return Reject{Errc::invalid_request, "the instance belongs to another service"};
   // Once in a while is enough: what happens in between is remembered without an entry.
   const bool is_old = at_.now - known.heard >= Duration{request_.stale.ms / 3};
-  const bool is_news = !said.metadata.empty() && said.metadata != known.metadata;
-  if (is_old || is_news) entry_.heard = {.metadata = is_news ? said.metadata : std::string_view()};
+  const auto news = [](std::string_view now, std::string_view before) {
+    return now == before ? std::string_view() : now;  // where nothing is said, nothing is new
+  };
+  const InstanceHeard heard{.host = news(said.host, known.host),
+                            .process = said.process == known.process ? 0 : said.process,
+                            .metadata = news(said.metadata, known.metadata)};
+  if (is_old || !heard.host.empty() || heard.process != 0 || !heard.metadata.empty()) entry_.heard = heard;
   return {};
 }
 

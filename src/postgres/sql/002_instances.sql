@@ -161,8 +161,12 @@ begin
   end if;
   perform wh_require(known.service_name = service, 'instance ' || instance || ' belongs to service ' || known.service_name);
   -- A call without work that comes soon after another writes nothing.
-  if known.metadata is distinct from coalesce(about, known.metadata) then
-    update wh_service_instances set last_heartbeat_at = wh_moment(), metadata = about where instance_id = instance;
+  if (known.host_name, known.process_id, known.metadata) is distinct from
+     (coalesce(nullif(host, ''), known.host_name), coalesce(nullif(process, 0), known.process_id), coalesce(about, known.metadata)) then
+    update wh_service_instances i
+    set last_heartbeat_at = wh_moment(), host_name = coalesce(nullif(host, ''), i.host_name),
+        process_id = coalesce(nullif(process, 0), i.process_id), metadata = coalesce(about, i.metadata)
+    where i.instance_id = instance;
   elsif known.last_heartbeat_at < wh_note_again_before() then
     perform wh_note_life(instance);
   end if;
