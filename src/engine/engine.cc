@@ -138,8 +138,15 @@ std::optional<Answer> Engine::decide(core::Request& request) {
   return given;
 }
 
-void Engine::note_life(const std::string& ns, stream::InstanceId instance) {
+void Engine::note_resumption(const std::string& ns, stream::InstanceId instance) {
   core::note_life(state_, {.ns = ns, .instance = instance}, now_, workers_.instances);
+  const core::Slot slot = core::streams::find_instance(state_.streams, ns, instance);
+  if (slot != 0) workers_.instances.resumed(state_.streams.instances[slot], state_.last);
+}
+
+bool Engine::has_resumed(const std::string& ns, stream::InstanceId instance, core::Lsn claim) const {
+  const core::Slot slot = core::streams::find_instance(state_.streams, ns, instance);
+  return slot != 0 && workers_.instances.has_resumed(state_.streams.instances[slot], claim);
 }
 
 // Those that were stored are numbered in the order of the request.

@@ -78,8 +78,9 @@ class Engine {
   // The last entry of a clean stop. False while the log has no room.
   bool seal();
 
-  // An instance that only looks is alive, too.
-  void note_life(const std::string& ns, stream::InstanceId instance);
+  // An instance is told what it holds: it is alive, and takes that up.
+  void note_resumption(const std::string& ns, stream::InstanceId instance);
+  bool has_resumed(const std::string& ns, stream::InstanceId instance, core::Lsn claim) const;
 
   // Hands out the answers that may leave, in order.
   void release(const std::function<void(Answer&&)>& deliver);

@@ -128,9 +128,10 @@ void StreamOperation::fetched(Desk& desk, std::size_t index, Result<Bytes> bytes
   work_.fetched(desk, *this, index, std::move(bytes));
 }
 
-// The instance never heard of this work; the next one need not wait until its leases end.
+// The instance never heard of this work; the next one need not wait until its leases end. Unless it has asked
+// meanwhile what it holds, as one does that waited in vain for a slow disk: then it is at work.
 void StreamOperation::abandoned(Desk& desk) {
-  if (work_.empty()) return;
+  if (work_.empty() || desk.authority().engine().has_resumed(ns_, instance_, work_.claim())) return;
   desk.ask(core::ProcessWork{.ns = ns_, .instance = instance_, .completions = work_.given_back()});
 }
 
@@ -200,7 +201,7 @@ void ResumeOperation::look(engine::Engine& engine) {
     error_ = held.error();
     return;
   }
-  engine.note_life(ns_, instance_);
+  engine.note_resumption(ns_, instance_);
   cursor_ = held->next;
   work_.take(std::move(held->messages));
 }

@@ -23,6 +23,7 @@ class GivenWork {
   void write(ReplyWriter& reply) const;
   core::ByLane<std::vector<stream::Completion>> given_back() const;
   bool empty() const { return given_.empty(); }
+  core::Lsn claim() const { return given_.front().epoch; }
 
  private:
   struct Read {

@@ -92,6 +92,26 @@ TEST(AnInstance, ThatHoldsMuchTakesItUpPageByPage) {
   EXPECT_EQ(member(second, "cursor"), "0");
 }
 
+// S10, S18: what its instance does not hear of is free at once, but not what it has taken up by then.
+TEST(AClaim, WhoseCallerIsGoneBeforeItsAnswerGoesBackUnlessItIsResumed) {
+  Backstage stage;
+  Client client(stage);
+  client.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  client.ask({"STREAM_STORE", kMe, "inbox", "[" + message(1) + "]"});
+  const auto claim_and_go = [&] {
+    Client gone(stage);
+    gone.send({"STREAM_CLAIM", kMe});
+  };
+  claim_and_go();
+  EXPECT_THAT(client.ask({"STREAM_RESUME", kMe}), HasSubstr(id(1))) << "it was decided in the same turn";
+  EXPECT_THAT(client.ask({"STREAM_RENEW", kMe, "inbox", R"([{"message": ")" + id(1) + R"("}])"}),
+              HasSubstr("inbox_renewals *1 $2 ok"));
+  client.ask({"STREAM_RELEASE", kMe, "inbox", R"([{"message": ")" + id(1) + R"("}])"});
+  claim_and_go();
+  const auto goes_back = [&] { return member(client.ask({"STREAM_CLAIM", kMe}), "message") == id(1); };
+  while (!goes_back()) continue;  // long before the lease ends
+}
+
 // S20: whoever waits is woken when there is work where none was.
 TEST(AClaim, WaitsForWork) {
   Backstage stage;

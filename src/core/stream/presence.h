@@ -16,6 +16,12 @@ class Presence {
   void begin(Instant now) { began_ = now; }
   void heard(const streams::Instance& instance, Instant now) { seen_[instance.number].heard = now; }
   void asked_for_work(const streams::Instance& instance) { seen_[instance.number].claims = true; }
+  // It was told what it holds, by claims up to this one.
+  void resumed(const streams::Instance& instance, Lsn last) { seen_[instance.number].resumed = last; }
+  bool has_resumed(const streams::Instance& instance, Lsn claim) const {
+    const auto found = seen_.find(instance.number);
+    return found != seen_.end() && found->second.resumed >= claim;
+  }
   void forget_silent_since(Instant then) {
     std::erase_if(seen_, [&](const auto& item) { return item.second.heard < then; });
   }
@@ -33,6 +39,7 @@ class Presence {
   struct Seen {
     Instant heard;
     bool claims = false;
+    Lsn resumed = 0;
   };
   Instant began_;
   std::unordered_map<streams::Number, Seen> seen_;
