@@ -166,10 +166,12 @@ void WorkCoordinator::speaks_for(const std::string& service) {
 
 Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {
   const std::scoped_lock turn(news_.mutex);
-  const Connection* before = news_.connection.get();
+  // One that is gone goes before the next is made, which may well lie in the same place.
+  if (news_.connection && !news_.connection->is_alive()) news_.connection.reset();
+  const bool listened = news_.connection != nullptr;
   if (auto connected = connect(news_, "listen wh_work", stop); !connected)
     return std::unexpected(connected.error());
-  if (news_.connection.get() != before) return true;  // nobody told us what came while nobody listened
+  if (!listened) return true;  // nobody told us what came meanwhile
   const bool is_due = has_more_to_forget_ || steady_now() - maintained_ >= options_.maintain_every;
   if (options_.maintain_every > Duration{} && is_due) {
     // Whoever waits came for something else: a bounded amount each time, and if this fails, it is tried again

@@ -196,6 +196,20 @@ TEST(AWakeUp, ComesWhenThereIsWorkWhereNoneWas) {
   EXPECT_FALSE(granted(coordinator.wait_for_work(minutes(10), stop.get_token())));
 }
 
+// S20: nobody listened when it was called.
+TEST(AWakeUp, ComesAfterTheConnectionWasLost) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1))));
+  EXPECT_EQ(ask(url,
+                "select bool_and(pg_terminate_backend(pid, 60000))::text from pg_stat_activity where query = "
+                "'listen wh_work' and datname = current_database()"),
+            "true");
+  ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+  EXPECT_TRUE(granted(coordinator.wait_for_work(milliseconds(1))));
+}
+
 // S19, S20: whatever becomes of maintenance, which is done meanwhile.
 TEST(AWakeUp, ComesAlthoughMaintenanceFails) {
   const std::string url = migrated_database();
