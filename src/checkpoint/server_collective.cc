@@ -68,7 +68,7 @@ class Session {
         watcher_ = std::jthread([this](const std::stop_token& stop) { watch(stop); });
         return {};
       }
-      // Ranks of an older group may still have their places.
+      // Ranks of an older group may still have their places, or be about to join again.
       const bool may_change = joined.error().code == Errc::conflict;
       if (!may_change || std::chrono::steady_clock::now() >= give_up) return std::unexpected(joined.error());
       std::this_thread::sleep_for(std::chrono::milliseconds(100));

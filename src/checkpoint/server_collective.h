@@ -22,7 +22,7 @@ struct ServerCollectiveOptions {
   Rank rank = 0;
   Rank world_size = 1;
   Duration time_to_live = seconds(10);   // after so much silence a rank is given up
-  Duration join_deadline = seconds(30);  // also for ranks of an older group of another size to be gone
+  Duration join_deadline = seconds(30);  // also for ranks of an older group to be gone, or to join again
 };
 
 // Joins, and leaves when the Collective goes. A rank that joins while another process has its place begins a

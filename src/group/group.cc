@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace baton::group {
 
@@ -64,8 +65,23 @@ Result<Generation> Group::join(const Joining& joining, Generation next, Instant 
                                "of the older group are gone, or join as one of them",
                                joining.rank, joining.world_size, world_size()));
   }
+  if (auto in = wait_outside(joining, now); !in) return std::unexpected(in.error());
   sit_down(joining, now);
   return generation_;
+}
+
+// Where all have gone, one who never was there may be late, and is to hear how it ended. But the job may have
+// been started again: then one of those who had gone soon joins, which begins the generation of both.
+Status Group::wait_outside(const Joining& joining, Instant now) {
+  const auto is_there = [](const Place& place) { return place.has_term() && !place.has_hung_up; };
+  if (std::ranges::any_of(places_, is_there)) return {};
+  Place& place = places_[joining.rank];
+  if (std::exchange(place.knocking, joining.incarnation) != joining.incarnation) place.knocked = now;
+  if (now - place.knocked >= joining.patience) return {};
+  return failure(Errc::conflict,
+                 fmt::format("the ranks that were there have gone; rank {} is let in as soon as one of them "
+                             "joins again, or after {}, to hear how it ended without it",
+                             joining.rank, in_seconds(joining.patience)));
 }
 
 Status Group::resume(const Joining& joining, Generation generation, std::span<const Kept> kept, Instant now) {

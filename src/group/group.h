@@ -36,6 +36,7 @@ struct Joining {
   std::string incarnation;  // different each time a process joins
   std::string where;        // for people: "gpu07, pid 4711"
   Duration time_to_live = kTimeToLive;
+  Duration patience{};  // before it joins those who have all gone; until then it asks again
 };
 
 // As which member somebody speaks.
@@ -67,7 +68,8 @@ class Group {
   Generation generation() const { return generation_; }
   Rank world_size() const { return static_cast<Rank>(places_.size()); }
 
-  // If somebody has or had the place, `next` begins, of as many ranks as the one who joins says.
+  // If somebody has or had the place, `next` begins, of as many ranks as the one who joins says. CONFLICT: it
+  // is to ask again, until those of another size have gone, or its patience is over.
   Result<Generation> join(const Joining& joining, Generation next, Instant now);
   // A member who lost sight of the group, which may have forgotten him.
   Status resume(const Joining& joining, Generation generation, std::span<const Kept> kept, Instant now);
@@ -111,6 +113,8 @@ class Group {
     std::string last_at;
     std::string doing;
     std::string turned_away;   // who wanted to come, and was not let in
+    std::string knocking;      // the incarnation of who asks whether the others join again
+    Instant knocked;           // since when
     bool has_hung_up = false;  // its connection broke, and it was not heard of since
     bool has_term() const { return presence == Presence::here || presence == Presence::expected; }
   };
@@ -134,6 +138,7 @@ class Group {
 
   void begin(Generation generation, const Joining& first, Presence others, Instant now);
   void sit_down(const Joining& joining, Instant now);
+  Status wait_outside(const Joining& joining, Instant now);
   Status check(const Seat& seat, Instant now);
   Status check_streams(const std::string& name) const;
   Status check_meetings(const Stream& stream, std::uint64_t number) const;

@@ -188,6 +188,33 @@ TEST(AGroup, ThatAllHaveLeftTellsWhoComesLate) {
   EXPECT_THAT(answers[0].outcome.error().message, HasSubstr("rank 0"));
 }
 
+// C3: whether it is late or the job was started again shows when one of the others joins, or none does
+TEST(AGroup, ThatAllHaveLeftSeatsWhoComesThenWithThoseOfTheNextStart) {
+  Joining patient = joining(2, 3, "b");
+  patient.patience = seconds(10);
+  Group group(joining(0, 3), 7, false, kStart);
+  group.hung_up({0, "a", 7}, kStart);  // though it may come back
+  EXPECT_EQ(group.join(patient, 8, kStart).error().code, Errc::conflict);
+  EXPECT_EQ(group.join(patient, 8, kStart + seconds(9)).error().code, Errc::conflict);
+  EXPECT_EQ(*group.join(joining(0, 3, "b"), 8, kStart + seconds(9)), 8U);
+  EXPECT_EQ(*group.join(patient, 9, kStart + seconds(9)), 8U);
+}
+
+// C2: those of another start have a patience of their own
+TEST(AGroup, ThatAllHaveLeftLetsWhoComesLateInWhenItsPatienceIsOver) {
+  Joining patient = joining(1, 2, "b");
+  patient.patience = seconds(10);
+  Group left(joining(0, 2), 7, false, kStart);
+  left.leave({0, "a", 7}, kStart);
+  const Instant knocks = kStart + seconds(30);
+  Joining before = patient;
+  before.incarnation = "a";
+  EXPECT_EQ(left.join(before, 8, kStart).error().code, Errc::conflict);
+  EXPECT_EQ(left.join(patient, 8, knocks).error().code, Errc::conflict);
+  EXPECT_EQ(left.join(patient, 8, knocks + seconds(10) - milliseconds(1)).error().code, Errc::conflict);
+  EXPECT_EQ(*left.join(patient, 8, knocks + seconds(10)), 7U);
+}
+
 // C3: of ranks that come back after a restart the newest generation counts
 TEST(AResumedGroup, IsThatOfTheNewestGeneration) {
   Group group(joining(0, 2, "old"), 7, true, kStart);

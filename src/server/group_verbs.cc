@@ -76,6 +76,7 @@ constexpr std::uint64_t kNumberMax = std::uint64_t{1} << 62;
 constexpr std::uint64_t kResumedMax = kNumberMax / 2;  // so that there are generations behind it
 constexpr std::uint64_t kDeadlineMax = std::uint64_t{24} * 60 * 60 * 1000;
 constexpr std::size_t kTextMax = 200;
+constexpr Duration kPatience = seconds(10);  // processes of a job do not start at the same time
 
 Groups::Name name_of(const std::string& ns, Arguments& arguments) { return {ns, arguments.name("group")}; }
 
@@ -98,7 +99,8 @@ group::Joining joining_of(Arguments& arguments) {
                          .incarnation = arguments.name("incarnation"),
                          .where = short_text(arguments, "where"),
                          .time_to_live = milliseconds(static_cast<std::int64_t>(arguments.number(
-                             "ttl_ms", static_cast<std::uint64_t>(group::kTimeToLive.ms), kWaitMsMax)))};
+                             "ttl_ms", static_cast<std::uint64_t>(group::kTimeToLive.ms), kWaitMsMax))),
+                         .patience = kPatience};
   if (joining.rank >= joining.world_size)
     arguments.complain(Errc::invalid_request, "rank must be below world_size");
   if (joining.time_to_live < milliseconds(100))

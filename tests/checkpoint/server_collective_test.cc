@@ -27,12 +27,15 @@ ServerCollectiveOptions options_of(const std::string& address, Rank rank, Rank w
   return {.client = {.addresses = {address}}, .group = "job", .rank = rank, .world_size = world_size};
 }
 
-bool is_used(const Served& served, const std::string& verb) {
+int uses(const Served& served, const std::string& verb) {
   const std::string metrics = "http://127.0.0.1:" + std::to_string(served.http_port()) + "/metrics";
-  const auto said = crash::run({.command = {"/usr/bin/env", "curl", "-s", metrics}}).lines;
-  return std::ranges::any_of(
-      said, [&](const std::string& line) { return line.contains("{verb=\"" + verb + "\"}"); });
+  const std::string count = "baton_commands_total{verb=\"" + verb + "\"} ";
+  for (const std::string& line : crash::run({.command = {"/usr/bin/env", "curl", "-s", metrics}}).lines)
+    if (line.starts_with(count)) return std::stoi(line.substr(count.size()));
+  return 0;
 }
+
+bool is_used(const Served& served, const std::string& verb) { return uses(served, verb) > 0; }
 
 // C3
 TEST(RanksAtACoordinator, GoOnWhereTheyWereWhenItIsStartedAgain) {
@@ -133,6 +136,25 @@ TEST(RanksAtACoordinator, HearOfAKilledOneSoon) {
   EXPECT_EQ(passed.error().code, Errc::unavailable);
   EXPECT_THAT(passed.error().message, AllOf(HasSubstr("rank 1"), HasSubstr("pid " + std::to_string(child))));
   EXPECT_LT(took, std::chrono::seconds(5)) << "its time to live is 10 s";
+}
+
+// C3: in whichever order they come
+TEST(RanksAtACoordinator, OfAJobThatIsStartedAgainMeetThoughSomeWereNotThereBefore) {
+  Served served(BATON_PROGRAM);
+  ASSERT_TRUE(join_at_server(options_of(served.address(), 0, 2)));  // and leaves
+  std::atomic<bool> is_in = false;
+  std::jthread other([&] {
+    const auto one = join_at_server(options_of(served.address(), 1, 2));
+    ASSERT_TRUE(one);
+    is_in = true;
+    const Status passed = (*one)->barrier({"ready", seconds(60)});
+    EXPECT_TRUE(passed) << passed.error().message;
+  });
+  ASSERT_TRUE(eventually([&] { return is_in || uses(served, "group_join") > 1; }));
+  const auto zero = join_at_server(options_of(served.address(), 0, 2));
+  ASSERT_TRUE(zero);
+  const Status passed = (*zero)->barrier({"ready", seconds(60)});
+  EXPECT_TRUE(passed) << passed.error().message;
 }
 
 TEST(RanksAtACoordinator, AreRefusedClearly) {
