@@ -6,9 +6,11 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <new>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -90,12 +92,17 @@ class AsyncSaver::Worker {
     last_ = std::make_shared<Ticket::State>();
     last_->was_heard = !earlier;
     const Result<Ticket> told = earlier ? Result<Ticket>(Ticket(last_)) : std::unexpected(staged.error());
-    thread_ = std::jthread(
-        [this, turn = turns_->take(), prefix, options, staged = std::move(staged), state = last_]() mutable {
-          turns_->wait(turn);
-          run(prefix, std::move(staged), options, *state);
-          turns_->end();
-        });
+    save_ = [this, turn = turns_->take(), prefix, options, staged = std::move(staged),
+             state = last_]() mutable {
+      turns_->wait(turn);
+      run(prefix, std::move(staged), options, *state);
+      turns_->end();
+    };
+    try {
+      thread_ = std::jthread([this] { save_(); });
+    } catch (const std::system_error&) {
+      save_();  // There is no thread to be had, and other ranks and later saves wait for this one.
+    }
     return told;
   }
 
@@ -144,6 +151,7 @@ class AsyncSaver::Worker {
   AlignedMemory memory_;
   std::uint64_t capacity_ = 0;
   std::shared_ptr<Ticket::State> last_;
+  std::move_only_function<void()> save_;  // the last one, of the thread
   std::jthread thread_;
 };
 

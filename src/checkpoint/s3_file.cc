@@ -16,6 +16,8 @@ constexpr std::size_t kPartBytes = std::size_t{16} << 20;  // a service takes 10
 constexpr std::size_t kPartsAtOnce = 4;
 constexpr std::size_t kPartsMax = 10'000;
 constexpr std::uint64_t kReadAtOnce = std::uint64_t{8} << 20;
+// Beside the caller; by the caller, when it asks for the result, if there is no thread to be had.
+constexpr std::launch kBeside = std::launch::async | std::launch::deferred;
 
 // Parts go up beside each other while the next one is filled.
 class S3Writer final : public ShardWriter {
@@ -58,19 +60,20 @@ class S3Writer final : public ShardWriter {
     if (under_way_.size() >= kPartsAtOnce) {
       if (auto done = await_one(); !done) return done;
     }
-    const std::size_t number = ++parts_;
-    under_way_.push_back(
-        std::async(std::launch::async, [this, number, bytes = std::move(part_)]() -> Result<std::string> {
-          const auto answer =
-              client_->ask({.method = "PUT",
-                            .key = path_,
-                            .query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_}},
-                            .body = bytes});
-          if (!answer) return std::unexpected(answer.error());
-          if (answer->status != 200) return std::unexpected(s3_error(*answer, "a part of " + path_));
-          const auto tag = answer->headers.find("etag");
-          return tag == answer->headers.end() ? std::string() : tag->second;
-        }));
+    // Shared with who sends them, who may be somebody else than was asked first.
+    const auto bytes = std::make_shared<const Bytes>(std::move(part_));
+    const auto send = [this, number = ++parts_, bytes]() -> Result<std::string> {
+      const auto answer =
+          client_->ask({.method = "PUT",
+                        .key = path_,
+                        .query = {{"partNumber", std::to_string(number)}, {"uploadId", upload_}},
+                        .body = *bytes});
+      if (!answer) return std::unexpected(answer.error());
+      if (answer->status != 200) return std::unexpected(s3_error(*answer, "a part of " + path_));
+      const auto tag = answer->headers.find("etag");
+      return tag == answer->headers.end() ? std::string() : tag->second;
+    };
+    under_way_.push_back(std::async(kBeside, send));
     part_ = {};
     part_.reserve(part_bytes_);
     return {};
@@ -168,9 +171,8 @@ class S3Reader final : public ShardReader {
     std::deque<std::pair<ByteRange, std::future<Result<Bytes>>>> under_way;
     while (!wanted.empty() || !under_way.empty()) {
       while (!wanted.empty() && under_way.size() < kPartsAtOnce) {
-        under_way.emplace_back(wanted.front(), std::async(std::launch::async, [this, range = wanted.front()] {
-                                 return fetch(range);
-                               }));
+        under_way.emplace_back(wanted.front(),
+                               std::async(kBeside, [this, range = wanted.front()] { return fetch(range); }));
         wanted.pop_front();
       }
       const ByteRange range = under_way.front().first;

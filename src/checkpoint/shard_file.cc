@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -143,7 +144,12 @@ Result<std::uint64_t> read_shared_out(Storage& storage, const ShardMetadata& sha
   };
   {
     std::vector<std::jthread> helpers;
-    for (std::size_t share = 1; share < shares.size(); ++share) helpers.emplace_back(read, share);
+    std::size_t share = 1;
+    try {
+      for (; share < shares.size(); ++share) helpers.emplace_back(read, share);
+    } catch (const std::system_error&) {
+      for (; share < shares.size(); ++share) read(share);  // There are no more threads to be had.
+    }
     read(0);
   }
   std::uint64_t sum = 0;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <latch>
+#include <optional>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 
 #include "checkpoint/catalog.h"
@@ -13,6 +15,7 @@
 #include "checkpoint/distributed_checkpoint.h"
 #include "tests/checkpoint/collective_subject.h"
 #include "tests/checkpoint/faulty_storage.h"
+#include "tests/checkpoint/no_threads.h"
 #include "tests/checkpoint/world.h"
 
 namespace baton::checkpoint {
@@ -213,6 +216,40 @@ TEST(AsyncSave, ToTwoPlacesIsInTheOrderOfTheCalls) {
     EXPECT_THAT(load(*first_storage, 1, "", 1), Each("fine"));
     EXPECT_THAT(load(*second_storage, 1, "", 1), Each("fine"));
   }
+}
+
+// C9: nobody is left waiting, neither another rank nor a later save
+TEST(AsyncSave, WithoutAThreadToBeHadTheCallerSaves) {
+  const TemporaryDirectory directory;
+  const auto storage = *LocalStorage::open_directory(directory.path(), IoMode::buffered);
+  const auto large = [](Rank rank, Rank ranks) {
+    return std::vector{rows("w", Dtype::u8, {64, 1 << 20}, rank, ranks)};
+  };
+  as_ranks(2, [&](Collective& collective) {
+    DistributedCheckpoint checkpoint(collective, *storage);
+    const State state(large(collective.rank(), 2), 1);
+    std::optional<NoThreads> none;
+    if (collective.rank() == 1) {
+      ASSERT_TRUE(checkpoint.save_async(1, state.shard(), {}));
+    }
+    ASSERT_TRUE(collective.barrier({"one has its thread"}));
+    if (collective.rank() == 0) {
+      none.emplace();
+      EXPECT_THROW(std::jthread([] {}), std::system_error);
+      const auto saved = checkpoint.save_async(1, state.shard(), {});
+      ASSERT_TRUE(saved);
+      EXPECT_EQ(said(saved->wait({})), "fine");
+    }
+    ASSERT_TRUE(collective.barrier({"saved"}));
+    State loaded(large(0, 1));
+    EXPECT_EQ(said(checkpoint.load("1", loaded.targets(), {})), "fine");
+    EXPECT_EQ(loaded, State(large(0, 1), 1));
+    ASSERT_TRUE(collective.barrier({"loaded"}));
+    none.reset();
+    ASSERT_TRUE(collective.barrier({"there are threads again"}));
+    ASSERT_TRUE(checkpoint.save_async(2, state.shard(), {}));
+    EXPECT_EQ(said(checkpoint.close()), "fine");
+  });
 }
 
 TEST(AsyncSave, AStateThatIsTooLargeIsRefusedOnAllRanks) {

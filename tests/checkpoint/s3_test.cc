@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "checkpoint/s3_storage.h"
+#include "tests/checkpoint/no_threads.h"
 #include "tests/checkpoint/world.h"
 #include "tests/crash/child.h"
 
@@ -103,6 +104,14 @@ void expect_files_to_come_back(Storage& storage) {
 TEST(S3, KeepsFilesInPartsAndGivesBackRanges) {
   const Service service;
   expect_files_to_come_back(*open(service.options()));
+}
+
+// C11: parts and ranges that cannot go beside each other go one after the other
+TEST(S3, KeepsFilesAlsoWithoutAThreadToBeHad) {
+  const Service service;
+  const auto storage = open(service.options());
+  const NoThreads none;
+  expect_files_to_come_back(*storage);
 }
 
 // C10, C11: also where it stumbles
