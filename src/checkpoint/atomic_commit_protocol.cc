@@ -16,11 +16,14 @@ Result<Verdict> AtomicCommitProtocol::abort(const CheckpointId& id, std::string_
 
 Status AtomicCommitProtocol::give_up(const CheckpointId& id, const Error& why) {
   const auto verdict = abort(id, why.message);
-  const bool is_the_same_trouble = !verdict && why.message.ends_with(verdict.error().message);
-  if (is_the_same_trouble) return std::unexpected(why);
-  if (!verdict)
-    return failure(why.code, fmt::format("{}; and that {} is given up could not be written down: {}",
-                                         why.message, to_text(id), verdict.error().message));
+  if (!verdict) {
+    // Others may have decided meanwhile, or will, and this one cannot know.
+    std::string said = why.message;
+    if (!said.ends_with(verdict.error().message))
+      said += fmt::format("; and that {} is given up could not be written down: {}", to_text(id),
+                          verdict.error().message);
+    return failure(why.code, said + "; `baton checkpoint ls` shows what became of it");
+  }
   if (*verdict == Verdict::commit) return {};
   // It may have been committed without our hearing of it, and pruned since: then others may need its files.
   // What is not removed now is garbage, and found as such.

@@ -24,7 +24,7 @@ class AtomicCommitProtocol {
   // After this came to `abort`, those files of the attempt can be removed that no checkpoint refers to.
   Result<Verdict> abort(const CheckpointId& id, std::string_view why);
   // For whoever cannot finish it: aborts, removes what was written unless somebody refers to it, and returns
-  // why; fine if it was committed after all.
+  // why; fine if it was committed after all. If the storage does not let it, what was decided is not known.
   Status give_up(const CheckpointId& id, const Error& why);
 
  private:

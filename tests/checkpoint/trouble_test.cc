@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <latch>
+#include <stop_token>
 
 #include "checkpoint/retrying_storage.h"
 #include "tests/checkpoint/faulty_storage.h"
@@ -93,6 +94,36 @@ TEST(Trouble, WithReadingTheManifestBackIsHeardOfByAll) {
   EXPECT_LT(left, 0);
   left = 1000;
   EXPECT_THAT(save(faulty, 2, 2, 2), Each(HasSubstr("trouble with step-2")));
+}
+
+// C2, C6: a rank that is cut off from the others and from the storage cannot know what they decide
+TEST(Trouble, ThatHidesWhatWasDecidedIsToldAsThat) {
+  Saved saved;
+  std::stop_source cut_off;
+  std::latch has_given_up(1);
+  FaultyStorage deciding(*saved.storage, [&](Call call, const std::string& path) -> Status {
+    if (call != Call::put || !path.ends_with(".manifest")) return {};
+    cut_off.request_stop();
+    has_given_up.wait();
+    return {};
+  });
+  FaultyStorage away(*saved.storage, [&](Call call, const std::string& path) -> Status {
+    if (call != Call::put || !path.ends_with(".manifest")) return {};
+    has_given_up.count_down();
+    return failure(Errc::unavailable, "the storage is away");
+  });
+  std::vector<std::string> heard(2);
+  as_ranks(2, [&](Collective& ranks) {
+    const State state(model(ranks.rank(), 2), 1);
+    SaveOptions options;
+    if (ranks.rank() == 1) options.stop = cut_off.get_token();
+    heard[ranks.rank()] =
+        said(CheckpointCoordinator(ranks, ranks.rank() == 0 ? deciding : away)
+                 .coordinate_save("step-1", [&]() -> Result<ShardData> { return state.shard(); }, options));
+  });
+  EXPECT_EQ(heard[0], "fine");
+  EXPECT_THAT(heard[1], AllOf(HasSubstr("CLOSED"), HasSubstr("the storage is away"),
+                              HasSubstr("`baton checkpoint ls` shows what became of it")));
 }
 
 // C10: what may pass is tried again, inside the storage, with pauses that grow up to a limit
