@@ -132,7 +132,7 @@ TEST_P(Collectives, ATimeoutNamesEveryMissingRankOnEveryRank) {
       threads.emplace_back([&, rank] {
         const auto collective = ranks->join(rank);
         ASSERT_TRUE(collective);
-        heard.put(rank, said((*collective)->barrier({"epoch_end", kSoon})));
+        heard.put(rank, said((*collective)->barrier({"epoch_end", seconds(2)})));  // so that both have come
       });
     }
     threads.clear();  // joined

@@ -45,7 +45,7 @@ constexpr Rank kRanks = 3;
 std::uint64_t last_told(int from, int ms) {
   std::uint64_t last = 0;
   pollfd readable{.fd = from, .events = POLLIN, .revents = 0};
-  for (int wait = 10'000; ::poll(&readable, 1, wait) > 0; wait = ms) {
+  for (int wait = 60'000; ::poll(&readable, 1, wait) > 0; wait = ms) {
     if (::read(from, &last, sizeof last) != ssize_t{sizeof last}) break;
     if (last % 4 == static_cast<std::uint64_t>(ms) % 4) break;
   }

@@ -97,6 +97,10 @@ class Tasks(unittest.TestCase):
 
 
 class Interrupt(Folder):
+    def assertTakesLess(self, seconds, took, *arguments):
+        """One time out of three: a busy machine may need long for anything."""
+        self.assertTrue(any(took(*arguments) < seconds for _ in range(3)), arguments)
+
     def interrupted(self, code, *arguments):
         """How long Ctrl-C takes to end it, and what it said."""
         child = python(code, *arguments)
@@ -116,7 +120,7 @@ class Interrupt(Folder):
                          'print("begun", flush=True); c.wait(t, 60)',
                          'g = baton.Group("i", 0, 2, sys.argv[1]); print("begun", flush=True); g.barrier("x")',
                          'g, other = baton.threads(2); print("begun", flush=True); g.barrier("x")']:
-                self.assertLess(self.interrupted("import baton, sys\n" + code, server.address), 1.5, code)
+                self.assertTakesLess(1.5, self.interrupted, "import baton, sys\n" + code, server.address)
 
     def test_ends_saves_within_a_second_and_leaves_nothing(self):
         code = """
@@ -125,10 +129,13 @@ state = {"w": numpy.ones(10_000_000)}
 print("begun", flush=True)
 while True: baton.save(sys.argv[1], state)
 """
-        self.assertLess(self.interrupted(code, self.folder), 2.5)
+        self.assertTakesLess(2.5, self.interrupted, code, self.folder)
         baton.load(self.folder) if baton.checkpoints(self.folder) else None
 
     def test_ends_a_call_of_a_coordinator_that_does_not_answer(self):
+        self.assertTakesLess(5, self.interrupted_alone)
+
+    def interrupted_alone(self):
         code = """
 import baton, sys
 group = baton.Group("gone", 0, 2, sys.argv[1])
@@ -145,7 +152,7 @@ group.barrier("x")
             took = time.monotonic() - begin
             os.kill(server.process.pid, signal.SIGCONT)
         self.assertEqual(child.returncode, -signal.SIGINT)
-        self.assertLess(took, 5)
+        return took
 
 
 if __name__ == "__main__":

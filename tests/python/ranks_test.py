@@ -71,8 +71,8 @@ class Threads(Folder):
         weights = numpy.zeros(1000)
         on_all(groups, lambda group: baton.save(self.folder, {"w": weights}, group=group))
         baton.save_async(self.folder, {"w": weights}, step=1, group=mine)  # under way until the other rank comes
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         with self.assertRaises(KeyboardInterrupt):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             baton.save_async(self.folder, {"w": weights}, step=2, group=mine)
         weights[:] = 3
         baton.save_async(self.folder, {"w": numpy.zeros(1000)}, step=1, group=other).wait(60)
@@ -218,9 +218,17 @@ class Threads(Folder):
             self.assertIn('"lr"', str(outcome))
 
     def test_use_a_group_one_at_a_time(self):
-        (group, _) = baton.threads(2)
-        outcomes = on_all([group] * 2, lambda group: group.barrier("here", deadline=0.5))
-        self.assertEqual({outcome.code for outcome in outcomes}, {"WRONG_STATE", "DEADLINE_EXCEEDED"})
+        (group, other) = baton.threads(2)
+
+        def come(group):
+            try:
+                group.barrier("here", deadline=60)
+                return "it had its turn"
+            except baton.Error as error:
+                other.barrier("here", deadline=60)  # for which the first one waits
+                return error.code
+
+        self.assertEqual(set(on_all([group] * 2, come)), {"it had its turn", "WRONG_STATE"})
 
     def test_save_in_the_background_beside_their_own_barriers(self):
         groups = baton.threads(2)
@@ -251,8 +259,8 @@ class TheEnvironment(unittest.TestCase):
 
 RANK = """
 import sys, time, baton, numpy
-address, rank, ttl = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
-group = baton.Group("job", rank, 2, address, time_to_live=ttl)
+address, rank = sys.argv[1], int(sys.argv[2])
+group = baton.Group("job", rank, 2, address)
 group.barrier("all here", deadline=30)
 print("ready", flush=True)
 try:
@@ -265,7 +273,7 @@ except baton.Error as error:
 class Processes(Folder):
     def test_hear_of_one_that_is_killed(self):
         with Server() as server:
-            ranks = [python(RANK, server.address, rank, 2) for rank in range(2)]
+            ranks = [python(RANK, server.address, rank) for rank in range(2)]
             for rank in ranks:
                 self.assertEqual(rank.stdout.readline(), "ready\n", rank)
             ranks[1].kill()
