@@ -47,7 +47,7 @@ class Lines {
   Lines(const Secrets& secrets, std::function<void(std::string)> hand_on)
       : secrets_(secrets), hand_on_(std::move(hand_on)) {}
   ~Lines() {
-    if (!open_.empty()) hand_on_(secrets_.mask(open_));
+    if (!open_.empty()) hand_on_(shown(open_, hidden()));
   }
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
@@ -56,8 +56,9 @@ class Lines {
     for (std::size_t end; (end = text.find('\n')) != std::string_view::npos; text.remove_prefix(end + 1)) {
       open_ += text.substr(0, end);
       if (open_.ends_with('\r')) open_.pop_back();
-      hand_on_(secrets_.mask(open_));
+      hand_on_(shown(open_, hidden()));
       open_.clear();
+      begun_ = 0;
     }
     open_ += text;
     if (open_.size() > kLineMax + held_back_) cut();
@@ -66,18 +67,27 @@ class Lines {
  private:
   static constexpr std::size_t kLineMax = 64 << 10;
 
+  std::vector<bool> hidden() const {
+    std::vector<bool> hidden = secrets_.hidden(open_);
+    std::fill_n(hidden.begin(), std::min(begun_, hidden.size()), true);
+    return hidden;
+  }
+
   // The last of it may be the beginning of a secret, and is seen with what follows.
   void cut() {
-    std::string shown = secrets_.mask(open_);
-    open_ = shown.substr(shown.size() - std::min(held_back_, shown.size()));
-    shown.resize(shown.size() - open_.size());
-    hand_on_(std::move(shown));
+    const std::vector<bool> hidden = this->hidden();
+    const std::size_t end = open_.size() - held_back_;
+    hand_on_(shown(std::string_view(open_).substr(0, end), hidden));
+    const auto from = hidden.begin() + static_cast<std::ptrdiff_t>(end);
+    begun_ = static_cast<std::size_t>(std::find(from, hidden.end(), false) - from);
+    open_.erase(0, end);
   }
 
   const Secrets& secrets_;
   const std::size_t held_back_ = std::max<std::size_t>(secrets_.longest(), 1) - 1;
   const std::function<void(std::string)> hand_on_;
   std::string open_;
+  std::size_t begun_ = 0;  // so much of it, at the beginning, is of secrets that began before it was cut
 };
 
 std::string how_it_ended(const std::string& program, const process::ChildEnd& end) {
@@ -93,7 +103,12 @@ std::string tail_of(const std::string& text, std::size_t bytes) {
 
 Context::Context(const Site& site, const GraphNode& node, const std::vector<ArtifactRef>& artifacts,
                  std::uint32_t attempt, std::stop_token stop)
-    : site_(site), node_(node), artifacts_(artifacts), attempt_(attempt), stop_(std::move(stop)) {}
+    : site_(site),
+      node_(node),
+      artifacts_(artifacts),
+      attempt_(attempt),
+      secrets_(site.secrets),
+      stop_(std::move(stop)) {}
 
 Context::~Context() {
   std::error_code ignored;  // nobody is left to be told
@@ -159,7 +174,7 @@ const std::string& Context::secret(const std::string& name) const {
 
 void Context::log(std::string_view text) {
   if (!site_.log) return;
-  Lines lines(site_.secrets,
+  Lines lines(secrets_,
               [&](std::string line) { site_.log({node_.id, attempt_, Stream::note, std::move(line)}); });
   lines.add(text);
 }
@@ -197,8 +212,7 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
   const auto began = chrono::steady_clock::now();
   process::ChildEnd end;
   {
-    Lines output_lines(site_.secrets, log_as(Stream::output)),
-        error_lines(site_.secrets, log_as(Stream::errors));
+    Lines output_lines(secrets_, log_as(Stream::output)), error_lines(secrets_, log_as(Stream::errors));
     process::ChildCommand command{
         .words = words,
         .directory = options.directory.empty() ? site_.directory : options.directory,
@@ -220,7 +234,7 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
   CommandResult result{end.exit_code, output.text(), errors.text(), Duration{took.count()}};
   // Masked before it is cut: half a secret would not be found.
   const std::string last_words =
-      tail_of(site_.secrets.mask(result.errors.empty() ? result.output : result.errors), kLastWordsBytes);
+      tail_of(secrets_.mask(result.errors.empty() ? result.output : result.errors), kLastWordsBytes);
   {
     const std::lock_guard lock(mutex_);
     last_words_ = last_words;

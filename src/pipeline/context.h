@@ -15,6 +15,7 @@
 
 #include "base/time.h"
 #include "pipeline/codec.h"
+#include "pipeline/secrets.h"
 
 namespace baton::pipeline {
 
@@ -79,6 +80,10 @@ class Context {
   const std::map<std::string, std::string>& parameters() const;
   // One that the module declared; throws if this machine does not have it.
   const std::string& secret(const std::string& name) const;
+  // A text that is as secret as those, as one that came from elsewhere. Before anything is said.
+  void hide(const std::string& text) { secrets_.add("=" + text, text); }
+  // What is masked wherever this module is heard: all secrets of this machine, and what was hidden.
+  const Secrets& secrets() const { return secrets_; }
 
   void log(std::string_view text);
   void progress(double part);  // 0 to 1
@@ -114,6 +119,7 @@ class Context {
   const GraphNode& node_;
   const std::vector<ArtifactRef>& artifacts_;  // that it may consume
   const std::uint32_t attempt_;
+  Secrets secrets_;
   mutable std::mutex mutex_;  // guards what follows
   std::stop_token stop_;
   std::string last_words_;

@@ -139,8 +139,8 @@ class Execution {
 
   void settle(ModuleFailure failure) {
     has_failed_ = true;
-    failure.message = site_.secrets.mask(failure.message);
-    failure.detail = site_.secrets.mask(failure.detail);
+    failure.message = context_.secrets().mask(failure.message);
+    failure.detail = context_.secrets().mask(failure.detail);
     if (stop_.stop_requested()) {
       if (supervisor_.is_late()) {
         failure = {FailureKind::timeout,
@@ -165,7 +165,7 @@ class Execution {
 
   ModuleResult skipped(const std::string& reason) {
     result_.status = ModuleStatus::skipped;
-    result_.skipped_because = site_.secrets.mask(reason);
+    result_.skipped_because = context_.secrets().mask(reason);
     call_hook("skipped", spec_.hooks.skipped);
     return std::move(result_);
   }

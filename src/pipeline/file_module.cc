@@ -25,6 +25,7 @@ class Performance {
       : module_(module), context_(context), inputs_(inputs) {}
 
   CommandOutputs run() {
+    hide_what_is_secret();
     check_conditions();
     const std::string output_file =
         context_.temporary_file();  // most make none: it is there when it is written to
@@ -43,10 +44,27 @@ class Performance {
       else
         context_.step(step.name, script);
     }
-    return {0, read_outputs(output_file)};
+    CommandOutputs result{.outputs = read_outputs(output_file), .secrets = {}};
+    for (const auto& [name, value] : result.outputs) {
+      for (std::string& secret : context_.secrets().found_in(value)) {
+        if (!result.secrets) result.secrets.emplace();
+        result.secrets->push_back(std::move(secret));
+      }
+    }
+    return result;
   }
 
  private:
+  void hide_what_is_secret() {
+    for (const Input& input : inputs_) {
+      for (const Settlement& one : input) {
+        const CommandOutputs* values = outputs_of(one);
+        if (values == nullptr || !values->secrets) continue;
+        for (const std::string& secret : *values->secrets) context_.hide(secret);
+      }
+    }
+  }
+
   // A plain command is run as what it is, as make does: a shell costs a millisecond. What cannot be started
   // so is the shell's to complain of.
   void run_script(const std::string& script, const CommandOptions& options) {

@@ -20,9 +20,11 @@ namespace baton::pipeline {
 struct CommandOutputs {
   int exit_code = 0;
   std::map<std::string, std::string> outputs;
+  // What of them must not be seen: whoever gets them may not know the secrets of the machine they are from.
+  std::optional<std::vector<std::string>> secrets;
   friend bool operator==(const CommandOutputs&, const CommandOutputs&) = default;
 };
-BATON_FIELDS(CommandOutputs, exit_code, outputs)
+BATON_FIELDS(CommandOutputs, exit_code, outputs, secrets)
 
 struct FileStep {
   std::string name;

@@ -77,6 +77,7 @@ class Master {
   void ended_here(NodeIndex node, ModuleResult result, Duration took);
   void ended_there(const SerializedModuleResult& result);
   void hear(const Said& said);
+  void show(const std::string& module, std::uint32_t attempt, const std::string& line);
   void hear_rest(NodeIndex node, const SerializedModuleResult& result);
   void fetch_log(SerializedModuleResult& result);
   void finish(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failure);

@@ -60,7 +60,10 @@ void Master::ended_there(const SerializedModuleResult& result) {
   report.transfer = result.transfer;
   if (result.tries > 0) report.began_at = now() - result.took;
   hear_rest(*node, result);
+  const Secrets& secrets = options_.site.secrets;
   ModuleFailure failed = result.failure.value_or(ModuleFailure{});
+  failed.message = secrets.mask(failed.message);
+  failed.detail = secrets.mask(failed.detail);
   if (!is_final(result.status)) {  // nothing that a worker says may harm more than its own module
     failed = {.kind = FailureKind::decode,
               .message = report.worker + " says that it ended as '" + std::string(word(result.status)) + "'"};
@@ -70,9 +73,14 @@ void Master::ended_there(const SerializedModuleResult& result) {
   // Not every coordinator knows who had it.
   if (was_lost && result.worker_index == 0 && !report.worker.empty())
     failed.message = report.worker + ": " + failed.message;
-  finish(*node, was_lost ? status_of_failure(graph_[*node], failed) : result.status, result.skipped_because,
-         failed);
+  finish(*node, was_lost ? status_of_failure(graph_[*node], failed) : result.status,
+         secrets.mask(result.skipped_because), failed);
   keep_for_next_time(*node);
+}
+
+// A worker masks the secrets that it has. Another may be ours alone.
+void Master::show(const std::string& module, std::uint32_t attempt, const std::string& line) {
+  observer_.said({module, attempt, Stream::output, options_.site.secrets.mask(line)});
 }
 
 // Only what follows on what was heard before: what was lost on the way comes with the result, in order.
@@ -82,8 +90,7 @@ void Master::hear(const Said& said) {
   Heard& heard = heard_[*node];
   if (said.attempt > heard.attempt) heard = {said.attempt, 0};
   if (said.attempt != heard.attempt || said.first != heard.lines) return;
-  for (const std::string& line : said.lines)
-    observer_.said({said.module, said.attempt, Stream::output, line});
+  for (const std::string& line : said.lines) show(said.module, said.attempt, line);
   heard.lines += said.lines.size();
 }
 
@@ -91,9 +98,7 @@ void Master::hear_rest(NodeIndex node, const SerializedModuleResult& result) {
   const Heard heard = heard_[node];
   heard_.erase(node);
   const std::uint64_t known = heard.attempt == result.attempt ? heard.lines : 0;
-  const auto say = [&](const std::string& line) {
-    observer_.said({result.module, result.attempt, Stream::output, line});
-  };
+  const auto say = [&](const std::string& line) { show(result.module, result.attempt, line); };
   if (result.log_from > known) say("[… " + std::to_string(result.log_from - known) + " lines left out …]");
   std::ranges::for_each(lines_of(result.log, known - std::min(known, result.log_from)), say);
 }

@@ -21,6 +21,18 @@ void mask(Value& value, const Secrets& secrets) {
   }
 }
 
+// What a module came to, as everybody may see it. It says itself what of it is secret elsewhere.
+Value for_everybody(Value result, Secrets secrets) {
+  if (auto* fields = std::get_if<Value::Fields>(&result.is)) {
+    const Value* own = result.field("secrets");
+    for (const Value& one : own && own->list() ? *own->list() : Value::List())
+      if (one.text()) secrets.add("=" + *one.text(), *one.text());
+    std::erase_if(*fields, [](const auto& field) { return field.first == "secrets"; });
+  }
+  mask(result, secrets);
+  return result;
+}
+
 }  // namespace
 
 std::string to_json(const RunReport& report, const std::map<std::string, std::string>& values,
@@ -39,10 +51,8 @@ std::string to_json(const RunReport& report, const std::map<std::string, std::st
                             {"transfer_ms", Value{one.transfer.ms}},
                             {"took_ms", Value{one.took.ms}}};
     if (const auto value = values.find(one.id); value != values.end()) {
-      if (auto result = from_json(value->second)) {
-        mask(*result, secrets);
-        fields.emplace_back("result", std::move(*result));
-      }
+      if (auto result = from_json(value->second))
+        fields.emplace_back("result", for_everybody(std::move(*result), secrets));
     }
     if (one.failure.kind != FailureKind::none) {
       fields.emplace_back("failure",

@@ -331,6 +331,37 @@ TEST(ASecret, IsMaskedWhereALongLineIsCut) {  // P16
         << line.substr(0, 20) << " … " << line.substr(line.size() - 20);
 }
 
+TEST(ASecret, IsMaskedWithOthersThatOverlapIt) {  // P16
+  Secrets secrets;
+  secrets.add("ONE", "hunter22");
+  secrets.add("TWO", "r22-and-more");
+  secrets.add("THREE", "nter");
+  secrets.add("LINES", "windows\r\nbelow");
+  EXPECT_EQ(secrets.mask("a hunter22-and-more, b"), "a ***, b");
+  EXPECT_EQ(secrets.mask("enter hunter2"), "e*** hu***2");
+  EXPECT_EQ(secrets.mask("windows are below"), "*** are ***");
+}
+
+// Wherever it is cut, one of the two goes on behind that.
+TEST(ASecret, IsMaskedWithOthersWhereALongLineIsCut) {  // P16
+  Pipeline pipeline("secrets");
+  pipeline.add("talk").run([](Context& context) {
+    for (std::size_t before = 0; before < std::string("hunter22-and-more").size(); ++before) {
+      std::string text(before, 'x');
+      for (int i = 0; i < 12'000; ++i) text += "hunter22-and-more";
+      context.exec({"cat"}, {.input = text});
+    }
+  });
+  Listener listener;
+  RunOptions options{.observer = &listener};
+  options.site.secrets.add("ONE", "hunter22");
+  options.site.secrets.add("TWO", "r22-and-more");
+  EXPECT_EQ(run(pipeline, std::move(options)).outcome, RunOutcome::succeeded);
+  for (const std::string& line : listener.lines)
+    EXPECT_EQ(line.find_first_not_of("x*", std::string("talk: ").size()), std::string::npos)
+        << line.substr(0, 20) << " … " << line.substr(line.size() - 20);
+}
+
 TEST(ASecret, IsNotInTheEnvironmentOfModulesThatDoNotAskForIt) {  // P16
   ::setenv("BATON_TEST_SECRET", "hunter22", 1);
   Pipeline pipeline("secrets");

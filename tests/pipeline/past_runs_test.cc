@@ -274,6 +274,38 @@ modules:
             std::filesystem::perms::owner_all);
 }
 
+// The one machine does not know the secrets of the other.
+TEST(APastRun, ShowsNoSecretsThatOneMachineAloneHas) {  // P16
+  const Yard yard(R"(
+version: 1
+secrets: [BATON_TEST_FAR, BATON_TEST_NEAR]
+modules:
+  far: { caps: [far], secrets: [BATON_TEST_FAR], run: 'echo where=at-$BATON_TEST_FAR >> "$BATON_OUTPUT"', outputs: [where] }
+  near:
+    needs: [far]
+    pin: master
+    secrets: [BATON_TEST_NEAR]
+    run: 'echo "near: ${needs.far.outputs.where}"; echo again=${needs.far.outputs.where} >> "$BATON_OUTPUT"; [ -n "$BATON_TEST_NEAR" ]'
+    outputs: [again]
+  echo: { needs: [near], caps: [far], run: 'echo "echo: swordfish, ${needs.near.outputs.again}"; exit 1' }
+)");
+  crash::ChildOptions options =
+      yard.run({"--connect", "dir:" + yard.path() + "/meet", "--json", "--run", "secret"});
+  options.environment = {{"BATON_TEST_NEAR", "swordfish"}};
+  crash::Child master(options);
+  crash::ChildOptions far = yard.worker("dir:" + yard.path() + "/meet", {"--cap", "far"});
+  far.environment = {{"BATON_TEST_FAR", "hunter22"}};
+  crash::Child worker(far);
+  crash::Exit exit;
+  const std::string report = to_json(report_of(master, exit));
+  EXPECT_EQ(exit.code, 1) << master.errors();
+  EXPECT_THAT(report, AllOf(HasSubstr(R"("where":"at-***")"), HasSubstr(R"("again":"at-***")"),
+                            HasSubstr("echo: ***, at-***"), ::testing::Not(HasSubstr("hunter22")),
+                            ::testing::Not(HasSubstr("swordfish"))));
+  EXPECT_THAT(asked(yard, {"logs", "near"}).lines, ElementsAre("near: at-***"));
+  EXPECT_THAT(asked(yard, {"logs", "echo"}).lines, ElementsAre("echo: ***, at-***"));
+}
+
 TEST(APastRun, HasTheOutputsOfModulesInItsReport) {  // P16
   const Yard yard(R"(
 version: 1
