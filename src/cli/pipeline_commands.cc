@@ -62,6 +62,7 @@ int validate(const LookOptions& options) {
     const auto graph = graph_of(loaded);
     if (!graph) return graph.error();
     modules = graph->size();
+    tell_of_unset_variables(loaded.file, *graph);
     std::erase_if(uncovered, [&](const pipeline::Problem& one) {
       const pipeline::NodeIndex* node = graph->find(one.module);
       return node == nullptr || (*graph)[*node].left_out;

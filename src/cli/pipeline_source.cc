@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include "cli/command_line.h"
@@ -80,6 +81,19 @@ std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded,
   if (graph) return std::move(*graph);
   tell(graph.error());
   return std::unexpected(kExitUsage);
+}
+
+void tell_of_unset_variables(const pipeline::PipelineFile& file, const pipeline::Graph& graph) {
+  const auto takes_part = [&](const std::string& module) {
+    return std::ranges::any_of(graph.nodes(), [&](const pipeline::GraphNode& node) {
+      return node.spec->id == module && !node.left_out;
+    });
+  };
+  std::set<std::string> told;  // by place: what stands in the file once may be of many modules
+  for (const pipeline::AskedVariable& one : file.variables) {
+    if (std::getenv(one.name.c_str()) != nullptr || !takes_part(one.if_unset.module)) continue;
+    if (told.insert(one.if_unset.where).second) to_errors("{}\n", pipeline::describe(one.if_unset));
+  }
 }
 
 pipeline::Secrets secrets_of(const pipeline::PipelineFile& file) {

@@ -36,6 +36,10 @@ std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded,
 // Says what is wrong with a pipeline. Returns what to exit with.
 int tell(const std::vector<pipeline::Problem>& problems);
 
+// Says which variables modules refer to that this machine does not have: a name that is misspelt looks so
+// too.
+void tell_of_unset_variables(const pipeline::PipelineFile& file, const pipeline::Graph& graph);
+
 // The secrets a file names, as far as this machine has them in its environment.
 pipeline::Secrets secrets_of(const pipeline::PipelineFile& file);
 std::string folder_of(const std::string& path);  // in which a file lies

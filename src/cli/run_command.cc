@@ -208,6 +208,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!records.trouble().empty()) to_errors("baton: {}\n", records.trouble());
   const int code = pipeline::exit_code(report.outcome);
   if (options.report.empty() || write_page(options.report, *graph, report, directory)) return code;
+  tell_of_unset_variables(loaded.file, *graph);
   return std::max(code, cannot_write_report(options.report));
 }
 

@@ -22,12 +22,18 @@ bool is_word(char c) {
 std::optional<Reference> reference_at(std::string_view text, std::size_t at) {
   const std::size_t end = text.find('}', at);
   if (end == std::string_view::npos) return std::nullopt;
-  const std::string_view inside = text.substr(at + 2, end - at - 2);
+  std::string_view inside = text.substr(at + 2, end - at - 2);
+  std::optional<std::string> otherwise;
+  if (const std::size_t colon = inside.find(":-"); colon != std::string_view::npos) {
+    otherwise = inside.substr(colon + 2);
+    inside = inside.substr(0, colon);
+  }
   const std::size_t dot = inside.find('.');
   const bool is_plain =
       std::ranges::all_of(inside, [](char c) { return is_word(c) || c == '[' || c == ']' || c == ','; });
   if (dot == std::string_view::npos || dot == 0 || !is_plain) return std::nullopt;
-  return Reference{std::string(inside.substr(0, dot)), std::string(inside.substr(dot + 1)), at};
+  return Reference{std::string(inside.substr(0, dot)), std::string(inside.substr(dot + 1)), at,
+                   std::move(otherwise)};
 }
 
 struct Piece {
@@ -181,7 +187,10 @@ class Condition {
 
 }  // namespace
 
-std::string spelled(const Reference& reference) { return "${" + reference.root + "." + reference.rest + "}"; }
+std::string spelled(const Reference& reference) {
+  return "${" + reference.root + "." + reference.rest +
+         (reference.otherwise ? ":-" + *reference.otherwise : "") + "}";
+}
 
 std::vector<Reference> references_in(std::string_view text) {
   std::vector<Reference> all;
@@ -194,7 +203,12 @@ std::vector<Reference> references_in(std::string_view text) {
 std::string trouble_with(const Reference& reference) {
   if (std::ranges::find(kRoots, reference.root) == kRoots.end())
     return spelled(reference) + ": there is no '" + reference.root + "'" + suggestion(reference.root, kRoots);
-  return reference.rest.empty() ? spelled(reference) + ": a name is missing behind the dot" : "";
+  if (reference.rest.empty()) return spelled(reference) + ": a name is missing behind the dot";
+  if (reference.otherwise && reference.root != "env")
+    return spelled(reference) + ": only variables may have a default here, as ${env.NAME:-default}";
+  if (reference.otherwise && reference.otherwise->find("${") != std::string::npos)
+    return spelled(reference) + ": a default is plain text";
+  return {};
 }
 
 Result<std::string> substitute(std::string_view text, const Resolve& resolve) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,11 +17,12 @@
 
 namespace baton::pipeline {
 
-// ${root.rest}; a name without a dot is the shell's.
+// ${root.rest}, or ${root.rest:-otherwise}; a name without a dot is the shell's.
 struct Reference {
   std::string root;
   std::string rest;
   std::size_t at = 0;  // in the text
+  std::optional<std::string> otherwise = {};
 };
 std::string spelled(const Reference& reference);  // as it stands in the text
 // All that the text refers to, whether or not there is such a thing.

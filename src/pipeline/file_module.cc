@@ -97,9 +97,13 @@ class Performance {
     if (module_.skip_if && holds(*module_.skip_if)) context_.skip("skip_if: " + *module_.skip_if + " holds");
   }
   bool holds(const std::string& condition) const {
-    auto answer = evaluate(
-        condition, [this](const Reference& reference) { return resolve(reference); },
-        [this](const Asked& asked) { return answer_to(asked); });
+    // Whether there is a variable may be asked.
+    const auto resolve_or_empty = [this](const Reference& reference) -> Result<std::string> {
+      const bool is_unset = reference.root == "env" && std::getenv(reference.rest.c_str()) == nullptr;
+      return is_unset ? reference.otherwise.value_or("") : resolve(reference);
+    };
+    auto answer =
+        evaluate(condition, resolve_or_empty, [this](const Asked& asked) { return answer_to(asked); });
     if (!answer) throw std::runtime_error(condition + ": " + answer.error().message);
     return *answer;
   }
@@ -129,7 +133,7 @@ class Performance {
   }
 
   Result<std::string> resolve(const Reference& reference) const {
-    const std::string name = "${" + reference.root + "." + reference.rest + "}";
+    const std::string name = spelled(reference);
     if (reference.root == "params") {
       if (auto value = context_.parameter(reference.rest)) return *value;
     } else if (reference.root == "vars") {
@@ -137,7 +141,11 @@ class Performance {
         return known->second;
     } else if (reference.root == "env") {
       const char* value = std::getenv(reference.rest.c_str());
-      return std::string(value != nullptr ? value : "");
+      if (reference.otherwise && (value == nullptr || *value == '\0')) return *reference.otherwise;
+      if (value != nullptr) return std::string(value);
+      return failure(Errc::not_found, name + " is not set on " + context_.worker() +
+                                          ": set it there, or give a default: ${env." + reference.rest +
+                                          ":-…}");
     } else if (reference.root == "matrix") {
       return context_.matrix(reference.rest);
     } else if (reference.root == "run") {

@@ -58,6 +58,7 @@ void ReferenceCheck::run(const ReferringValues& values) {
 void ReferenceCheck::check_text(const Yaml& value) {
   for (const Reference& reference : references_in(value.text)) {
     complain(value, reference, trouble(reference));
+    note_variable(value, reference, "the module fails");
     // It would be part of a command, for all on the machine to see, and reach modules that do not list it.
     // Whether there is one may be asked.
     if (reference.root == "env" && is_among(scope_.file.secrets, reference.rest))
@@ -87,7 +88,10 @@ void ReferenceCheck::check_input(const Yaml& value) {
 void ReferenceCheck::check_condition(const Yaml& value) {
   const auto parts = parts_of_condition(value.text);
   if (!parts) return complaints_.add(value.place, spec_.id, "'" + value.text + "': " + parts.error().message);
-  for (const Reference& reference : parts->references) complain(value, reference, trouble(reference));
+  for (const Reference& reference : parts->references) {
+    complain(value, reference, trouble(reference));
+    note_variable(value, reference, "it counts as empty");
+  }
   for (const Asked& asked : parts->asked) {
     if (asked.function == "exists") continue;
     const std::string wrong = trouble_with_need(asked.argument, asked.function + "(" + asked.argument + ")");
@@ -99,6 +103,16 @@ void ReferenceCheck::complain(const Yaml& value, const Reference& reference, std
   if (trouble.empty()) return;
   const YamlPlace place = complaints_.place_in(value, reference.at, spelled(reference));
   complaints_.add(place, spec_.id, std::move(trouble));
+}
+
+void ReferenceCheck::note_variable(const Yaml& value, const Reference& reference, const char* if_unset) {
+  if (reference.root != "env" || reference.otherwise) return;
+  const std::string name = spelled(reference);
+  const YamlPlace place = complaints_.place_in(value, reference.at, name);
+  variables_.push_back({reference.rest,
+                        {spec_.id, complaints_.where(place),
+                         name + " is not set here; where it is not, " + if_unset +
+                             ", unless a default is given: ${env." + reference.rest + ":-…}"}});
 }
 
 std::string ReferenceCheck::trouble(const Reference& reference) const {

@@ -49,8 +49,8 @@ struct ReferenceScope {
 class ReferenceCheck {
  public:
   ReferenceCheck(const ReferenceScope& scope, Complaints& complaints, const ModuleSpec& spec,
-                 const FileModule& module)
-      : scope_(scope), complaints_(complaints), spec_(spec), module_(module) {}
+                 const FileModule& module, std::vector<AskedVariable>& variables)
+      : scope_(scope), complaints_(complaints), spec_(spec), module_(module), variables_(variables) {}
 
   void run(const ReferringValues& values);
 
@@ -64,11 +64,13 @@ class ReferenceCheck {
   std::string trouble_with_need(const Reference& reference) const;
   std::string trouble_with_need(const std::string& id, const std::string& name) const;
   void complain(const Yaml& value, const Reference& reference, std::string trouble);
+  void note_variable(const Yaml& value, const Reference& reference, const char* if_unset);
 
   const ReferenceScope& scope_;
   Complaints& complaints_;
   const ModuleSpec& spec_;
   const FileModule& module_;
+  std::vector<AskedVariable>& variables_;
 };
 
 // Whatever says what is run is part of the key, if there is one.

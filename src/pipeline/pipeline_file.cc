@@ -117,7 +117,7 @@ class FileReader {
       for (const Target& target : spec.targets) one.targets.push_back(target.name);
     }
     for (std::size_t i = 0; i < modules.fields.size(); ++i) {
-      ReferenceCheck(scope_, complaints_, file_.definition.modules[i], *modules_[i])
+      ReferenceCheck(scope_, complaints_, file_.definition.modules[i], *modules_[i], file_.variables)
           .run(referring_values(values_of(modules.fields[i].value), root_.find("env")));
     }
   }

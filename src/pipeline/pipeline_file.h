@@ -24,6 +24,12 @@ struct FileParameter {
   std::string help;
 };
 
+// A variable of the environment that a module refers to, and without a default. Each machine has its own.
+struct AskedVariable {
+  std::string name;
+  Problem if_unset;  // what is to be said where there is none of that name
+};
+
 // Where a problem is that is with the value of a parameter, and not in the file; its name comes behind it.
 inline constexpr char kGivenParameter[] = "--param ";
 
@@ -33,6 +39,7 @@ struct PipelineFile {
   Definition definition;
   std::vector<FileParameter> parameters;
   std::map<std::string, std::string> values;  // of the parameters
+  std::vector<AskedVariable> variables;       // as often as they are referred to
   std::vector<std::string> secrets;           // names; each machine finds the values in its own environment
   std::vector<std::vector<std::string>> workers;  // capabilities of those that are said to be there
 

@@ -133,6 +133,54 @@ modules:
       ElementsAre(HasSubstr("upload: ${env.TOKEN} is a secret"), HasSubstr("${env.TOKEN} is a secret")));
 }
 
+TEST(AVariable, IsThereOrHasADefault) {  // P14
+  ::setenv("BATON_TEST_SET", "set", 1);
+  ::setenv("BATON_TEST_EMPTY", "", 1);
+  const Ran ran = run_file(R"(
+version: 1
+on_failure: continue
+modules:
+  set: { run: "echo ${env.BATON_TEST_SET}${env.BATON_TEST_SET:-no}, ${env.BATON_TEST_EMPTY}${env.BATON_TEST_EMPTY:-empty}" }
+  otherwise: { cmd: [echo, "${env.BATON_TEST_TYPO:-a default}${env.BATON_TEST_TYPO:-}"] }
+  typo: { env: { X: "${env.BATON_TEST_TYPO}" }, run: ls }
+  asks: { if: "${env.BATON_TEST_TYPO} == '' && ${env.BATON_TEST_TYPO:-x} == x", run: echo asked }
+)");
+  EXPECT_THAT(ran.said,
+              ::testing::UnorderedElementsAre("set: setset, empty", "otherwise: a default", "asks: asked"));
+  EXPECT_EQ(ran.report.modules[2].failure.message,
+            "${env.BATON_TEST_TYPO} is not set on master: set it there, or give a default: "
+            "${env.BATON_TEST_TYPO:-…}");
+  ::unsetenv("BATON_TEST_SET");
+  ::unsetenv("BATON_TEST_EMPTY");
+}
+
+TEST(AVariable, AloneMayHaveADefault) {  // P14
+  EXPECT_THAT(problems(R"(version: 1
+params: { x: 1 }
+modules:
+  a: { run: "echo ${params.x:-2} ${env.HOME:-${params.x}}" }
+)"),
+              ElementsAre("ci.yaml:4:19: a: ${params.x:-2}: only variables may have a default here, as "
+                          "${env.NAME:-default}",
+                          "ci.yaml:4:34: a: ${env.HOME:-${params.x}: a default is plain text"));
+}
+
+TEST(AVariable, ThatHasNoDefaultIsNotedWithItsPlace) {  // P14
+  const auto file = PipelineFile::parse(R"(version: 1
+modules:
+  a: { if: "${env.ASKED} == 1", run: "echo ${env.NEEDED} ${env.GIVEN:-}" }
+)",
+                                        "ci.yaml");
+  ASSERT_TRUE(file);
+  std::vector<std::string> all;
+  for (const AskedVariable& one : file->variables) all.push_back(one.name + " " + describe(one.if_unset));
+  EXPECT_THAT(
+      all, ElementsAre("NEEDED ci.yaml:3:44: a: ${env.NEEDED} is not set here; where it is not, the module "
+                       "fails, unless a default is given: ${env.NEEDED:-…}",
+                       "ASKED ci.yaml:3:13: a: ${env.ASKED} is not set here; where it is not, it counts as "
+                       "empty, unless a default is given: ${env.ASKED:-…}"));
+}
+
 TEST(APipelineFile, RefusesWhatSurprises) {  // P14
   EXPECT_THAT(problems("version: 1\nmodules:\n  a: &x { run: ls }\n  b: *x\n"),
               Contains(HasSubstr("an anchor")));

@@ -50,6 +50,28 @@ TEST(ProcessesThatLookAtAFile, TellNothingOfWhatIsLeftOut) {  // P8 P14
   EXPECT_EQ(look(yard, "validate", {"--skip-module", "b"}).exit.code, 0);
 }
 
+// A name that is misspelt looks like one that another machine has.
+TEST(ProcessesThatLookAtAFile, SayWhichVariablesAreNotSet) {  // P14
+  const Yard yard(R"(version: 1
+env: { ALL: "${env.BATON_TEST_TYPO}" }
+modules:
+  a: { run: "ls ${env.PATH} ${env.BATON_TEST_GIVEN:-}" }
+  b: { run: "ls" }
+  c: { if: "${env.BATON_TEST_ASKED} == 1", run: "ls" }
+)");
+  const auto is_said = ElementsAre(
+      HasSubstr(
+          "pipeline.yaml:2:14: a: ${env.BATON_TEST_TYPO} is not set here; where it is not, the module fails"),
+      HasSubstr("pipeline.yaml:6:13: c: ${env.BATON_TEST_ASKED} is not set here"));
+  const crash::Ran checked = look(yard, "validate");
+  EXPECT_EQ(checked.exit.code, 0);
+  EXPECT_THAT(complaints(yard, checked), is_said);
+  EXPECT_THAT(complaints(yard, look(yard, "validate", {"--module", "b"})), ElementsAre(HasSubstr("TYPO")));
+  const crash::Ran ran = crash::run(yard.run({}));
+  EXPECT_EQ(ran.exit.code, 1);
+  EXPECT_THAT(complaints(yard, ran), is_said);
+}
+
 TEST(ProcessesThatRunCommands, ShowWhatTheySayAsATerminalWould) {  // P16
   const Yard yard(R"(
 version: 1
