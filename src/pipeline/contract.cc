@@ -33,6 +33,8 @@ const Check kChecks[] = {
     {"HasOneMaster", "a run has one master at a time", has_one_master},
     {"HasOneMasterOfManyThatComeAtOnce", "of several masters that come at once, one gets the run",
      has_one_master_of_many_that_come_at_once},
+    {"HeedsOneMasterAlone", "a master that another has taken over from neither cancels nor closes the run",
+     heeds_one_master_alone},
     {"GoesOnAfterARestartOfTheMaster", "a master that was started again finds all that was there",
      goes_on_after_a_restart_of_the_master},
     {"HandsOverToTheNextMaster", "it hears what was enqueued, and gets all results",

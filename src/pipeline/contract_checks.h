@@ -31,6 +31,7 @@ Status refuses_a_second_worker_with_one_index(Subject& subject);
 Status refuses_another_pipeline(Subject& subject);
 Status has_one_master(Subject& subject);
 Status has_one_master_of_many_that_come_at_once(Subject& subject);
+Status heeds_one_master_alone(Subject& subject);
 Status goes_on_after_a_restart_of_the_master(Subject& subject);
 Status hands_over_to_the_next_master(Subject& subject);
 Status broadcasts_cancellation(Subject& subject);

@@ -138,6 +138,26 @@ Status has_one_master_of_many_that_come_at_once(Subject& subject) {
   return {};
 }
 
+Status heeds_one_master_alone(Subject& subject) {
+  CAST(all);
+  DONE(all.master->enqueue_module(assignment("m"), {}));
+  subject.let_pass(subject.lease() + milliseconds(1));
+  const Party next = subject.connect();
+  DONE(next->open_run(opening("next"), {}));
+  const auto is_conflict = [](const auto& answer) {
+    return !answer && answer.error().code == Errc::conflict;
+  };
+  HOLDS(is_conflict(all.master->get_registered_workers({})) &&
+            is_conflict(all.master->broadcast_cancellation("no", {})) &&
+            is_conflict(all.master->close_run("over", {})),
+        "a master that another has taken over from should hear so (CONFLICT)");
+  HOLDS(answers(all.first->is_cancellation_requested({}), std::nullopt),
+        "a master that another has taken over from has cancelled the run");
+  HOLDS(take_assignment(*all.first, all.one, subject.patience()),
+        "a master that another has taken over from has closed the run, or taken back what was enqueued");
+  return {};
+}
+
 Status goes_on_after_a_restart_of_the_master(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("done"), {}));

@@ -23,9 +23,7 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
   if (auto ready = folder_->ready(stop); !ready) return ready;
   const SharedFiles& files = folder_->files;
   const auto before = run_opening(stop);
-  if (files.exists("closed"))
-    return failure(Errc::conflict, "the run in " + folder_->options.directory +
-                                       " is over: give each run a folder of its own");
+  if (files.exists("closed")) return folder_->over();
   if (before && before->fingerprint != opening.fingerprint)
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " was begun with another pipeline: give each run a folder of its own");
@@ -172,9 +170,7 @@ Status DirectoryCoordinator::broadcast_cancellation(const std::string& reason, s
 
 Status DirectoryCoordinator::close_run(const std::string& reason, std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return ready;
-  if (auto held = folder_->hold(); !held) return held;
-  auto written = folder_->files.write_new("closed", reason);
-  return written ? Status{} : Status(std::unexpected(written.error()));
+  return folder_->close(reason);
 }
 
 Status DirectoryCoordinator::register_worker(const WorkerRegistration& registration, std::stop_token stop) {

@@ -1,7 +1,7 @@
 // A run whose instances share a folder, on a network file system or on one machine, and nothing else.
 //
 //   run                       the opening; master: touched while it is there; cancelled, closed: the reasons
-//   masters/NUMBER            each that has had the run; whoever makes the next one has it
+//   masters/NUMBER            each that has had the run; whoever makes the next one has it, or closes it
 //   workers/INDEX             registration; touched by each heartbeat
 //   queue/P-NUMBER-ATTEMPT-MODULE     an assignment that waits; P is 9 less the priority
 //   leased/…-SESSION                  the same, held by a worker, which touches it

@@ -22,6 +22,9 @@ std::string padded(std::uint64_t number, std::size_t digits) {
 // Masters are numbered in the order in which they had the run.
 std::string master_file(std::uint64_t number) { return "masters/" + padded(number, 12); }
 
+// In place of the session of a master, with why.
+constexpr std::string_view kClosed = "closed: ";
+
 }  // namespace
 
 std::string EntryName::text() const { return place + "-" + padded(attempt, 6) + "-" + module; }
@@ -50,6 +53,9 @@ Status DirectoryRun::claim(const std::string& session) {
   };
   std::uint64_t number = masters->size();
   if (number == 0 || !is_mine(number)) {
+    const auto is_closed = is_closed_by(number);
+    if (!is_closed) return std::unexpected(is_closed.error());
+    if (*is_closed) return over();
     const auto locked =
         failure(Errc::locked, "this run has a master that is still there: give each run a folder of its own");
     // Of the one who is there, or of one who has claimed the run just now.
@@ -80,15 +86,53 @@ Status DirectoryRun::hold(const std::string& session) {
 
 Status DirectoryRun::hold() {
   std::string session, next;
+  bool is_due = false;
   {
     const std::lock_guard lock(mutex);
-    if (session_.empty() || steady_ms() - held_at_ms_ < lease_time().ms / 3) return {};
+    if (session_.empty()) return {};
     session = session_;
     next = master_file(number_ + 1);
+    is_due = steady_ms() - held_at_ms_ >= lease_time().ms / 3;
   }
-  if (files.exists(next))
-    return failure(Errc::conflict, "another master has taken over the run in " + options.directory);
-  return hold(session);
+  if (files.exists(next)) return taken_over();
+  return is_due ? hold(session) : Status{};
+}
+
+Status DirectoryRun::close(const std::string& reason) {
+  std::uint64_t number = 0;
+  {
+    const std::lock_guard lock(mutex);
+    if (!session_.empty()) number = number_ + 1;
+  }
+  if (number > 0) {
+    if (auto written = files.write_new(master_file(number), std::string(kClosed) + reason); !written)
+      return std::unexpected(written.error());
+    // By us, perhaps before: a network file system may have lost the answer.
+    const auto is_closed = is_closed_by(number);
+    if (!is_closed) return std::unexpected(is_closed.error());
+    return *is_closed ? Status{} : taken_over();
+  }
+  const auto written = files.write_new("closed", reason);
+  return written ? Status{} : Status(std::unexpected(written.error()));
+}
+
+Result<bool> DirectoryRun::is_closed_by(std::uint64_t number) {
+  const auto text = files.read(master_file(number));
+  if (!text && text.error().code == Errc::not_found) return false;
+  if (!text) return std::unexpected(text.error());
+  if (!text->starts_with(kClosed)) return false;
+  const auto written = files.write_new("closed", text->substr(kClosed.size()));
+  if (!written) return std::unexpected(written.error());
+  return true;
+}
+
+std::unexpected<Error> DirectoryRun::over() const {
+  return failure(Errc::conflict,
+                 "the run in " + options.directory + " is over: give each run a folder of its own");
+}
+
+std::unexpected<Error> DirectoryRun::taken_over() const {
+  return failure(Errc::conflict, "another master has taken over the run in " + options.directory);
 }
 
 Status DirectoryRun::look_around() {

@@ -60,12 +60,16 @@ class DirectoryRun {
   // disk is full. CONFLICT: another has taken over.
   Status hold(const std::string& session);
   Status hold();
+  // Only while nobody has taken over: it takes the number that the next master would make. CONFLICT: another
+  // was faster.
+  Status close(const std::string& reason);
   // What an earlier master left.
   Status look_around();
   // False: a module of that name has been entered before.
   bool enter(const std::string& module);
   bool has_entered(const std::string& module);
   bool is_news(const std::string& ended);  // to next_results; once
+  std::unexpected<Error> over() const;
   // What time has brought about.
   Status expire();
   Status admit(const WorkerRegistration& worker) const;
@@ -97,6 +101,11 @@ class DirectoryRun {
 
  private:
   mutable std::atomic<std::int64_t> lease_ms_{options.lease.ms};
+  // Whether the run was closed under that number; if whoever did so was killed meanwhile, workers hear it
+  // now.
+  Result<bool> is_closed_by(std::uint64_t number);
+  std::unexpected<Error> taken_over() const;
+
   bool is_ready_ = false;
   std::string session_;       // of the master, if this is one
   std::uint64_t number_ = 0;  // likewise

@@ -35,8 +35,14 @@ Status MemoryCoordinator::open_run(const RunOpening& opening, std::stop_token st
   if (state_.master && state_.master->fingerprint != opening.fingerprint)
     return failure(Errc::conflict, "this run was begun with another pipeline: give each run its own id");
   state_.master = opening;
+  session_ = opening.session;
   state_.master_heard_of = state_.now();
   return {};
+}
+
+Status MemoryCoordinator::stay_master() const {
+  if (session_.empty() || state_.master->session == session_) return {};
+  return failure(Errc::conflict, "another master has taken over this run");
 }
 
 Result<RunOpening> MemoryCoordinator::run_opening(std::stop_token stop) {
@@ -117,6 +123,7 @@ Result<std::vector<SerializedModuleResult>> MemoryCoordinator::next_results(std:
 Result<std::vector<RegisteredWorker>> MemoryCoordinator::get_registered_workers(std::stop_token stop) {
   if (stop.stop_requested()) return stopped();
   const std::lock_guard lock(state_.mutex);
+  if (auto held = stay_master(); !held) return std::unexpected(held.error());
   state_.master_heard_of = state_.now();
   std::vector<RegisteredWorker> all;
   for (const auto& [index, worker] : state_.workers) {
@@ -137,12 +144,14 @@ Result<std::vector<RegisteredWorker>> MemoryCoordinator::get_registered_workers(
 Status MemoryCoordinator::broadcast_cancellation(const std::string& reason, std::stop_token stop) {
   if (stop.stop_requested()) return stopped();
   const std::lock_guard lock(state_.mutex);
+  if (auto held = stay_master(); !held) return held;
   if (!state_.cancelled) state_.cancelled = CancellationSignal{reason};
   return {};
 }
 
 Status MemoryCoordinator::close_run(const std::string& reason, std::stop_token) {
   const std::lock_guard lock(state_.mutex);
+  if (auto held = stay_master(); !held) return held;
   if (!state_.closed) state_.closed = Closed{reason};
   for (Waiter* waiter : state_.waiters) {
     waiter->is_called = true;

@@ -60,7 +60,11 @@ class MemoryCoordinator : public DistributedCoordinator {
   BlobStore* blobs() override;
 
  private:
+  // CONFLICT: another master has taken over from this one.
+  Status stay_master() const;
+
   MemoryRun& state_;
+  std::string session_;  // of the master, if this is one; the run's mutex guards it
 };
 
 }  // namespace baton::pipeline

@@ -53,6 +53,7 @@ Status ServerCoordinator::open_run(const RunOpening& opening, std::stop_token st
                    "run " + server.run + " has a master that is still there: give each run its own id");
   }
   server.extended_at = steady_ms();
+  server.is_master = held.has_value();
   return held;
 }
 
@@ -151,21 +152,15 @@ Result<std::vector<SerializedModuleResult>> ServerCoordinator::next_results(std:
 
 Result<std::vector<RegisteredWorker>> ServerCoordinator::get_registered_workers(std::stop_token stop) {
   ServerRun& server = *run_;
-  if (!server.run_held.lease.empty() && steady_ms() - server.extended_at > server.lease.ms / 3) {
-    server.extended_at = steady_ms();
-    auto held = server.hold(server.run_held,
-                            {.worker = "master",
-                             .queues = {"pipeline-runs"},
-                             .ttl = server.lease,
-                             .capabilities = {"run:" + server.run}},
-                            stop);
-    if (!held) return std::unexpected(held.error());
+  if (server.is_due()) {
+    if (auto held = server.stay_master(stop); !held) return std::unexpected(held.error());
   }
   return server.registered(std::min(seconds(1), Duration{server.lease.ms / 4}), stop);
 }
 
 Status ServerCoordinator::broadcast_cancellation(const std::string& reason, std::stop_token stop) {
   ServerRun& server = *run_;
+  if (auto held = server.stay_master(stop); !held) return held;
   auto submitted =
       server.submit({.queue = server.signals(), .payload = reason, .key = server.cancel_key()}, stop);
   if (!submitted && submitted.error().code != Errc::conflict) return std::unexpected(submitted.error());
@@ -174,6 +169,8 @@ Status ServerCoordinator::broadcast_cancellation(const std::string& reason, std:
 
 Status ServerCoordinator::close_run(const std::string& reason, std::stop_token stop) {
   ServerRun& server = *run_;
+  // Or what another master has handed out would be taken back.
+  if (auto held = server.stay_master(stop); !held) return held;
   // What the master waits for no longer would be leased again, or wait for ever: what was handed out, what
   // workers said, and those who have fallen silent.
   const std::pair<std::string, const char*> nobodys[] = {{server.assignments(), "waiting"},

@@ -296,6 +296,23 @@ Status ServerRun::hold(client::Held& held, const client::Lease& request, const s
   return {};
 }
 
+bool ServerRun::is_due() {
+  const std::lock_guard lock(run_mutex);
+  return steady_ms() - extended_at > lease.ms / 3;
+}
+
+Status ServerRun::stay_master(const std::stop_token& stop) {
+  const std::lock_guard lock(run_mutex);
+  if (!is_master) return {};
+  extended_at = steady_ms();
+  auto held = hold(
+      run_held,
+      {.worker = "master", .queues = {"pipeline-runs"}, .ttl = lease, .capabilities = {"run:" + run}}, stop);
+  if (!held && held.error().code == Errc::conflict)
+    return failure(Errc::conflict, "another master has taken over run " + run);
+  return held;
+}
+
 std::string ServerRun::key_of(const std::string& module) const {
   const std::string key = run + "/" + module;
   return key.size() <= kNameBytesMax ? key : run + "/#" + in_hex(content_hash(bytes_of(module)));

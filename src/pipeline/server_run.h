@@ -77,6 +77,9 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   // Being there is holding the lease of one's own task.
   Status be_there(const std::string& session, std::string_view as, const std::stop_token& stop);
   Status hold(client::Held& held, const client::Lease& request, const std::stop_token& stop);
+  // That this is still the master, if it ever was. CONFLICT: another has taken over.
+  Status stay_master(const std::stop_token& stop);
+  bool is_due();  // that
   // How long the master has been missed, by what was last seen of the run.
   Duration master_silence(bool is_missed);
 
@@ -86,6 +89,8 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   std::mutex mutex;  // guards what follows, but for what one thread alone uses
   std::condition_variable_any changed;
   // The master's.
+  std::mutex run_mutex;  // guards the next three, while the server is asked too
+  bool is_master = false;
   client::Held run_held;
   std::int64_t extended_at = 0;
   std::vector<SerializedModuleResult> arrived;

@@ -33,6 +33,7 @@ constexpr std::pair<std::string_view, Fault> kFaults[] = {
     {"RefusesAnotherPipeline", Fault::admits_any_pipeline},
     {"HasOneMaster", Fault::admits_a_second_master},
     {"HasOneMasterOfManyThatComeAtOnce", Fault::looks_before_it_admits},
+    {"HeedsOneMasterAlone", Fault::heeds_a_former_master},
     {"GoesOnAfterARestartOfTheMaster", Fault::forgets_at_a_restart},
     {"HandsOverToTheNextMaster", Fault::hands_nothing_over},
     {"BroadcastsCancellation", Fault::last_reason_stands},
@@ -157,6 +158,12 @@ class BrokenCoordinator : public MemoryCoordinator {
   Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) override {
     if (is(Fault::last_reason_stands)) return scene_.signal;
     return MemoryCoordinator::is_cancellation_requested(stop);
+  }
+
+  Status close_run(const std::string& reason, std::stop_token stop) override {
+    // As if anybody had said so.
+    if (is(Fault::heeds_a_former_master)) return MemoryCoordinator(scene_.exchange).close_run(reason, stop);
+    return MemoryCoordinator::close_run(reason, stop);
   }
 
   Status register_worker(const WorkerRegistration& registration, std::stop_token stop) override {

@@ -31,6 +31,7 @@ enum class Fault : std::uint8_t {
   admits_any_pipeline,
   admits_a_second_master,
   looks_before_it_admits,
+  heeds_a_former_master,
   forgets_at_a_restart,
   hands_nothing_over,
   last_reason_stands,

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <latch>
 #include <mutex>
 #include <thread>
@@ -145,6 +147,36 @@ TEST(AMasterInAFolder, NeitherCancelsNorClosesWhatAnotherHasTakenOver) {  // P17
   EXPECT_EQ(first.close_run("over", {}).error().code, Errc::conflict);
   EXPECT_FALSE(*second.is_cancellation_requested({}));
   EXPECT_TRUE(second.close_run("over", {}));
+}
+
+// It has found that the run is its own, stands still for longer than its lease, and goes on.
+TEST(AMasterInAFolder, DoesNotCloseWhatAnotherHasTakenOverMeanwhile) {  // P17
+  const TemporaryDirectory temporary;
+  const DirectoryCoordinatorOptions options{.directory = temporary.path() + "/run"};
+  DirectoryCoordinator first(options), second(options), worker(options);
+  ASSERT_TRUE(first.open_run({.session = "first", .fingerprint = 7}, {}));
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  for (const char* sign : {"/master", "/masters/000000000001"})
+    std::filesystem::last_write_time(options.directory + sign, long_ago);
+  ASSERT_TRUE(second.open_run({.session = "second", .fingerprint = 7}, {}));
+  EXPECT_EQ(first.close_run("over", {}).error().code, Errc::conflict);
+  EXPECT_TRUE(second.enqueue_module({.module = "m"}, {}));
+  const auto got = worker.dequeue_module({.index = 1, .session = "w", .fingerprint = 7}, {});
+  EXPECT_TRUE(got && std::holds_alternative<Assigned>(*got)) << "the run was closed under its master";
+}
+
+TEST(ARunInAFolder, IsOverOnceItsMasterWasKilledWhileItClosedIt) {  // P17
+  const TemporaryDirectory temporary;
+  const DirectoryCoordinatorOptions options{.directory = temporary.path() + "/run"};
+  DirectoryCoordinator first(options), next(options), worker(options);
+  ASSERT_TRUE(first.open_run({.session = "first", .fingerprint = 7}, {}));
+  ASSERT_TRUE(first.close_run("succeeded", {}));
+  std::filesystem::remove(options.directory + "/closed");  // as if it had not come so far
+  const auto refused = next.open_run({.session = "next", .fingerprint = 7}, {});
+  ASSERT_TRUE(!refused && refused.error().code == Errc::conflict);
+  const auto told = worker.dequeue_module({.index = 1, .session = "w", .fingerprint = 7}, {});
+  ASSERT_TRUE(told && std::holds_alternative<Closed>(*told));
+  EXPECT_EQ(std::get<Closed>(*told).reason, "succeeded");
 }
 
 }  // namespace
