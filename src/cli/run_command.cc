@@ -5,10 +5,16 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
@@ -131,6 +137,49 @@ class StopNotice : public pipeline::RunObserver {
   void stopping(std::size_t modules) override { to_errors("baton: {}\n", stop_text(modules)); }
 };
 
+// Whoever decides about the run may be waiting for a coordinator that does not answer when it is to be
+// stopped, and says nothing until that is given up. So this says it, on a thread of its own: the one that
+// hears signals must not wait until standard error is read.
+class HungStopNotice : public pipeline::RunObserver {
+ public:
+  HungStopNotice(const std::stop_token& stop, bool has_coordinator)
+      : text_(has_coordinator
+                  ? "stopping as soon as the coordinator, which does not answer, is told or given up"
+                  : "stopping"),
+        on_stop_(stop,
+                 [this] {
+                   const std::lock_guard lock(mutex_);
+                   is_stopping_ = true;
+                   changed_.notify_all();
+                 }),
+        thread_([this](const std::stop_token& over) { wait(over); }) {}
+
+  void told_to_stop() override {
+    const std::lock_guard lock(mutex_);
+    is_told_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  void wait(const std::stop_token& over) {
+    constexpr std::chrono::milliseconds kPatience(500);
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, over, [this] { return is_stopping_; })) return;
+    if (changed_.wait_for(lock, over, kPatience, [this] { return is_told_; }) || over.stop_requested())
+      return;
+    lock.unlock();
+    to_errors("baton: {}; Ctrl-C again ends it at once\n", text_);
+  }
+
+  const std::string text_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  bool is_stopping_ = false;
+  bool is_told_ = false;
+  const std::stop_callback<std::function<void()>> on_stop_;
+  const std::jthread thread_;
+};
+
 // A run that is to be gone on with.
 bool is_of_other_modules(const RunCommandOptions& options, const std::string& directory,
                          const pipeline::Graph& graph) {
@@ -159,6 +208,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
                    format_of(options.json));
     return pipeline::exit_code(pipeline::RunOutcome::refused);
   }
+  tell_of_unset_variables(loaded.file, *graph);
   const pipeline::StopOnSignal stop;
   pipeline::RunOptions run = run_options(options, loaded, *graph);
   run.restored = restored;
@@ -199,6 +249,8 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!options.json) watchers.add(view);
   StopNotice notice;
   if (options.json || !is_terminal()) watchers.add(notice);
+  HungStopNotice hung(run.stop, run.coordinator != nullptr);
+  watchers.add(hung);
   watchers.add(workers);
   run.observer = &watchers;
   const pipeline::RunReport report = pipeline::run(*graph, std::move(run));
@@ -208,7 +260,6 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!records.trouble().empty()) to_errors("baton: {}\n", records.trouble());
   const int code = pipeline::exit_code(report.outcome);
   if (options.report.empty() || write_page(options.report, *graph, report, directory)) return code;
-  tell_of_unset_variables(loaded.file, *graph);
   return std::max(code, cannot_write_report(options.report));
 }
 

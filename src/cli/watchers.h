@@ -31,6 +31,9 @@ class Watchers : public pipeline::RunObserver {
   void stopping(std::size_t modules) override {
     for (auto* one : all_) one->stopping(modules);
   }
+  void told_to_stop() override {
+    for (auto* one : all_) one->told_to_stop();
+  }
   void time_passed() override {
     for (auto* one : all_) one->time_passed();
   }

@@ -166,6 +166,7 @@ void Master::cancel() {
     return schedule_.status(one.node) == ModuleStatus::running && !graph_[one.node].spec->always_run;
   })));
   stop(options_.stop_reason, true);
+  observer_.told_to_stop();
 }
 
 void Master::stop(const std::string& reason, bool by_user) {

@@ -21,17 +21,18 @@ StopOnSignal::~StopOnSignal() {
   is_ending_ = true;
   ::pthread_kill(thread_.native_handle(), SIGTERM);
   thread_.join();
+  if (teller_.joinable()) teller_.join();
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void StopOnSignal::wait() {
   int number = 0;
   while (::sigwait(&set_, &number) == 0 && !is_ending_) {
-    if (source_.stop_requested()) {
+    if (teller_.joinable()) {
       process::kill_descendants();
       ::_exit(128 + number);
     }
-    source_.request_stop();
+    teller_ = std::thread([this] { source_.request_stop(); });
   }
 }
 

@@ -29,6 +29,7 @@ class StopOnSignal {
   sigset_t before_{};
   std::atomic<bool> is_ending_ = false;  // the signal that comes next is our own
   std::stop_source source_;
+  std::thread teller_;  // for whoever is told may take his time, and the next signal is to be heard
   std::thread thread_;
 };
 

@@ -63,6 +63,32 @@ TEST_P(ProcessesThatAreStopped, SaySoAtOnceAndEndAtTheSecondSignal) {  // P7 P16
   EXPECT_TRUE(eventually([&] { return is_over(pid); })) << "what a command has started outlives it";
 }
 
+constexpr char kNoted[] = R"(
+version: 1
+modules:
+  a: { run: "touch began; while [ ! -e go ]; do sleep 0.05; done" }
+  b: { needs: [a], idempotent: false, run: ls }
+)";
+
+// Its master waits for the coordinator to hear that the module begins.
+TEST(ProcessesWhoseCoordinatorHangs, SayWhatTheyWaitForWhenTheyAreStopped) {  // P7 P16
+  const Yard yard(kNoted);
+  Served server(BATON_PROGRAM);
+  crash::Child master(yard.run({"--connect", server.address(), "--run", "r", "--timeout", "10m"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+  server.pause();
+  std::ofstream(yard.path() + "/go").close();
+  ASSERT_TRUE(eventually([&] { return !yard.contents(".baton/runs/r/journal").empty(); }));
+  master.signal(SIGINT);
+  EXPECT_TRUE(has_said(master,
+                       "baton: stopping as soon as the coordinator, which does not answer, is told or given "
+                       "up; Ctrl-C again ends it at once\n"))
+      << master.errors();
+  master.signal(SIGINT);
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 130);
+  server.go_on();
+}
+
 TEST(ProcessesOfAWorkerThatIsStopped, EndAtTheSecondSignalToo) {  // P7 P16
   const Yard yard(kStubborn);
   Served server(BATON_PROGRAM);
