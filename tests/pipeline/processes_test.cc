@@ -117,10 +117,10 @@ void survives_kills(int kills) {
   Served server(BATON_PROGRAM);
   crash::Child master(yard.run(
       {"--connect", server.address(), "--only-master", "--lost-after", "1s", "--json", "--run", "killed"}));
+  const crash::ChildOptions worker =
+      yard.worker(server.address(), {"--quiet", "--run", "killed", "--slots", "2"}, "1s");
   std::vector<std::unique_ptr<crash::Child>> workers;
-  for (int i = 0; i < 4; ++i)
-    workers.push_back(std::make_unique<crash::Child>(
-        yard.worker(server.address(), {"--quiet", "--run", "killed", "--slots", "2"})));
+  for (int i = 0; i < 4; ++i) workers.push_back(std::make_unique<crash::Child>(worker));
   std::mt19937 dice(1);
   for (int i = 0; i < kills; ++i) {
     // Until something has been done since the last one: a kill is to hit somebody at work.
@@ -129,8 +129,7 @@ void survives_kills(int kills) {
     auto& victim = workers[dice() % workers.size()];
     victim->signal(SIGKILL);
     victim->wait(crash::after_ms(10'000));
-    victim = std::make_unique<crash::Child>(
-        yard.worker(server.address(), {"--quiet", "--run", "killed", "--slots", "2"}));
+    victim = std::make_unique<crash::Child>(worker);
   }
   crash::Exit exit;
   const Value report = report_of(master, exit);

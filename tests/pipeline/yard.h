@@ -30,8 +30,10 @@ class Yard {
     more.insert(more.begin(), {"run", path() + "/pipeline.yaml"});
     return baton(std::move(more));
   }
-  crash::ChildOptions worker(const std::string& where, std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), {"worker", "--connect", where, "--lost-after", "1s"});
+  // One that nobody kills keeps what it has, however busy the machine is.
+  crash::ChildOptions worker(const std::string& where, std::vector<std::string> more = {},
+                             const std::string& lost_after = "20s") const {
+    more.insert(more.begin(), {"worker", "--connect", where, "--lost-after", lost_after});
     return baton(std::move(more));
   }
   std::string contents(const std::string& name) const {
