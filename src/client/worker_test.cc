@@ -218,8 +218,7 @@ TEST(Worker, KeepsALeaseForAsLongAsTheHandlerNeeds) {
   const std::string task = site.submit("x");
   ASSERT_TRUE(eventually([&] { return site.client.get(task)->view.state == "leased"; }));
   const Instant granted = site.client.get(task)->view.since;
-  ASSERT_TRUE(
-      eventually([&] { return site.client.get(task)->view.lease_expiry > granted + seconds(5); }));
+  ASSERT_TRUE(eventually([&] { return site.client.get(task)->view.lease_expiry > granted + seconds(5); }));
   EXPECT_EQ(site.client.get(task)->view.attempt, 1u);
   gate.open();
   const Task ended = site.end_of(task);
