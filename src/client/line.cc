@@ -35,6 +35,13 @@ bool is_blind(Errc code) {
   return code == Errc::exhausted || code == Errc::no_space || code == Errc::permission_denied;
 }
 
+// It was not taken. Of many, each is told so.
+bool is_closed(const RespValue& reply) {
+  if (reply.type == RespValue::Type::error) return error_of(reply).code == Errc::closed;
+  return reply.type == RespValue::Type::array && !reply.items.empty() &&
+         std::ranges::all_of(reply.items, is_closed);
+}
+
 constexpr std::string_view kRefusedAgain =
     "outcome unknown: it was sent, and no answer came; when it was to be repeated: ";
 
@@ -214,8 +221,7 @@ void Line::take_in(RespValue value) {
   sent_.pop_front();
   --taken_calls_;
   if (left_calls_ > 0) --left_calls_;
-  if (value.type == RespValue::Type::error && error_of(value).code == Errc::closed)
-    return was_refused(std::move(sent));
+  if (is_closed(value)) return was_refused(std::move(sent));
   tried_ = 0;
   const CallPtr call = std::move(sent.call);
   if (call->is_settled()) {

@@ -75,6 +75,20 @@ TEST(Client, SaysAgainWhatAStoppingServerDidNotTake) {
   EXPECT_EQ(stopping.taken(), (std::vector<std::string>{"a", "b", "c", "d"}));
 }
 
+TEST(Client, SaysAgainManyThatAStoppingServerDidNotTake) {  // X2
+  std::atomic<int> refusals = 2;
+  ScriptedServer server([&](const Words& words) -> std::string {
+    if (words[0] != "SUBMITMANY") return greeting_or(words, "");
+    if (refusals-- > 0) return "*2\r\n-CLOSED it stops\r\n-CLOSED it stops\r\n";
+    return "*2\r\n%3\r\n+lsn\r\n:1\r\n+task\r\n+a-1\r\n+existed\r\n#f\r\n-CONFLICT another\r\n";
+  });
+  Client client(to(server.address()));
+  const auto many = client.submit_many({.queue = "q", .payloads = {"a", "b"}, .keys = {"j", "k"}});
+  ASSERT_TRUE(many && many->size() == 2u);
+  EXPECT_TRUE(many->at(0));
+  EXPECT_EQ(many->at(1).error().code, Errc::conflict);
+}
+
 TEST(Client, SaysThatNothingHappenedIfNobodyComesAfterAStoppingServer) {
   Stopping stopping(1000);
   ScriptedServer server([&](const Words& words) { return stopping.answer(words); });
