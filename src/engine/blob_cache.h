@@ -1,5 +1,6 @@
 // Payloads of late, kept in memory so that handing out a fresh task reads nothing from the disk.
-// Bounded in bytes; the oldest go first. Losing one costs a read.
+// Bounded in bytes, and as much again for places where most numbers have none; the oldest go first. Losing
+// one costs a read.
 #pragma once
 
 #include <cstddef>

@@ -37,12 +37,27 @@ TEST(BlobCache, ForgetsTheOldestFirstAndNeverHoldsMoreThanItMay) {
       kept.push_back(number);
     }
     EXPECT_LE(cache.bytes(), bytes_max);
-    const auto found = cache.find(number);
-    EXPECT_TRUE(!found || *found == some(found->size(), number));
     // From the oldest that is still there on, nothing is missing.
     const auto oldest =
         std::ranges::find_if(kept, [&](const auto& one) { return cache.find(one) != nullptr; });
-    for (auto at = kept.begin(); at != kept.end(); ++at) EXPECT_EQ(cache.find(*at) != nullptr, at >= oldest);
+    for (auto at = kept.begin(); at != kept.end(); ++at) {
+      const auto found = cache.find(*at);
+      EXPECT_EQ(found != nullptr, at >= oldest);
+      EXPECT_TRUE(!found || *found == some(found->size(), *at));
+    }
+  }
+}
+
+// It is written in blocks, none of which a blob reaches beyond.
+TEST(BlobCache, GivesBackWhatIsLeftOfSeveralRounds) {
+  constexpr std::size_t kBlob = 300'000, kCacheBytes = std::size_t{12} << 20;
+  BlobCache cache(kCacheBytes);
+  constexpr std::uint64_t kBlobs = 5 * kCacheBytes / kBlob;
+  for (std::uint64_t number = 1; number <= kBlobs; ++number) {
+    cache.keep(number, some(kBlob + number, number));
+    std::uint64_t oldest = number;
+    for (; cache.find(oldest); --oldest) EXPECT_EQ(*cache.find(oldest), some(kBlob + oldest, oldest));
+    EXPECT_GE(number - oldest, std::min<std::uint64_t>(number, 3 * ((4 << 20) / (kBlob + kBlobs) - 1)));
   }
 }
 

@@ -34,7 +34,7 @@ struct Answer {
 enum class Admission : std::uint8_t {
   open,
   no_submissions,  // nearly full: what is under way may finish
-  closed,          // full: nothing that needs an entry
+  closed,          // full: nothing that may need an entry
 };
 
 struct EngineOptions {

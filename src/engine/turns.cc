@@ -107,7 +107,7 @@ void Turns::tell_of_disk() {
     case Admission::closed:
       return around_.on_note(
           "the disk is full: " + free +
-          ". Everything that needs an entry is refused until there is more: free some space");
+          ". Everything that may need an entry is refused until there is more: free some space");
   }
 }
 

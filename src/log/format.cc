@@ -162,18 +162,12 @@ std::uint64_t chain_of(std::span<std::byte> batch, std::uint64_t previous, const
   return chain;
 }
 
-void encode_unsealed(const RecordHeader& header, std::span<std::byte> into) {
+void encode(const RecordHeader& header, std::span<std::byte> into) {
   std::byte* at = into.data();
   store(at, header.body_bytes);
   store(at + 4, header.type);
   store(at + 6, std::uint16_t{0});
   store(at + 8, static_cast<std::uint64_t>(header.time.ms));
-}
-
-void encode(const RecordHeader& header, Lsn lsn, std::span<std::byte> into) {
-  encode_unsealed(header, into);
-  store(into.data() + 16, header.body_crc);
-  store(into.data() + 20, record_header_crc(into, lsn));
 }
 
 void seal_records(std::span<std::byte> records, Lsn first) {

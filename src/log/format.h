@@ -108,9 +108,8 @@ struct RecordHeader {
   Instant time;
   std::uint32_t body_crc = 0;
 };
-void encode(const RecordHeader& header, Lsn lsn, std::span<std::byte> into);
-// Likewise, but for the checksums; those of all records of a batch are written by seal_records.
-void encode_unsealed(const RecordHeader& header, std::span<std::byte> into);
+void encode(const RecordHeader& header, std::span<std::byte> into);  // without the checksums
+// Writes those of records that lie one behind the other.
 void seal_records(std::span<std::byte> records, Lsn first);
 std::optional<RecordHeader> decode_record_header(ByteView bytes, Lsn lsn);
 

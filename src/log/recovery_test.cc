@@ -180,10 +180,9 @@ TEST(Recovery, RefusesABatchThatWasExchangedForASoundOne) {
   const std::span<std::byte> batch = std::span(bytes).subspan(kSegmentHeaderBytes);
   BatchHeader header = *decode_batch_header(batch, Uuid{});
   const std::span<std::byte> record = batch.subspan(kBatchHeaderBytes);
-  RecordHeader changed = *decode_record_header(record, header.first);
+  const RecordHeader first = *decode_record_header(record, header.first);
   record[kRecordHeaderBytes] ^= std::byte{1};
-  changed.body_crc = crc32c(record.subspan(kRecordHeaderBytes, changed.body_bytes));
-  encode(changed, header.first, record);
+  seal_records(record.first(stored_bytes(first.body_bytes)), header.first);
   header.chain = decode_segment_header(bytes)->previous.chain;
   seal_batch(batch, header, Uuid{});
   log.disk.set_content(path, bytes);

@@ -65,7 +65,7 @@ Place LogWriter::append(std::uint16_t type, Instant time, ByteView body) {
   std::ranges::copy(body, filling_.bytes.begin() + static_cast<std::ptrdiff_t>(at + kRecordHeaderBytes));
   const RecordHeader header{
       .body_bytes = static_cast<std::uint32_t>(body.size()), .type = type, .time = time};
-  encode_unsealed(header, std::span(filling_.bytes).subspan(at));
+  encode(header, std::span(filling_.bytes).subspan(at));
   ++last_;
   ++filling_.header.count;
   filling_.header.body_bytes += static_cast<std::uint32_t>(stored);

@@ -78,13 +78,14 @@ class Desk {
   // The finisher goes. An operation under way goes when it is finished.
   void abandon(Operation& operation);
 
+  // What comes of it, if it can be decided at once. Nobody may hear of it before it is durable.
+  std::optional<engine::Answer> decide(core::Request& request);
+
   // For operations. Each is followed by one call back, perhaps at once.
   // The request is used up. What was decided, if that was at once: it is not durable yet, and there until
   // something else is asked.
   const engine::Answer* ask(Operation& operation, std::size_t index, core::Request& request);
-  // What came of it, if it could be decided at once. Nobody may hear of it before it is durable.
-  std::optional<engine::Answer> decide(core::Request& request);
-  // Until all that was decided so far is durable; nothing else follows.
+  // Until all that was decided so far is durable. There is no call back but the end.
   void await_disk(Operation& operation);
   void look(Operation& operation);
   void fetch(Operation& operation, std::size_t index, const core::BlobRef& blob);
