@@ -155,19 +155,23 @@ Status tells_nothing_from_closed(Subject& subject) {
 Status waits_without_work(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("for-another", {"gpu"}), {}));
-  const auto wait_for = [](Duration time, const auto& wait) {
-    const double before = processor_seconds();
-    const Deadline deadline(time);
-    wait(deadline.token());
-    return (processor_seconds() - before) * 1000 / static_cast<double>(time.ms);
+  // On a busy machine even who never rests gets a small part of a processor, and something else may be going
+  // on in this process at times: so little is allowed, and once is enough.
+  const auto is_quiet = [](const auto& wait) {
+    constexpr double kWaited = 0.3, kUsedMax = 0.08 * kWaited;  // seconds
+    for (int tries = 3; tries > 0; --tries) {
+      const double before = processor_seconds();
+      const Deadline deadline(milliseconds(static_cast<std::int64_t>(kWaited * 1000)));
+      wait(deadline.token());
+      if (processor_seconds() - before < kUsedMax) return true;
+    }
+    return false;
   };
-  const double waiting = wait_for(
-      milliseconds(300), [&](const std::stop_token& stop) { (void)take(*all.first, all.one, stop); });
-  HOLDS(waiting < 0.2, "a worker that waits, while there is something for others, keeps a processor busy");
-  const double awaiting = wait_for(milliseconds(300), [&](const std::stop_token& stop) {
-    (void)all.master->wait_for_result("for-another", stop);
-  });
-  HOLDS(awaiting < 0.2, "whoever waits for a result keeps a processor busy");
+  HOLDS(is_quiet([&](const std::stop_token& stop) { (void)take(*all.first, all.one, stop); }),
+        "a worker that waits, while there is something for others, keeps a processor busy");
+  HOLDS(
+      is_quiet([&](const std::stop_token& stop) { (void)all.master->wait_for_result("for-another", stop); }),
+      "whoever waits for a result keeps a processor busy");
   return {};
 }
 
