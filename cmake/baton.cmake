@@ -7,8 +7,11 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
   endif()
   find_program(MOLD mold)
-  if(MOLD)
-    add_link_options(-fuse-ld=mold)
+  option(BATON_MOLD "Link with mold, where it is installed" ON)
+  if(MOLD AND BATON_MOLD)
+    # What becomes read-only after loading begins in a page that is not there, if mold 1.10 lays it out just so. Such
+    # a program does not start.
+    add_link_options(-fuse-ld=mold -Wl,-z,norelro)
   endif()
 endif()
 
