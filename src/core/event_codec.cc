@@ -57,7 +57,8 @@ void fields(auto& f, Is<WorkBatchApplied> auto& e) {
 }
 void fields(auto& f, Is<InstancesEvicted> auto& e) { f(e.instances); }
 void fields(auto& f, Is<InstanceLeft> auto& e) { f(e.instance); }
-void fields(auto& f, Either<LettersReplayed, LettersPurged> auto& e) { f(e.letters); }
+void fields(auto& f, Is<LettersReplayed> auto& e) { f(e.letters), f.later(e.remembers); }
+void fields(auto& f, Is<LettersPurged> auto& e) { f(e.letters); }
 void fields(auto& f, Is<StreamsForgotten> auto& e) {
   f(e.seen), f(e.tombstones), f(e.events), f(e.receptors), f(e.checkpoints), f(e.kept), f(e.idle);
 }

@@ -148,6 +148,21 @@ TEST(Events, HaveTheBytesOfTheGoldenFile) {
   EXPECT_EQ(found.str(), wanted.str());
 }
 
+// Logs from before inboxes remembered what came back have to come to the same as ever.
+TEST(Events, ThatHaveLearntSomethingCanStillBeReadWithoutIt) {  // T26
+  const Bytes before = encoded(LettersReplayed{.letters = {1, 300}});
+  const Bytes now = encoded(LettersReplayed{.letters = {1, 300}, .remembers = true});
+  EXPECT_EQ(hex(now), hex(before) + "01");
+  const auto remembers = [](ByteView bytes) {
+    return std::get<LettersReplayed>(decoded(EventType::letters_replayed, bytes).value()).remembers;
+  };
+  EXPECT_TRUE(remembers(now));
+  EXPECT_FALSE(remembers(before));
+  Bytes other = before;
+  other.push_back(std::byte{0});
+  EXPECT_FALSE(decoded(EventType::letters_replayed, other));
+}
+
 TEST(Events, AreAllAmongTheExamples) {
   const auto all = examples();
   ASSERT_EQ(all.size(), std::variant_size_v<Event>);

@@ -99,6 +99,10 @@ class FieldWriter {
     if (!value.bytes.empty()) out_.fixed(value.hash);
   }
   void bytes(const BlobView& value) { out_.raw(value.bytes); }
+  // The last field of an event that did not have it at first: nothing is written for what was so before.
+  void later(bool value) {
+    if (value) (*this)(value);
+  }
   // Whatever is made of fields itself.
   template <class Item>
     requires std::is_class_v<Item>
@@ -177,6 +181,11 @@ class FieldReader {
     announced_.push_back(length);
   }
   void bytes(BlobView& value) { value.bytes = in_.raw(announced_.at(next_announced_++)); }
+  void later(bool& value) {
+    if (in_.remaining() == 0) return;
+    value = flag();
+    if (!value) in_.fail();  // one encoding per value
+  }
   template <class Item>
     requires std::is_class_v<Item>
   void operator()(Item& item) {

@@ -58,6 +58,7 @@ Decision decide(const State& state, const ReplayLetters& request, const Moment&)
     is_there |= !fits;
     return fits;
   })};
+  replayed.remembers = true;
   if (is_there && !request.letters.empty())
     return Reject{Errc::conflict, "the message of a dead letter waits already, for it was stored once more"};
   const Purged reply = purged_of(all, replayed.letters.size());

@@ -25,7 +25,7 @@ void take_letter(State& state, Keeper& keeper, Slot slot, const Stamp& at) {
 }
 
 // Into its old place, and if somebody holds the stream, as one that was not handed out.
-void put_back(State& state, Keeper& keeper, const Letter& letter, const Stamp& at) {
+void put_back(State& state, Keeper& keeper, const Letter& letter, bool remembers, const Stamp& at) {
   Streams& all = state.streams;
   Message message = letter.message;
   if (message.stream == 0) {
@@ -46,7 +46,7 @@ void put_back(State& state, Keeper& keeper, const Letter& letter, const Stamp& a
   message.prev = message.next = 0;
   keeper.add(message);
   // What waits is remembered, and when it is done for as long again.
-  if (letter.lane == stream::Lane::inbox)
+  if (remembers && letter.lane == stream::Lane::inbox)
     keeper.remember(Seen{.id = message.id, .service = letter.service, .since = at.time});
   const std::uint64_t next_seq = stream.next_seq;
   take_message(stream, at.time, at.lsn);
@@ -61,7 +61,7 @@ void fact(State& state, const LettersReplayed& event, const Stamp& at) {
     const Slot slot = keeper.recorded_letter(number);
     const Letter letter = state.streams.dead.all[slot];
     // First the message, then the letter: its stream, or else its service, is never without either.
-    put_back(state, keeper, letter, at);
+    put_back(state, keeper, letter, event.remembers, at);
     take_letter(state, keeper, slot, at);
   }
 }

@@ -116,6 +116,7 @@ struct InstanceLeft {  // all it held is free, and unharmed
 
 struct LettersReplayed {
   std::vector<std::uint64_t> letters;
+  bool remembers = false;  // inboxes, what came back, as if it had just come; older entries do not know of it
 };
 struct LettersPurged {
   std::vector<std::uint64_t> letters;
