@@ -7,17 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 
 namespace baton {
-
-// Memory in huge pages where the kernel has them: state is touched at random, and with small pages every
-// touch of a large one would also miss in the translation cache.
-void* take_block(std::size_t bytes);
-void give_back_block(void* block);
 
 template <class T, std::size_t kPage = 256>
 class Paged {
@@ -32,7 +28,7 @@ class Paged {
   }
   ~Paged() {
     for (std::uint32_t index = 0; index < made_; ++index) std::destroy_at(&(*this)[index]);
-    for (T* block : blocks_) give_back_block(block);
+    for (T* block : blocks_) ::operator delete(block);
   }
   void swap(Paged& other) noexcept {
     pages_.swap(other.pages_);
@@ -58,13 +54,16 @@ class Paged {
   void pop_back() { --size_; }  // the memory is kept for the next time
 
  private:
+  static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
   static constexpr std::size_t kPagesPerBlock = 64;
 
   // Small at first, for most states are; then many pages at a time. Nothing is made in them before it is
-  // needed: touching a whole block at once would be the stall this is to avoid.
+  // needed: touching a whole block at once would be the stall this is to avoid. Huge pages would be that
+  // stall: filling ten million tasks takes 1.5 times as long with them, and their later touches at random
+  // gain 10 %.
   void grow() {
     const std::size_t pages = pages_.size() < kPagesPerBlock ? 1 : kPagesPerBlock;
-    T* block = static_cast<T*>(take_block(pages * kPage * sizeof(T)));
+    T* block = static_cast<T*>(::operator new(pages * kPage * sizeof(T)));
     blocks_.push_back(block);
     for (std::size_t page = 0; page < pages; ++page) pages_.push_back(block + page * kPage);
   }
