@@ -1,13 +1,30 @@
 // A processor whose coordinator is away, or has no room.
 #include "stream/processor.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+
+namespace {
+thread_local int threads_left = -1;  // that this one may start; any number
+}
+
+// In place of the system's, which a test cannot make fail after so many.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* with) {
+  if (threads_left == 0) return EAGAIN;
+  if (threads_left > 0) --threads_left;
+  static const auto real =
+      reinterpret_cast<decltype(&::pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return real(thread, attributes, run, with);
+}
 
 namespace baton::stream {
 namespace {
@@ -30,6 +47,7 @@ class Away final : public WorkCoordinator {
     hangs_ = false;
     changed_.notify_all();
   }
+  std::atomic<bool> has_left = false;
 
  private:
   static std::unexpected<Error> away() { return failure(Errc::unavailable, "nobody is there"); }
@@ -75,7 +93,10 @@ class Away final : public WorkCoordinator {
     return away();
   }
   Result<bool> do_wait_for_work(Duration, std::stop_token) override { return away(); }
-  Status do_leave(InstanceId, std::stop_token) override { return away(); }
+  Status do_leave(InstanceId, std::stop_token) override {
+    has_left = true;
+    return away();
+  }
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -128,6 +149,19 @@ TEST(AProcessorThatDrains, TellsItsHandlersToStopWhileACallHangs) {
   while (!is_handling || !away.is_asked(2, kLong)) std::this_thread::yield();
   (*processor)->drain();
   EXPECT_TRUE(is_told);
+}
+
+// S22: those that were started are ended again, however many they are
+TEST(AProcessor, IsRefusedWhereTheSystemHasNoMoreThreads) {
+  for (int threads = 0; threads < 4; ++threads) {  // the fourth thread is the one that takes turns
+    Away away(Away::Manner::refuses);
+    threads_left = threads;
+    const auto processor = hasty_processor(away, [](const Handling&) { return done(); });
+    threads_left = -1;
+    ASSERT_FALSE(processor) << threads;
+    EXPECT_EQ(processor.error().code, Errc::exhausted);
+    EXPECT_TRUE(away.has_left);
+  }
 }
 
 // S22: that it says what we hold does not mean that it takes what we have to say

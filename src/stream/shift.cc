@@ -37,10 +37,19 @@ bool is_refusal(const Error& error) {
 
 Processor::Shift::Shift(WorkCoordinator& coordinator, ProcessorOptions options, InstanceId me)
     : coordinator_(coordinator), options_(std::move(options)), in_hand_(options_.lease), me_(me) {
-  for (std::size_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { handle_messages(); });
-  watch_ = std::jthread([this] { watch(); });
-  news_ = std::jthread([this](std::stop_token stop) { listen(stop); });
-  loop_ = std::jthread([this] { take_turns(); });
+  try {
+    for (std::size_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { handle_messages(); });
+    watch_ = std::jthread([this] { watch(); });
+    news_ = std::jthread([this](std::stop_token stop) { listen(stop); });
+    loop_ = std::jthread([this] { take_turns(); });
+  } catch (...) {
+    // There are no more threads to be had. Those that run are joined next, and wait for this.
+    const std::scoped_lock lock(mutex_);
+    draining_ = over_ = true;
+    changed_.notify_all();
+    ends_changed_.notify_all();
+    throw;
+  }
 }
 
 void Processor::Shift::drain() {

@@ -15,6 +15,7 @@ namespace baton::stream {
 
 class Processor::Shift {
  public:
+  // std::system_error where there are not so many threads to be had.
   Shift(WorkCoordinator& coordinator, ProcessorOptions options, InstanceId me);
 
   void drain();
