@@ -47,16 +47,17 @@ class Away final : public WorkCoordinator {
     hangs_ = false;
     changed_.notify_all();
   }
-  std::atomic<bool> has_left = false;
+  std::atomic<bool> has_left = false, has_given_up = false;
 
  private:
   static std::unexpected<Error> away() { return failure(Errc::unavailable, "nobody is there"); }
 
-  Result<WorkBatch> do_process_work_batch(const WorkBatchRequest&, std::stop_token) override {
+  Result<WorkBatch> do_process_work_batch(const WorkBatchRequest&, std::stop_token stop) override {
     std::unique_lock lock(mutex_);
     changed_.notify_all();
     if (++asked_ > 1) {
-      changed_.wait_for(lock, kLong, [&] { return !hangs_; });
+      if (!changed_.wait_for(lock, stop, kLong, [&] { return !hangs_; }))
+        has_given_up = stop.stop_requested();
       if (is_full_) return failure(Errc::exhausted, "the disk is full");
       return away();
     }
@@ -99,7 +100,7 @@ class Away final : public WorkCoordinator {
   }
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   bool hangs_;
   const bool is_full_;
   int asked_ = 0;
@@ -113,7 +114,8 @@ Result<std::unique_ptr<Processor>> hasty_processor(Away& away, Handler handle) {
                                  .poll = milliseconds(10),
                                  .backoff_min = hours(1),
                                  .backoff_max = hours(1),
-                                 .drain_max = milliseconds(1)});
+                                 .drain_max = milliseconds(1),
+                                 .last_call_max = milliseconds(1)});
 }
 
 // S22: it asks as often as it may, and ends when the handler does
@@ -149,6 +151,16 @@ TEST(AProcessorThatDrains, TellsItsHandlersToStopWhileACallHangs) {
   while (!is_handling || !away.is_asked(2, kLong)) std::this_thread::yield();
   (*processor)->drain();
   EXPECT_TRUE(is_told);
+}
+
+// S22, S25, X7: nor is whoever drains kept by a call that nobody answers
+TEST(AProcessorThatDrains, GivesUpACallThatHangs) {
+  Away away(Away::Manner::hangs);
+  auto processor = hasty_processor(away, [](const Handling&) { return done(); });
+  ASSERT_TRUE(processor) << processor.error().message;
+  ASSERT_TRUE(away.is_asked(2, kLong));
+  (*processor)->drain();
+  EXPECT_TRUE(away.has_given_up);
 }
 
 // S22: those that were started are ended again, however many they are
