@@ -137,8 +137,13 @@ class AsyncSaver::Worker {
   void run(const std::string& prefix, Result<ShardData> staged, SaveOptions options, Ticket::State& state) {
     const std::stop_callback both(options.stop, [&] { state.stop.request_stop(); });
     options.stop = state.stop.get_token();
-    auto result = CheckpointCoordinator(*stream_, storage_)
-                      .coordinate_save(prefix, [&] { return std::move(staged); }, options);
+    Result<SaveResult> result = failure(Errc::exhausted, "there is not enough memory to save");
+    try {
+      result = CheckpointCoordinator(*stream_, storage_)
+                   .coordinate_save(prefix, [&] { return std::move(staged); }, options);
+    } catch (const std::bad_alloc&) {
+      // Somewhere that the coordinator does not expect it. The other ranks wait until the deadline.
+    }
     const std::lock_guard lock(state.mutex);
     state.result = std::move(result);
     state.done.notify_all();

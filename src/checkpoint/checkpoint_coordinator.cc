@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 #include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/catalog.h"
@@ -22,6 +23,16 @@ namespace {
 Contribution brought(const Result<Bytes>& mine) {
   if (!mine) return std::unexpected(mine.error());
   return ByteView(*mine);
+}
+
+// A rank that runs out of memory has an error to tell like any other, and the others do not wait for it.
+template <class Step>
+auto with_memory(const Step& step) -> decltype(step()) {
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    return failure(Errc::exhausted, "there is not enough memory to save");
+  }
 }
 
 std::vector<TensorInfo> slices_of(const ShardData& mine) {
@@ -118,7 +129,7 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
   if (!ready) return std::unexpected(ready.error());
 
   SaveResult result{.id = ready->id};
-  const auto report = write(*ready, *mine, options, result);
+  const auto report = with_memory([&] { return write(*ready, *mine, options, result); });
   const auto heard = finish(*ready, report, options, result);
   if (!heard) return give_up(ready->id, heard.error(), std::move(result));
   if (!*heard) return std::unexpected(heard->error());
@@ -130,7 +141,8 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
                                                                       const SaveOptions& options) {
   Ready ready;
   Result<Bytes> bytes = Bytes();
-  auto announcement = announce(collective_.rank(), storage_, prefix, mine, options.incremental);
+  auto announcement =
+      with_memory([&] { return announce(collective_.rank(), storage_, prefix, mine, options.incremental); });
   if (announcement) {
     ready.id = {prefix, announcement->attempt};
     ready.base = announcement->base;
@@ -239,8 +251,8 @@ Result<Status> CheckpointCoordinator::finish(const Ready& ready, const Result<Ra
 
   Bytes outcome;
   if (collective_.rank() == 0) {
-    auto decided = commit(ready, *reports, options, result);
-    if (!decided) decided = give_up(ready.id, decided.error(), result);
+    auto decided = with_memory([&] { return commit(ready, *reports, options, result); });
+    if (!decided) decided = with_memory([&] { return give_up(ready.id, decided.error(), result); });
     if (decided)
       result = *std::move(decided);
     else

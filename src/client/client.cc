@@ -178,6 +178,10 @@ Result<RespValue> Client::say_once(const Command& command) {
   return calls_->ask<RespValue>({command, Safety::once, as_it_came}, {});
 }
 
+void Client::say_once(const Command& command, Callback<RespValue> done) {
+  calls_->start<RespValue>({command, Safety::once, as_it_came}, std::move(done), {});
+}
+
 Result<RespValue> Client::ask(const std::vector<std::string>& words, Duration deadline) {
   return say(Command(words), deadline);
 }

@@ -159,6 +159,7 @@ class Client {
   Result<wire::RespValue> say(const Command& command, Duration deadline = {});
   void say(const Command& command, Duration wait, Callback<wire::RespValue> done);
   Result<wire::RespValue> say_once(const Command& command);  // one that may not be repeated
+  void say_once(const Command& command, Callback<wire::RespValue> done);
   const std::unique_ptr<Calls> calls_;
 };
 

@@ -11,7 +11,11 @@
 #include <thread>
 #include <vector>
 
+#include "client/call.h"
+#include "client/work_coordinator.h"
+#include "stream/fresh_uuid.h"
 #include "tests/network.h"
+#include "wire/resp_value.h"
 
 namespace baton::client {
 namespace {
@@ -37,6 +41,31 @@ TEST(Client, SaysThatAnOutcomeIsUnknown) {
   network.proxy.set({});
   EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"OUTCOME_UNKNOWN", 4}}));
   EXPECT_TRUE(network.client.queues());
+}
+
+// S25, X7: it was sent, and nobody wants to wait for the answer any longer.
+TEST(WorkOfAClient, ThatIsStoppedMayHaveHappened) {
+  Network network;
+  ClientOptions patient = to(network.proxy.address());
+  patient.deadline = patient.silence_max = minutes(2);
+  Client client(patient);
+  ASSERT_TRUE(client.queues());  // connected
+  network.proxy.set({.holds_replies = true});
+  WorkCoordinator streams(client);
+  const stream::Instance me{.id = {stream::fresh_uuid()}, .service = "orders"};
+  std::stop_source stop;
+  std::thread stops([&] {
+    EXPECT_TRUE(eventually([&] {
+      const auto known = network.direct.ask({"STREAM_INSTANCES"});
+      return known && !known->find("instances")->items.empty();
+    }));
+    stop.request_stop();
+  });
+  const std::int64_t before = now_ms();
+  const auto said = streams.process_work_batch({.instance = me}, stop.get_token());
+  stops.join();
+  EXPECT_EQ(said ? Errc::closed : said.error().code, Errc::outcome_unknown);
+  EXPECT_LT(now_ms() - before, patient.deadline.ms / 2);
 }
 
 // Says CLOSED to so many submissions after the first, as a coordinator does that stops, and notes those it

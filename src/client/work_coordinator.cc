@@ -61,21 +61,21 @@ Result<bool> woken_by(const Result<RespValue>& reply) {
 // What a thread waits with that may be stopped: the answer may come when it has gone.
 class Awaited {
  public:
-  void set(Result<bool> woken) {
+  void set(Result<RespValue> reply) {
     const std::lock_guard lock(mutex_);
-    woken_ = std::move(woken);
+    reply_ = std::move(reply);
     comes_.notify_all();
   }
-  std::optional<Result<bool>> wait(std::stop_token stop) {
+  std::optional<Result<RespValue>> wait(std::stop_token stop) {
     std::unique_lock lock(mutex_);
-    comes_.wait(lock, std::move(stop), [&] { return woken_.has_value(); });
-    return woken_;
+    comes_.wait(lock, std::move(stop), [&] { return reply_.has_value(); });
+    return std::move(reply_);
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable_any comes_;
-  std::optional<Result<bool>> woken_;
+  std::optional<Result<RespValue>> reply_;
 };
 
 }  // namespace
@@ -86,9 +86,19 @@ Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, c
                                        Says says) {
   if (!checked) return std::unexpected(checked.error());
   if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
-  auto reply = says == Says::claim ? client_.say_once(command) : client_.say(command);
+  auto reply = ask(command, stop, says);
   if (!reply) return std::unexpected(reply.error());
   return batch_of(*reply);
+}
+
+Result<RespValue> WorkCoordinator::ask(const Command& command, const std::stop_token& stop, Says says) {
+  if (!stop.stop_possible()) return says == Says::claim ? client_.say_once(command) : client_.say(command);
+  const auto answer = std::make_shared<Awaited>();
+  const auto done = [answer](Result<RespValue> reply) { answer->set(std::move(reply)); };
+  says == Says::claim ? client_.say_once(command, done) : client_.say(command, {}, done);
+  auto reply = answer->wait(stop);
+  if (!reply) return failure(Errc::outcome_unknown, "stopped before an answer came; it may have happened");
+  return *std::move(reply);
 }
 
 Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
@@ -190,7 +200,7 @@ Result<std::vector<Work>> WorkCoordinator::do_resume(InstanceId instance, std::s
     if (stop.stop_requested()) return failure(Errc::closed, "stopped; nothing has happened");
     Command command("STREAM_RESUME");
     command.add(to_text(instance.value)).option_if(cursor != 0, "CURSOR", cursor);
-    const auto reply = client_.say(command);
+    const auto reply = ask(command, stop, Says::report);
     if (!reply) return std::unexpected(reply.error());
     auto batch = batch_of(*reply);
     if (!batch) return std::unexpected(batch.error());
@@ -222,10 +232,10 @@ Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token
     const Duration slice{std::min(until - now_ms(), kWaitAtOnce.ms)};
     if (slice <= Duration{} || stop.stop_requested()) return false;
     const auto answer = std::make_shared<Awaited>();
-    client_.say(command, slice, [answer](const Result<RespValue>& reply) { answer->set(woken_by(reply)); });
-    const auto woken = answer->wait(stop);
-    if (!woken) return false;
-    if (!*woken || **woken) return *woken;
+    client_.say(command, slice, [answer](Result<RespValue> reply) { answer->set(std::move(reply)); });
+    const auto reply = answer->wait(stop);
+    if (!reply) return false;
+    if (const auto woken = woken_by(*reply); !woken || *woken) return woken;
   }
 }
 

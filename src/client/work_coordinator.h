@@ -3,7 +3,7 @@
 //   baton::client::WorkCoordinator streams({.addresses = {"127.0.0.1:7077"}});
 //
 // A call whose connection broke is repeated on the next, since that does no harm; but one that claims is not,
-// since it would claim more. A call is stopped only before it is sent.
+// since it would claim more. A call that is stopped after it was sent ends with OUTCOME_UNKNOWN.
 #pragma once
 
 #include <condition_variable>
@@ -57,6 +57,8 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   enum class Says : std::uint8_t { report, claim };
   Result<stream::WorkBatch> say(Status checked, const Command& command, const std::stop_token& stop,
                                 Says says = Says::report);
+
+  Result<wire::RespValue> ask(const Command& command, const std::stop_token& stop, Says says);
 
   void asks_for_work(stream::InstanceId instance);
 

@@ -14,7 +14,6 @@
 namespace baton::engine {
 namespace {
 
-constexpr std::uint64_t kMovedBytesPerRound = std::uint64_t{64} << 20;  // copied forward after one snapshot
 constexpr std::size_t kSnapshotsKept = 2;
 constexpr core::Lsn kRecordsBetweenRests = 1024;
 
@@ -215,10 +214,10 @@ Result<CleanedUp> Housekeeper::clean_up() {
     }
     if (living.bytes * 4 >= segment.bytes) continue;
     for (core::MoveBlob move : living.blobs) {
-      if (moved_bytes >= kMovedBytesPerRound) break;
-      moved_bytes += move.from.length;
+      if (moved_bytes >= options_.moved_bytes_max) break;
       auto blob = read(move.from);
       if (blob) {
+        moved_bytes += move.from.length;
         move.blob = *std::move(blob);
         cleaned.moves.push_back(std::move(move));
       } else if (noted_.insert(move.from.lsn).second) {

@@ -24,6 +24,7 @@ namespace baton::engine {
 
 struct HousekeeperOptions {
   std::uint64_t snapshot_every_bytes = std::uint64_t{256} << 20;  // of sealed log since the last one
+  std::uint64_t moved_bytes_max = std::uint64_t{64} << 20;        // copied forward after one snapshot
 };
 
 struct SnapshotMade {

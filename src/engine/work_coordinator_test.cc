@@ -11,6 +11,7 @@
 
 #include "core/stream/streams.h"
 #include "engine/verify.h"
+#include "engine/work_news.h"
 #include "log/posix_disk.h"
 #include "tests/damage.h"
 #include "tests/life.h"
@@ -124,6 +125,23 @@ TEST(Verify, MissesTheBodiesOfMessages) {
   const auto report = verify(**disk, false);
   EXPECT_EQ(report->finding, Finding::damaged);
   EXPECT_THAT(report->message, HasSubstr("message 01930000-"));
+}
+
+// S22: while entries come faster than they become durable, what is durable is told all the same.
+TEST(NewsOfWork, IsToldWhileMoreIsOnItsWay) {
+  WorkNews news;
+  const core::State state;
+  const auto saw = [&](core::Lsn lsn) { news.saw(state, core::InstanceLeft{}, {.lsn = lsn}); };
+  saw(5), saw(7);
+  news.durable(4);
+  EXPECT_EQ(news.count(), 0u);
+  news.durable(6);
+  EXPECT_EQ(news.count(), 1u) << "of the first";
+  saw(8);
+  news.durable(8);
+  EXPECT_EQ(news.count(), 2u) << "of the others";
+  news.durable(9);
+  EXPECT_EQ(news.count(), 2u) << "there was nothing new";
 }
 
 // S16: though no other instance of its service is there to notice the silence.

@@ -7,12 +7,15 @@
 namespace baton::engine {
 
 void WorkNews::saw(const core::State& state, const core::Event& event, const core::Stamp& at) {
-  if (core::brings_work(state, event, at)) newest_ = at.lsn;
+  if (!core::brings_work(state, event, at)) return;
+  newest_ = at.lsn;
+  if (untold_ == 0) untold_ = at.lsn;
 }
 
+// Under load there is always an entry that is newer than what is durable; nobody waits for a pause.
 void WorkNews::durable(core::Lsn lsn) {
-  if (newest_ == told_ || newest_ > lsn) return;
-  told_ = newest_;
+  if (untold_ == 0 || untold_ > lsn) return;
+  untold_ = newest_ > lsn ? lsn + 1 : 0;  // or a little later, so somebody may be woken too early
   {
     const std::lock_guard lock(mutex_);
     ++count_;

@@ -26,7 +26,7 @@ class WorkNews {
 
  private:
   core::Lsn newest_ = 0;  // that brought work; the loop's own
-  core::Lsn told_ = 0;    // likewise
+  core::Lsn untold_ = 0;  // the first of which nobody was told, or one before it; likewise
   mutable std::mutex mutex_;
   mutable std::condition_variable_any told_all_;
   std::uint64_t count_ = 0;

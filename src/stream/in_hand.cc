@@ -32,7 +32,6 @@ void InHand::take(std::vector<Work> work, Instant asked) {
     const Key key = key_of(one);
     Stream& stream = streams_[key];
     stream.held_from = asked;
-    stream.renews = true;
     if (stream.claim != one.epoch) {
       // Ours before, and claimed again after the lease was lost or ended unnoticed. Somebody may still be at
       // it.
@@ -121,7 +120,7 @@ void InHand::speak(WorkBatchRequest& request, Instant now) {
     }
   }
   for (const auto& [key, stream] : streams_) {
-    if (!is_to_be_renewed(stream) || now < stream.held_from + Duration{lease_.ms / 3}) continue;
+    if (stream.lost.stop_requested() || now < stream.held_from + Duration{lease_.ms / 3}) continue;
     // One message holds its whole stream; one that waits was claimed last.
     const Held held = stream.waiting.empty() ? *stream.handling : stream.waiting.front().held();
     (key.lane == Lane::outbox ? request.outbox_renewals : request.inbox_renewals).push_back(held);
@@ -140,12 +139,13 @@ void InHand::hear(const WorkBatch& answer) {
     for (std::size_t i = 0; i < verdicts->size(); ++i) {
       const auto found = streams_.find(keys[i]);
       if (found == streams_.end()) continue;  // finished meanwhile
-      switch ((*verdicts)[i]) {
-        case Verdict::ok: found->second.held_from = said_.at; break;
-        case Verdict::lost_lease: let_go(found->second), forget_if_empty(found); break;
-        // The message is done already, as one that its handler has reported itself and not returned from yet.
-        case Verdict::unknown:
-        case Verdict::duplicate: found->second.renews = false; break;
+      if ((*verdicts)[i] == Verdict::ok) {
+        found->second.held_from = said_.at;
+      } else {
+        // Somebody else has it, or is done with it; or its handler has reported it and not returned yet. No
+        // lease is left in any case.
+        let_go(found->second);
+        forget_if_empty(found);
       }
     }
   }
@@ -219,7 +219,7 @@ void InHand::stop_handling() {
 std::optional<Instant> InHand::renewal() const {
   std::optional<Instant> first;
   for (const auto& [key, stream] : streams_) {
-    if (is_to_be_renewed(stream) && (!first || stream.held_from < *first)) first = stream.held_from;
+    if (!stream.lost.stop_requested() && (!first || stream.held_from < *first)) first = stream.held_from;
   }
   return first ? std::optional(*first + Duration{lease_.ms / 3}) : std::nullopt;
 }

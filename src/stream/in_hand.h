@@ -95,7 +95,6 @@ class InHand {
     std::optional<Held> handling;
     std::stop_source lost;
     Instant held_from;  // the lease lasts at least from here
-    bool renews = true;
   };
   struct Result {
     Lane lane;
@@ -114,9 +113,6 @@ class InHand {
 
   static Key key_of(const Work& work);
   bool has_ended(const Stream& stream, Instant now) const { return now >= stream.held_from + lease_; }
-  static bool is_to_be_renewed(const Stream& stream) {
-    return stream.renews && !stream.lost.stop_requested();
-  }
   void give_back(Lane lane, Stream& stream);
   void let_go(Stream& stream);
   void forget_if_empty(std::map<Key, Stream>::iterator found);

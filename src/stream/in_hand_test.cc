@@ -178,30 +178,36 @@ TEST(InHand, RenewsALeaseWhenAThirdOfItIsOver) {
   EXPECT_FALSE(begun->lost.stop_requested());
 }
 
-// S22: the handler has reported it, and not returned yet. Asking again would be answered the same, at once.
-TEST(InHand, DoesNotAskAgainForALeaseOfWhatIsDone) {
-  for (const Verdict verdict : {Verdict::unknown, Verdict::duplicate}) {
-    InHand in_hand = having({work(1, 1)});
+// S5, S10, S22: whichever way it is said that the message is not ours any more.
+TEST(InHand, TellsAHandlerWhoseLeaseWasLost) {
+  for (const Verdict verdict : {Verdict::lost_lease, Verdict::unknown, Verdict::duplicate}) {
+    InHand in_hand = having({work(1, 1), work(2, 1)});
     const auto begun = in_hand.next(kStart);
     (void)said(in_hand, kRenewal);
     in_hand.hear({.inbox_renewals = {verdict}});
+    EXPECT_TRUE(begun->lost.stop_requested());
     EXPECT_FALSE(in_hand.renewal());
-    EXPECT_TRUE(said(in_hand, kRenewal).inbox_renewals.empty());
-    EXPECT_EQ(in_hand.lease_end(), kStart + kHeld);
-    in_hand.take({work(2, 1, 2)}, kRenewal);
-    EXPECT_EQ(in_hand.renewal(), kRenewal + seconds(10)) << "another claim has a lease of its own";
+    in_hand.finish(begun->work, done());
+    EXPECT_FALSE(in_hand.next(kStart)) << "the next one is somebody else's";
+    EXPECT_EQ(in_hand.messages(), 0u);
   }
 }
 
-TEST(InHand, TellsAHandlerWhoseLeaseWasLost) {
-  InHand in_hand = having({work(1, 1), work(2, 1)});
+// S22: a handler that has reported it, and not returned yet, has no lease. Asking again would be answered the
+// same, at once.
+TEST(InHand, DoesNotAskAgainForALeaseOfWhatIsDone) {
+  InHand in_hand = having({work(1, 1)});
   const auto begun = in_hand.next(kStart);
   (void)said(in_hand, kRenewal);
-  in_hand.hear({.inbox_renewals = {Verdict::lost_lease}});
-  EXPECT_TRUE(begun->lost.stop_requested());
-  in_hand.finish(begun->work, done());
-  EXPECT_FALSE(in_hand.next(kStart)) << "the next one is somebody else's";
-  EXPECT_EQ(in_hand.messages(), 0u);
+  in_hand.hear({.inbox_renewals = {Verdict::unknown}});
+  EXPECT_FALSE(in_hand.renewal());
+  EXPECT_TRUE(said(in_hand, kRenewal).inbox_renewals.empty());
+  in_hand.take({work(2, 1, 2)}, kRenewal);
+  EXPECT_EQ(in_hand.renewal(), kRenewal + seconds(10)) << "another claim has a lease of its own";
+  in_hand.finish(begun->work, reported());
+  const auto next = in_hand.next(kRenewal);
+  ASSERT_TRUE(next);
+  EXPECT_FALSE(next->lost.stop_requested());
 }
 
 TEST(InHand, LetsGoWhatCouldNotBeRenewed) {

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <climits>
+#include <string>
+#include <system_error>
 
 #include "stream/checks.h"
 #include "stream/fresh_uuid.h"
@@ -41,8 +43,14 @@ Result<std::unique_ptr<Processor>> Processor::start(WorkCoordinator& coordinator
   // whose answer was lost is there.
   const auto known = coordinator.heartbeat(me, options.stale);
   if (!known && known.error().code != Errc::outcome_unknown) return std::unexpected(known.error());
-  return std::unique_ptr<Processor>(
-      new Processor(std::make_unique<Shift>(coordinator, std::move(options), me.id)));
+  try {
+    return std::unique_ptr<Processor>(
+        new Processor(std::make_unique<Shift>(coordinator, std::move(options), me.id)));
+  } catch (const std::system_error& refused) {
+    (void)coordinator.leave(me.id);
+    return failure(Errc::exhausted, "the system has not enough threads for a processor: " +
+                                        std::string(refused.what()) + "; give it fewer, or raise the limit");
+  }
 }
 
 Processor::Processor(std::unique_ptr<Shift> shift) : shift_(std::move(shift)) {}

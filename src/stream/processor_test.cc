@@ -1,13 +1,30 @@
 // A processor whose coordinator is away, or has no room.
 #include "stream/processor.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+
+namespace {
+thread_local int threads_left = -1;  // that this one may start; any number
+}
+
+// In place of the system's, which a test cannot make fail after so many.
+extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                              void* with) {
+  if (threads_left == 0) return EAGAIN;
+  if (threads_left > 0) --threads_left;
+  static const auto real =
+      reinterpret_cast<decltype(&::pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
+  return real(thread, attributes, run, with);
+}
 
 namespace baton::stream {
 namespace {
@@ -30,15 +47,17 @@ class Away final : public WorkCoordinator {
     hangs_ = false;
     changed_.notify_all();
   }
+  std::atomic<bool> has_left = false, has_given_up = false;
 
  private:
   static std::unexpected<Error> away() { return failure(Errc::unavailable, "nobody is there"); }
 
-  Result<WorkBatch> do_process_work_batch(const WorkBatchRequest&, std::stop_token) override {
+  Result<WorkBatch> do_process_work_batch(const WorkBatchRequest&, std::stop_token stop) override {
     std::unique_lock lock(mutex_);
     changed_.notify_all();
     if (++asked_ > 1) {
-      changed_.wait_for(lock, kLong, [&] { return !hangs_; });
+      if (!changed_.wait_for(lock, stop, kLong, [&] { return !hangs_; }))
+        has_given_up = stop.stop_requested();
       if (is_full_) return failure(Errc::exhausted, "the disk is full");
       return away();
     }
@@ -75,10 +94,13 @@ class Away final : public WorkCoordinator {
     return away();
   }
   Result<bool> do_wait_for_work(Duration, std::stop_token) override { return away(); }
-  Status do_leave(InstanceId, std::stop_token) override { return away(); }
+  Status do_leave(InstanceId, std::stop_token) override {
+    has_left = true;
+    return away();
+  }
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   bool hangs_;
   const bool is_full_;
   int asked_ = 0;
@@ -92,7 +114,8 @@ Result<std::unique_ptr<Processor>> hasty_processor(Away& away, Handler handle) {
                                  .poll = milliseconds(10),
                                  .backoff_min = hours(1),
                                  .backoff_max = hours(1),
-                                 .drain_max = milliseconds(1)});
+                                 .drain_max = milliseconds(1),
+                                 .last_call_max = milliseconds(1)});
 }
 
 // S22: it asks as often as it may, and ends when the handler does
@@ -128,6 +151,29 @@ TEST(AProcessorThatDrains, TellsItsHandlersToStopWhileACallHangs) {
   while (!is_handling || !away.is_asked(2, kLong)) std::this_thread::yield();
   (*processor)->drain();
   EXPECT_TRUE(is_told);
+}
+
+// S22, S25, X7: nor is whoever drains kept by a call that nobody answers
+TEST(AProcessorThatDrains, GivesUpACallThatHangs) {
+  Away away(Away::Manner::hangs);
+  auto processor = hasty_processor(away, [](const Handling&) { return done(); });
+  ASSERT_TRUE(processor) << processor.error().message;
+  ASSERT_TRUE(away.is_asked(2, kLong));
+  (*processor)->drain();
+  EXPECT_TRUE(away.has_given_up);
+}
+
+// S22: those that were started are ended again, however many they are
+TEST(AProcessor, IsRefusedWhereTheSystemHasNoMoreThreads) {
+  for (int threads = 0; threads < 4; ++threads) {  // the fourth thread is the one that takes turns
+    Away away(Away::Manner::refuses);
+    threads_left = threads;
+    const auto processor = hasty_processor(away, [](const Handling&) { return done(); });
+    threads_left = -1;
+    ASSERT_FALSE(processor) << threads;
+    EXPECT_EQ(processor.error().code, Errc::exhausted);
+    EXPECT_TRUE(away.has_left);
+  }
 }
 
 // S22: that it says what we hold does not mean that it takes what we have to say

@@ -37,10 +37,19 @@ bool is_refusal(const Error& error) {
 
 Processor::Shift::Shift(WorkCoordinator& coordinator, ProcessorOptions options, InstanceId me)
     : coordinator_(coordinator), options_(std::move(options)), in_hand_(options_.lease), me_(me) {
-  for (std::size_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { handle_messages(); });
-  watch_ = std::jthread([this] { watch(); });
-  news_ = std::jthread([this](std::stop_token stop) { listen(stop); });
-  loop_ = std::jthread([this] { take_turns(); });
+  try {
+    for (std::size_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { handle_messages(); });
+    watch_ = std::jthread([this] { watch(); });
+    news_ = std::jthread([this](std::stop_token stop) { listen(stop); });
+    loop_ = std::jthread([this] { take_turns(); });
+  } catch (...) {
+    // There are no more threads to be had. Those that run are joined next, and wait for this.
+    const std::scoped_lock lock(mutex_);
+    draining_ = over_ = true;
+    changed_.notify_all();
+    ends_changed_.notify_all();
+    throw;
+  }
 }
 
 void Processor::Shift::drain() {
@@ -104,9 +113,11 @@ bool Processor::Shift::take_turn() {
   const bool claimed = claim_of(request).has_value();
   if (claimed) there_may_be_work_ = false;
   const Instant asked = now();
+  const std::stop_token given_up = begin_call();
   lock.unlock();
-  auto batch = coordinator_.process_work_batch(request);
+  auto batch = coordinator_.process_work_batch(request, given_up);
   lock.lock();
+  end_call();
   // Whoever asks more rarely would be taken for gone, and what it has in hand be given to others.
   next_poll_ = now() + std::min(options_.poll, Duration{options_.stale.ms / 3});
   if (batch) {
@@ -133,9 +144,11 @@ void Processor::Shift::heard(WorkBatch batch, bool claimed, Instant asked) {
 // coordinator whose disk is full answers it, and refuses the others.
 bool Processor::Shift::take_up_again(Lock& lock) {
   const InstanceId me = me_;
+  const std::stop_token given_up = begin_call();
   lock.unlock();
-  auto held = coordinator_.resume(me);
+  auto held = coordinator_.resume(me, given_up);
   lock.lock();
+  end_call();
   if (!held && held.error().code != Errc::not_found) {
     failed_to_ask(held.error(), lock);
     return false;
@@ -191,8 +204,12 @@ void Processor::Shift::take_turns() {
 }
 
 void Processor::Shift::end() {
-  if (auto left = coordinator_.leave(instance()); !left) complain(left.error());
-  const std::scoped_lock lock(mutex_);
+  Lock lock(mutex_);
+  const InstanceId me = me_;
+  const std::stop_token given_up = begin_call();
+  lock.unlock();
+  if (auto left = coordinator_.leave(me, given_up); !left) complain(left.error());
+  lock.lock();
   over_ = true;
   changed_.notify_all();
   ends_changed_.notify_all();
@@ -219,19 +236,37 @@ void Processor::Shift::listen(std::stop_token stop) {
   }
 }
 
-// Leases also end while a call is under way, and so does the time that handlers have.
+std::stop_token Processor::Shift::begin_call() {
+  calling_since_ = now();
+  if (draining_) ends_changed_.notify_all();
+  return calls_.get_token();
+}
+
+std::optional<Instant> Processor::Shift::call_end() const {
+  if (!draining_ || !calling_since_ || calls_.stop_requested()) return {};
+  return std::max(drain_until_, *calling_since_) + options_.last_call_max;
+}
+
+// Leases also end while a call is under way, and so does the time that handlers have, and the call itself.
 void Processor::Shift::watch() {
   Lock lock(mutex_);
   while (!over_) {
     const Instant at = now();
     in_hand_.let_go_expired(at);
     if (draining_ && at >= drain_until_) in_hand_.stop_handling();
-    const auto lease_end = in_hand_.lease_end();
-    if (!lease_end) {
-      ends_changed_.wait(lock, [&] { return over_ || in_hand_.lease_end(); });
+    if (const auto end = call_end(); end && at >= *end) {
+      lock.unlock();
+      calls_.request_stop();
+      lock.lock();
       continue;
     }
-    const Instant end = draining_ ? std::min(*lease_end, drain_until_) : *lease_end;
+    const auto lease_end = in_hand_.lease_end();
+    if (!lease_end && !call_end()) {
+      ends_changed_.wait(lock, [&] { return over_ || in_hand_.lease_end() || call_end(); });
+      continue;
+    }
+    Instant end = call_end().value_or(at + kWatch);
+    if (lease_end) end = std::min(end, draining_ ? std::min(*lease_end, drain_until_) : *lease_end);
     ends_changed_.wait_for(lock, std::min(until(end), std::chrono::milliseconds(kWatch.ms)));
   }
 }

@@ -15,6 +15,7 @@ namespace baton::stream {
 
 class Processor::Shift {
  public:
+  // std::system_error where there are not so many threads to be had.
   Shift(WorkCoordinator& coordinator, ProcessorOptions options, InstanceId me);
 
   void drain();
@@ -33,6 +34,12 @@ class Processor::Shift {
   bool take_up_again(Lock& lock);
   void failed_to_ask(const Error& error, Lock& lock);
   void end();
+
+  // A call is about to be made, for which the lock is let go. When the time to drain is over, it has so much
+  // more; then it is given up, and no further one is made.
+  std::stop_token begin_call();
+  void end_call() { calling_since_.reset(); }
+  std::optional<Instant> call_end() const;
 
   void listen(std::stop_token stop);
   void watch();
@@ -62,6 +69,8 @@ class Processor::Shift {
   bool over_ = false;
   Instant drain_until_;
   Instant next_poll_;
+  std::optional<Instant> calling_since_;
+  std::stop_source calls_;
   Duration backoff_;                   // zero: all is well
   std::optional<Instant> lost_claim_;  // when one was made whose answer did not come
   Duration sink_backoff_;              // zero: all is well there

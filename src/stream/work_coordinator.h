@@ -9,7 +9,8 @@
 //
 // Every call is atomic: all of it happened, or nothing did. Every call may be repeated after a reply was lost
 // (OUTCOME_UNKNOWN): what was said before is answered with `duplicate`, `unknown` or `lost_lease` and changes
-// nothing more. A call that is stopped through its token returns CLOSED, and nothing happened.
+// nothing more. A call that is stopped through its token returns CLOSED, and nothing happened; or
+// OUTCOME_UNKNOWN, where it had been sent to a coordinator elsewhere.
 #pragma once
 
 #include <stop_token>

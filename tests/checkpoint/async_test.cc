@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <latch>
+#include <new>
 #include <optional>
 #include <stop_token>
 #include <system_error>
@@ -250,6 +252,31 @@ TEST(AsyncSave, WithoutAThreadToBeHadTheCallerSaves) {
     ASSERT_TRUE(checkpoint.save_async(2, state.shard(), {}));
     EXPECT_EQ(said(checkpoint.close()), "fine");
   });
+}
+
+// C2, C9: what ends a save ends no process, and no other rank waits for it
+TEST(AsyncSave, AThrownErrorIsTheFailureOfTheSaveOnAllRanks) {
+  for (const Call at : {Call::create, Call::append, Call::put}) {
+    const TemporaryDirectory directory;
+    const auto storage = storage_in(directory);
+    std::atomic<bool> is_short_of_memory = true;
+    FaultyStorage full(*storage, [&](Call call, const std::string&) -> Status {
+      if (call == at && is_short_of_memory) throw std::bad_alloc();
+      return {};
+    });
+    as_ranks(2, [&](Collective& collective) {
+      DistributedCheckpoint checkpoint(collective, full);
+      const State state(model(collective.rank(), 2), 1);
+      const auto ticket = checkpoint.save_async(1, state.shard(), {.deadline = kLong});
+      ASSERT_TRUE(ticket);
+      EXPECT_THAT(said(ticket->wait(kLong)), HasSubstr("EXHAUSTED"));
+      ASSERT_TRUE(collective.barrier({"there is memory again"}));
+      is_short_of_memory = false;
+      ASSERT_TRUE(checkpoint.save_async(2, state.shard(), {}));
+      EXPECT_EQ(said(checkpoint.close()), "fine");
+    });
+    EXPECT_THAT(load(*storage, 2, "", 1), Each("fine"));
+  }
 }
 
 TEST(AsyncSave, AStateThatIsTooLargeIsRefusedOnAllRanks) {

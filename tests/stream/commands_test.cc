@@ -204,6 +204,24 @@ TEST_P(AnOperator, IsToldWhoHoldsAMessageAndForHowLong) {
   EXPECT_THAT(why(1), HasSubstr("is evicted by the next call"));
 }
 
+// S10, S23: a letter that comes back while others of its stream are worked on waits, as the status says.
+TEST_P(AnOperator, IsToldThatAStreamIsHeldAndAMessageOfItIsNot) {
+  store({in_stream(1, 1), in_stream(2, 1)});
+  backend_->let_time_pass(minutes(1));
+  const Failure failure{.held = claim().at(0).held(), .error = "no", .policy = FailurePolicy::park};
+  granted(coordinator_->fail(instance(1), Lane::inbox, {failure}));
+  EXPECT_THAT(baton({"dead", "replay", "--all"}).text, HasSubstr("put back 1 dead letter"));
+  EXPECT_THAT(baton({"status", "--json"}).text, HasSubstr(R"("waiting":1,"held":1)"));
+  const std::string holder = to_text(instance(1).value);
+  EXPECT_THAT(why(1), HasSubstr("no, but its stream is held: by " + holder));
+  EXPECT_THAT(why(1), HasSubstr("no: it is the first of its stream"));
+  EXPECT_THAT(why(2), HasSubstr("yes: by " + holder));
+  EXPECT_THAT(why(2), HasSubstr("no: it was handed out"));
+  backend_->let_time_pass(minutes(6));
+  EXPECT_THAT(why(1), HasSubstr("whoever asks next has it"));
+  EXPECT_THAT(why(2), HasSubstr("yes: message " + to_text(message(1).value)));
+}
+
 // S23
 TEST_P(AnOperator, IsToldWhatIsInTheWay) {
   store({in_stream(1, 1), in_stream(2, 1), in_stream(3, 2), in_stream(4, 2)});

@@ -224,6 +224,25 @@ TEST_F(AnOperator, IsToldWhatIsInTheWay) {
   EXPECT_THAT(why(4), HasSubstr("its stream is parked behind dead letter 1"));
 }
 
+// S10, S23: a letter that comes back while others of its stream are worked on waits, as the status says.
+TEST_F(AnOperator, IsToldThatAStreamIsHeldAndAMessageOfItIsNot) {
+  ask(a_store(1, {a_message(1, 1), a_message(2, 1)}));
+  claim();
+  fail(1, stream::FailurePolicy::park);
+  ask(ReplayLetters{.ns = "n", .letters = {1}});
+  ASSERT_EQ(inbox().waiting, 1u);
+  ASSERT_EQ(inbox().held, 1u);
+  const std::string holder = stream::to_text(instance_id(1).value);
+  EXPECT_THAT(why(1), HasSubstr("does somebody hold it? no, but its stream is held: by " + holder +
+                                " (process 1 on here), for 1 min more"));
+  EXPECT_THAT(why(1), HasSubstr("is another message in its way? no: it is the first of its stream"));
+  EXPECT_THAT(why(2), HasSubstr("does somebody hold it? yes: by " + holder));
+  EXPECT_THAT(why(2), HasSubstr("is another message in its way? no: it was handed out"));
+  now_ = now_ + minutes(2);
+  EXPECT_THAT(why(1), HasSubstr("whoever asks next has it"));
+  EXPECT_THAT(why(2), HasSubstr("yes: message " + stream::to_text(message_id(1).value)));
+}
+
 // S19, S23: one question does not look at a million letters.
 TEST_F(AnOperator, IsToldOfOlderDeadLettersThatWereNotLookedAt) {
   constexpr unsigned kPerCall = 500;

@@ -38,7 +38,7 @@ class Inquiry {
     say("is anybody at work?", anybody(all_.services[of.service]));
     if (!of.is_loose()) say("whose is it?", whose(of));
     in_the_way(message, of);
-    say("does somebody hold it?", holder(of));
+    say("does somebody hold it?", holder(message, of));
     may_be_tried(message);
   }
 
@@ -117,7 +117,11 @@ class Inquiry {
     if (&first == &message) return say(kQuestion, "no: it is the first of its stream");
     const std::string ahead = "yes: message " + text(first.id.value) + ", number " + count(first.seq) +
                               " of the stream, comes first";
-    if (first.due <= look_.now) return say(kQuestion, ahead);
+    if (first.due <= look_.now) {
+      // One that came back, and is handed out when this one is done.
+      const bool is_late = is_out(of, message) && !is_out(of, first) && of.lease_until > look_.now;
+      return say(kQuestion, is_late ? "no: it was handed out" : ahead);
+    }
     answers_.push_back({kQuestion,
                         ahead + ". It failed (" + count(first.failures) +
                             " so far), is to be tried again in " + at_most(first.due - look_.now) +
@@ -133,10 +137,12 @@ class Inquiry {
     return number;
   }
 
-  std::string holder(const Stream& of) const {
+  // Others of its stream may have been handed out without it: it came back, or came, after they were claimed.
+  std::string holder(const Message& message, const Stream& of) const {
     if (of.owner == 0) return "no: nobody holds it";
     const Instance& held = all_.instances[of.owner];
-    std::string answer = "yes: by " + text(held.id.value);
+    std::string answer = is_out(of, message) ? "yes: by " : "no, but its stream is held: by ";
+    answer += text(held.id.value);
     if (!held.host.empty()) answer += " (process " + std::to_string(held.process) + " on " + held.host + ")";
     answer += of.lease_until > look_.now
                   ? ", for " + at_most(of.lease_until - look_.now) + " more"

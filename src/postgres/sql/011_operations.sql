@@ -192,6 +192,11 @@ begin
   end if;
   select * into ahead from wh_messages x where x.stream_no = s.stream_no and x.seq < m.seq order by x.seq limit 1;
   if not found then return 'no: it is the first of its stream'; end if;
+  -- One that came back, and is handed out when this one is done.
+  if wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch) and s.lease_until > now()
+     and not wh_is_out(s.owner, s.given_seq, s.epoch, ahead.seq, ahead.settled_epoch) and ahead.scheduled_for <= now() is not false then
+    return 'no: it was handed out';
+  end if;
   return 'yes: message ' || ahead.message_id || ', number ' || ahead.seq || ' of the stream, comes first' ||
          case when ahead.scheduled_for > now()
               then '. It failed (' || ahead.failures || ' so far), is to be tried again in ' || wh_until(ahead.scheduled_for) ||
@@ -199,14 +204,18 @@ begin
               else '' end;
 end $$;
 
-create function wh_why_held(holder uuid, until timestamptz, stale_seconds integer) returns text
+-- Others of its stream may have been handed out without it: it came back, or came, after they were claimed.
+create function wh_why_held(m wh_messages, s wh_streams, stale_seconds integer) returns text
 language plpgsql stable as $$
 declare
+  holder constant uuid := coalesce(s.owner, m.owner);
+  until constant timestamptz := coalesce(s.lease_until, m.lease_until);
+  is_out constant boolean := s.stream_no is null or wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch);
   i wh_service_instances;
 begin
   if holder is null then return 'no: nobody holds it'; end if;
   select * into i from wh_service_instances where instance_id = holder;
-  return 'yes: by ' || holder || coalesce(' (process ' || i.process_id || ' on ' || nullif(i.host_name, '') || ')', '') ||
+  return case when is_out then 'yes: by ' else 'no, but its stream is held: by ' end || holder || coalesce(' (process ' || i.process_id || ' on ' || nullif(i.host_name, '') || ')', '') ||
          case when until > now() then ', for ' || wh_until(until) || ' more'
               else ', whose lease ended ' || wh_ago(until) || ': whoever asks next has it' end ||
          case when i.last_heartbeat_at < now() - make_interval(secs => stale_seconds)
@@ -258,7 +267,7 @@ begin
     answer := wh_why_blocked(m, s);
     return next;
     question := 'does somebody hold it?';
-    answer := wh_why_held(coalesce(s.owner, m.owner), coalesce(s.lease_until, m.lease_until), stale_seconds);
+    answer := wh_why_held(m, s, stale_seconds);
     return next;
     question := 'may it be tried?';
     answer := case when m.scheduled_for > now()
