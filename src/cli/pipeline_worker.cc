@@ -98,7 +98,9 @@ class PipelineWorker {
   static Status may_work(client::Client& client, const std::stop_token& stop) {
     const auto none = client.lease(
         {.worker = default_name(), .queues = {"pipeline-runs"}, .ttl = seconds(1), .capabilities = {}}, stop);
-    if (none || none.error().code != Errc::permission_denied) return {};
+    if (none) return {};
+    if (none.error().code == Errc::invalid_request) return std::unexpected(none.error());  // no coordinator
+    if (none.error().code != Errc::permission_denied) return {};
     return failure(none.error().code, none.error().message +
                                           " (--token-file FILE gives a token; a worker needs the permissions "
                                           "submit, query and work)");
