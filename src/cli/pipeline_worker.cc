@@ -223,7 +223,7 @@ void add_worker_command(CommandLine& line) {
           "--blobs FOLDER", options->meeting.blobs,
           "Shared by all machines, for artifacts and large results [the server's, or the shared folder's]")
       .duration("--lost-after TIME", options->meeting.lease,
-                "It counts as lost when it is silent for so long")
+                "It counts as lost when it is silent for so long, if the master has not said how long")
       .duration("--master-lost-after TIME", options->master_lost_after, "How long the master may be silent")
       .flag("--quiet", options->quiet, "Do not show what modules say");
   add_connection_options(worker, options->meeting.connection);
