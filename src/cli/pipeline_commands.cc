@@ -128,11 +128,12 @@ bool is_changed(const pipeline::FileDefinition& then) {
 }
 
 int rerun(RunCommandOptions options, const PastOptions& past, bool only_failed) {
+  const Format format = format_of(options.json);
   const auto run = chosen_run(past);
-  if (!run) return complain(run.error());
+  if (!run) return complain(run.error(), format);
   const auto kept = pipeline::Records::kept(past.folder, *run);
-  if (!kept) return complain(kept.error());
-  const auto loaded = load(kept->file);
+  if (!kept) return complain(kept.error(), format);
+  const auto loaded = load(kept->file, format);
   if (!loaded) return loaded.error();
   const auto graph = graph_of(*loaded);
   if (!graph) return graph.error();

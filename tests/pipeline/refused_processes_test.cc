@@ -124,6 +124,25 @@ TEST(ProcessesThatAreRefused, SayWhatIsWrongBeforeAnythingIsDone) {  // P14 P16
   EXPECT_THAT(nothing.errors, HasSubstr("/none.yaml cannot be read: No such file or directory"));
 }
 
+TEST(ProcessesThatAreRefused, TellProgramsToo) {  // P16
+  const Yard yard(kOne), broken("version: 1\nmodules: { a: { rnu: ls }, b: { needs: [c], run: ls } }");
+  const auto said = [](const crash::ChildOptions& options, int code) {
+    const crash::Ran ran = crash::run(options);
+    EXPECT_EQ(ran.exit.code, code) << ran.errors;
+    EXPECT_EQ(ran.lines.size(), 1U) << ran.errors;
+    const auto value = from_json(ran.lines.empty() ? "" : ran.lines.front());
+    const Value* error = value ? value->field("error") : nullptr;
+    return error != nullptr ? *error->field("code")->text() + " " + *error->field("message")->text() : "";
+  };
+  EXPECT_THAT(said(broken.run({"--json"}), 2),
+              AllOf(HasSubstr("INVALID_REQUEST"), HasSubstr("'rnu'"), HasSubstr("\n"), HasSubstr("'c'")));
+  EXPECT_THAT(said(yard.run({"--json", "--report", "/no/where.html"}), 73), HasSubstr("IO_FAILED"));
+  EXPECT_THAT(said(yard.baton({"run", "--json", yard.path() + "/none.yaml"}), 66), HasSubstr("none.yaml"));
+  EXPECT_THAT(said(yard.run({"--json", "--connect", "127.0.0.1:1"}), 4), HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(said(yard.baton({"pipeline", "rerun", "--json", "--dir", yard.path()}), 1),
+              HasSubstr("NOT_FOUND"));
+}
+
 TEST(ProcessesThatAreRefused, SayWhatAPasswordIsNeededFor) {  // P16
   const Yard yard(kOne);
   RedisServer redis({"--requirepass", "secret"});
