@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/known_results.h"
+#include "cli/missing_secrets.h"
 #include "cli/past_runs.h"
 #include "cli/pipeline_source.h"
 #include "cli/quantities.h"
@@ -63,6 +64,7 @@ int validate(const LookOptions& options) {
     if (!graph) return graph.error();
     modules = graph->size();
     tell_of_unset_variables(loaded.file, *graph);
+    tell_of_missing_secrets(loaded.file, *graph);
     std::erase_if(uncovered, [&](const pipeline::Problem& one) {
       const pipeline::NodeIndex* node = graph->find(one.module);
       return node == nullptr || (*graph)[*node].left_out;

@@ -20,6 +20,7 @@
 #include "cli/complaint.h"
 #include "cli/known_results.h"
 #include "cli/local_workers.h"
+#include "cli/missing_secrets.h"
 #include "cli/output.h"
 #include "cli/run_view.h"
 #include "cli/watchers.h"
@@ -113,6 +114,27 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   run.lost_after = options.meeting.lease;
   run.workers_expected = options.expect > 0 ? options.expect : options.workers;
   return run;
+}
+
+// Secrets that are missing here. With workers elsewhere that is told, for they may have them; it is no reason
+// not to begin unless a module runs here for certain and cannot do without.
+std::vector<pipeline::Problem> check_secrets(const RunCommandOptions& options, const LoadedPipeline& loaded,
+                                             const pipeline::Graph& graph, const pipeline::RunOptions& run) {
+  const bool meets_elsewhere = !options.meeting.connection.addresses.empty();
+  const bool is_alone = !meets_elsewhere && options.workers == 0;
+  const std::vector<std::string> ours = pipeline::canonical(run.site.capabilities);
+  const std::vector<bool> is_bound = bound_to_run(loaded.file, graph, [&](const pipeline::GraphNode& node) {
+    return !is_alone || pipeline::covers(ours, node.capabilities);
+  });
+  const auto known = run.ended_before();
+  const auto needs_it = [&](const pipeline::GraphNode& node) {
+    const bool may_be_known = run.restored.contains(node.id) || known.contains(node.id) ||
+                              (!options.no_cache && !node.spec->cache.empty());
+    return is_bound[*graph.find(node.id)] && !may_be_known && (!meets_elsewhere || node.spec->pinned);
+  };
+  auto missing = missing_secrets(loaded.file, graph, needs_it);
+  if (missing.empty()) tell_of_missing_secrets(loaded.file, graph);
+  return missing;
 }
 
 // What no run that is remembered names, nor the cache. One that goes on has some that it has named to nobody
@@ -216,6 +238,8 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   pipeline::RunOptions run = run_options(options, loaded, *graph);
   run.restored = restored;
   run.stop = stop.token();
+  if (const auto missing = check_secrets(options, loaded, *graph, run); !missing.empty())
+    return tell(missing, format_of(options.json));
 
   MeetingPoint meeting = options.meeting;
   const bool meets_elsewhere = !meeting.connection.addresses.empty();
