@@ -65,9 +65,13 @@ JsonObject json_of(const Error& error) {
   return JsonObject().object("error", said);
 }
 
+void tell_programs(const Error& error, Format format) {
+  if (format == Format::json) to_output("{}\n", json_of(error).whole());
+}
+
 int complain(const Error& said, Format format) {
   const Error error = in_our_words(said);
-  if (format == Format::json) to_output("{}\n", json_of(error).whole());
+  tell_programs(error, format);
   to_errors("baton: {}: {}{}\n", word(error.code), error.message,
             error.retry_after > Duration{} ? "; try again in " + rough_text(error.retry_after) : "");
   return exit_code_of(error.code);

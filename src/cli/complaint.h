@@ -32,6 +32,8 @@ JsonObject json_of(const Error& error);
 enum class Format : bool { text, json };
 inline Format format_of(bool json) { return json ? Format::json : Format::text; }
 
+// With --json, on standard output. Standard error has it in words already.
+void tell_programs(const Error& error, Format format);
 // Says it on standard error, and with --json on standard output too. Returns the exit code.
 int complain(const Error& error, Format format = Format::text);
 

@@ -87,10 +87,9 @@ Status check_part(const MeetingPoint& point, const std::vector<std::string>& cap
   return {};
 }
 
-int cannot_meet(const Error& error) {
-  const int code = complain(error);
-  if (error.code == Errc::permission_denied) return code;
-  if (error.code == Errc::invalid_request) return kExitUsage;
+int cannot_meet(const Error& error, Format format) {
+  const int code = complain_of_connection(error, format);
+  if (error.code == Errc::permission_denied || error.code == Errc::invalid_request) return code;
   return pipeline::is_transient(error.code) ? pipeline::exit_code(pipeline::RunOutcome::coordination_lost)
                                             : pipeline::kExitInvalid;
 }

@@ -35,6 +35,6 @@ Result<std::unique_ptr<pipeline::DistributedCoordinator>> meet(const MeetingPoin
 Status check_part(const MeetingPoint& point, const std::vector<std::string>& capabilities);
 
 // Says why not. Returns the exit code of a master or a worker.
-int cannot_meet(const Error& error);
+int cannot_meet(const Error& error, Format format = Format::text);
 
 }  // namespace baton::cli

@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/known_results.h"
+#include "cli/missing_secrets.h"
 #include "cli/past_runs.h"
 #include "cli/pipeline_source.h"
 #include "cli/quantities.h"
@@ -63,6 +64,7 @@ int validate(const LookOptions& options) {
     if (!graph) return graph.error();
     modules = graph->size();
     tell_of_unset_variables(loaded.file, *graph);
+    tell_of_missing_secrets(loaded.file, *graph);
     std::erase_if(uncovered, [&](const pipeline::Problem& one) {
       const pipeline::NodeIndex* node = graph->find(one.module);
       return node == nullptr || (*graph)[*node].left_out;
@@ -128,11 +130,12 @@ bool is_changed(const pipeline::FileDefinition& then) {
 }
 
 int rerun(RunCommandOptions options, const PastOptions& past, bool only_failed) {
+  const Format format = format_of(options.json);
   const auto run = chosen_run(past);
-  if (!run) return complain(run.error());
+  if (!run) return complain(run.error(), format);
   const auto kept = pipeline::Records::kept(past.folder, *run);
-  if (!kept) return complain(kept.error());
-  const auto loaded = load(kept->file);
+  if (!kept) return complain(kept.error(), format);
+  const auto loaded = load(kept->file, format);
   if (!loaded) return loaded.error();
   const auto graph = graph_of(*loaded);
   if (!graph) return graph.error();

@@ -28,41 +28,50 @@ void add_source_options(Command& command, PipelineSource& source) {
       .repeated("--skip-category NAME", source.selection.skip_categories, "No modules of this category");
 }
 
-int tell(const std::vector<pipeline::Problem>& problems) {
-  for (const pipeline::Problem& problem : problems) to_errors("{}\n", pipeline::describe(problem));
+int tell(const std::vector<pipeline::Problem>& problems, Format format) {
+  std::string message;
+  for (const pipeline::Problem& problem : problems) {
+    to_errors("{}\n", pipeline::describe(problem));
+    message += (message.empty() ? "" : "\n") + pipeline::describe(problem);
+  }
   const bool are_given = std::ranges::all_of(problems, [](const pipeline::Problem& problem) {
     return problem.where.starts_with(pipeline::kGivenParameter);
   });
-  return are_given ? kExitUsage : pipeline::kExitInvalid;
+  if (are_given) return kExitUsage;
+  tell_programs({Errc::invalid_request, message}, format);
+  return pipeline::kExitInvalid;
 }
 
-std::expected<LoadedPipeline, int> load(const pipeline::FileDefinition& definition) {
+std::expected<LoadedPipeline, int> load(const pipeline::FileDefinition& definition, Format format) {
   auto file =
       pipeline::PipelineFile::parse(definition.text, as_typed(definition.path), definition.parameters);
-  if (!file) return std::unexpected(tell(file.error()));
+  if (!file) return std::unexpected(tell(file.error(), format));
   return LoadedPipeline{definition, std::move(*file)};
 }
 
-std::expected<LoadedPipeline, int> load(const PipelineSource& source) {
-  const auto definition = definition_of(source);
-  return definition ? load(*definition) : std::unexpected(definition.error());
+std::expected<LoadedPipeline, int> load(const PipelineSource& source, Format format) {
+  const auto definition = definition_of(source, format);
+  return definition ? load(*definition, format) : std::unexpected(definition.error());
 }
 
-std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource& source) {
+std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource& source, Format format) {
+  const auto unreadable = [&](Errc code, const std::string& message) {
+    to_errors("baton: {}\n", message);
+    tell_programs({code, message}, format);
+    return std::unexpected(kExitNoInput);
+  };
   std::ifstream file(source.path, std::ios::binary);
   const int error = errno;
   std::ostringstream text;
   text << file.rdbuf();
   std::error_code absent;
-  if (std::filesystem::is_directory(source.path, absent)) {
-    to_errors("baton: {} is a folder; the pipeline is a file, as {}/pipeline.yaml\n", source.path,
-              source.path);
-    return std::unexpected(kExitNoInput);
-  }
-  if (!file.is_open() || file.bad()) {
-    to_errors("baton: {} cannot be read: {}\n", source.path, std::strerror(error));
-    return std::unexpected(kExitNoInput);
-  }
+  if (std::filesystem::is_directory(source.path, absent))
+    return unreadable(
+        Errc::invalid_request,
+        fmt::format("{} is a folder; the pipeline is a file, as {}/pipeline.yaml", source.path, source.path));
+  if (!file.is_open() || file.bad())
+    return unreadable(error == ENOENT ? Errc::not_found : Errc::io_failed,
+                      fmt::format("{} cannot be read: {}", source.path, std::strerror(error)));
   // Whoever reads it later, and elsewhere, is in another folder.
   return pipeline::FileDefinition{.path = std::filesystem::absolute(source.path, absent).lexically_normal(),
                                   .text = text.str(),

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/complaint.h"
 #include "pipeline/pipeline_file.h"
 #include "pipeline/records.h"
 
@@ -25,16 +26,20 @@ struct LoadedPipeline {
   pipeline::PipelineFile file;
 };
 
-// If something is wrong, that is told on standard error, and there is what to exit with.
-std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource& source);
-std::expected<LoadedPipeline, int> load(const PipelineSource& source);
-std::expected<LoadedPipeline, int> load(const pipeline::FileDefinition& definition);
+// If something is wrong, that is told on standard error, and with --json on standard output too, unless it is
+// the command line; and there is what to exit with.
+std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource& source,
+                                                           Format format = Format::text);
+std::expected<LoadedPipeline, int> load(const PipelineSource& source, Format format = Format::text);
+std::expected<LoadedPipeline, int> load(const pipeline::FileDefinition& definition,
+                                        Format format = Format::text);
 // As far as it was chosen. A choice of what is not there makes no sense.
 std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded);
 std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded,
                                              const pipeline::Selection& selection);
-// Says what is wrong with a pipeline. Returns what to exit with.
-int tell(const std::vector<pipeline::Problem>& problems);
+// Says what is wrong with a pipeline; to programs, with a line of the message for each. Returns what to exit
+// with.
+int tell(const std::vector<pipeline::Problem>& problems, Format format = Format::text);
 
 // Says which variables modules refer to that this machine does not have: a name that is misspelt looks so
 // too.

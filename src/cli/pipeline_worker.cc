@@ -98,7 +98,9 @@ class PipelineWorker {
   static Status may_work(client::Client& client, const std::stop_token& stop) {
     const auto none = client.lease(
         {.worker = default_name(), .queues = {"pipeline-runs"}, .ttl = seconds(1), .capabilities = {}}, stop);
-    if (none || none.error().code != Errc::permission_denied) return {};
+    if (none) return {};
+    if (none.error().code == Errc::invalid_request) return std::unexpected(none.error());  // no coordinator
+    if (none.error().code != Errc::permission_denied) return {};
     return failure(none.error().code, none.error().message +
                                           " (--token-file FILE gives a token; a worker needs the permissions "
                                           "submit, query and work)");
@@ -221,7 +223,7 @@ void add_worker_command(CommandLine& line) {
           "--blobs FOLDER", options->meeting.blobs,
           "Shared by all machines, for artifacts and large results [the server's, or the shared folder's]")
       .duration("--lost-after TIME", options->meeting.lease,
-                "It counts as lost when it is silent for so long")
+                "It counts as lost when it is silent for so long, if the master has not said how long")
       .duration("--master-lost-after TIME", options->master_lost_after, "How long the master may be silent")
       .flag("--quiet", options->quiet, "Do not show what modules say");
   add_connection_options(worker, options->meeting.connection);

@@ -20,6 +20,7 @@
 #include "cli/complaint.h"
 #include "cli/known_results.h"
 #include "cli/local_workers.h"
+#include "cli/missing_secrets.h"
 #include "cli/output.h"
 #include "cli/run_view.h"
 #include "cli/watchers.h"
@@ -66,29 +67,32 @@ int refused(const pipeline::RunReport& report, const RunCommandOptions& options)
   return is_forbidden ? code : pipeline::exit_code(report.outcome);
 }
 
-int cannot_write_report(const std::string& path) {
-  to_errors("baton: the report cannot be written to {}: {}\n", path, std::strerror(errno));
-  return kExitCannotCreate;
+std::string cannot_write_report(const std::string& path) {
+  return fmt::format("the report cannot be written to {}: {}", path, std::strerror(errno));
+}
+
+int refuse(int exit_code, Errc code, const std::string& message, const RunCommandOptions& options) {
+  to_errors("baton: {}\n", message);
+  tell_programs({code, message}, format_of(options.json));
+  return exit_code;
 }
 
 // What makes no sense about how it is to be run. 0: nothing.
 int check(const RunCommandOptions& options) {
-  if (const auto checked = check_part(options.meeting, options.capabilities); !checked) {
-    to_errors("baton: {}\n", checked.error().message);
+  const auto makes_no_sense = [](const std::string& message) {
+    to_errors("baton: {}\n", message);
     return kExitUsage;
-  }
+  };
+  if (const auto checked = check_part(options.meeting, options.capabilities); !checked)
+    return makes_no_sense(checked.error().message);
   const bool is_at_redis = !options.meeting.connection.addresses.empty() && options.meeting.is_redis();
-  if (is_at_redis && !options.run && options.workers == 0) {
-    to_errors("baton: at Redis, workers have to be told the run: give it an id with --run\n");
-    return kExitUsage;
-  }
-  if (options.only_master && options.workers == 0 && options.meeting.connection.addresses.empty()) {
-    to_errors(
-        "baton: with --only-master somebody else has to run the modules: say --workers N or --connect\n");
-    return kExitUsage;
-  }
+  if (is_at_redis && !options.run && options.workers == 0)
+    return makes_no_sense("at Redis, workers have to be told the run: give it an id with --run");
+  if (options.only_master && options.workers == 0 && options.meeting.connection.addresses.empty())
+    return makes_no_sense(
+        "with --only-master somebody else has to run the modules: say --workers N or --connect");
   if (!options.report.empty() && !std::ofstream(options.report, std::ios::app))
-    return cannot_write_report(options.report);
+    return refuse(kExitCannotCreate, Errc::io_failed, cannot_write_report(options.report), options);
   return 0;
 }
 
@@ -110,6 +114,27 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   run.lost_after = options.meeting.lease;
   run.workers_expected = options.expect > 0 ? options.expect : options.workers;
   return run;
+}
+
+// Secrets that are missing here. With workers elsewhere that is told, for they may have them; it is no reason
+// not to begin unless a module runs here for certain and cannot do without.
+std::vector<pipeline::Problem> check_secrets(const RunCommandOptions& options, const LoadedPipeline& loaded,
+                                             const pipeline::Graph& graph, const pipeline::RunOptions& run) {
+  const bool meets_elsewhere = !options.meeting.connection.addresses.empty();
+  const bool is_alone = !meets_elsewhere && options.workers == 0;
+  const std::vector<std::string> ours = pipeline::canonical(run.site.capabilities);
+  const std::vector<bool> is_bound = bound_to_run(loaded.file, graph, [&](const pipeline::GraphNode& node) {
+    return !is_alone || pipeline::covers(ours, node.capabilities);
+  });
+  const auto known = run.ended_before();
+  const auto needs_it = [&](const pipeline::GraphNode& node) {
+    const bool may_be_known = run.restored.contains(node.id) || known.contains(node.id) ||
+                              (!options.no_cache && !node.spec->cache.empty());
+    return is_bound[*graph.find(node.id)] && !may_be_known && (!meets_elsewhere || node.spec->pinned);
+  };
+  auto missing = missing_secrets(loaded.file, graph, needs_it);
+  if (missing.empty()) tell_of_missing_secrets(loaded.file, graph);
+  return missing;
 }
 
 // What no run that is remembered names, nor the cache. One that goes on has some that it has named to nobody
@@ -213,14 +238,16 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   pipeline::RunOptions run = run_options(options, loaded, *graph);
   run.restored = restored;
   run.stop = stop.token();
+  if (const auto missing = check_secrets(options, loaded, *graph, run); !missing.empty())
+    return tell(missing, format_of(options.json));
 
   MeetingPoint meeting = options.meeting;
   const bool meets_elsewhere = !meeting.connection.addresses.empty();
   pipeline::Records records(directory, loaded.definition, run.site.secrets, options.capabilities);
-  if (!meets_elsewhere && !records.hold(run.run)) {
-    to_errors("baton: run {} is under way in {}: give each run its own id\n", run.run, directory);
-    return pipeline::kExitInvalid;
-  }
+  if (!meets_elsewhere && !records.hold(run.run))
+    return refuse(pipeline::kExitInvalid, Errc::locked,
+                  fmt::format("run {} is under way in {}: give each run its own id", run.run, directory),
+                  options);
   run.note_beginning = [&](const pipeline::ModuleReport& module) { return records.note_beginning(module); };
   const std::string own_blobs = pipeline::Records::blobs(directory);
   if (!meets_elsewhere && meeting.blobs.empty()) meeting.blobs = own_blobs;
@@ -237,7 +264,7 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   std::unique_ptr<pipeline::DistributedCoordinator> coordinator;
   if (meets_elsewhere || options.workers > 0) {
     auto made = meet(meeting, run.run);
-    if (!made) return cannot_meet(made.error());
+    if (!made) return cannot_meet(made.error(), format_of(options.json));
     coordinator = std::move(*made);
     run.coordinator = coordinator.get();
   }
@@ -260,7 +287,9 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!records.trouble().empty()) to_errors("baton: {}\n", records.trouble());
   const int code = pipeline::exit_code(report.outcome);
   if (options.report.empty() || write_page(options.report, *graph, report, directory)) return code;
-  return std::max(code, cannot_write_report(options.report));
+  to_errors("baton: {}\n",
+            cannot_write_report(options.report));  // standard output has the report for programs
+  return std::max(code, kExitCannotCreate);
 }
 
 void add_how_to_run(Command& command, RunCommandOptions& options) {
@@ -294,7 +323,7 @@ void add_run_command(CommandLine& line) {
   run.footer(kAbout + ("Examples:\n  " + program) + " run pipeline.yaml -j 8\n  " + program +
              " run pipeline.yaml --workers 3\n  " + program + " run pipeline.yaml --connect 10.0.0.5:7077")
       .run([options] {
-        const auto loaded = load(options->source);
+        const auto loaded = load(options->source, format_of(options->json));
         return loaded ? run_pipeline(*options, *loaded) : loaded.error();
       });
 }

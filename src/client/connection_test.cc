@@ -173,6 +173,20 @@ TEST(Client, FailsAtOnceWhenItIsNotLetIn) {
 }
 
 // One that is full today may have room tomorrow.
+TEST(Client, SaysAtOnceThatItHasReachedNoCoordinator) {  // X7
+  const ScriptedServer redis([](const std::vector<std::string>& words) -> std::string {
+    return words[0] == "HELLO" ? "%0\r\n" : "-ERR unknown command '" + words[0] + "'\r\n";
+  });
+  Client client({.addresses = {redis.address()}, .ns = "jobs", .deadline = hours(1)});
+  const auto submitted = client.submit({.queue = "q", .payload = "x"});
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.error().code, Errc::invalid_request);
+  EXPECT_EQ(submitted.error().message,
+            redis.address() +
+                ": whoever listens there is no baton coordinator; look at the address (it says: "
+                "ERR unknown command 'USE')");
+}
+
 TEST(Client, TriesAgainWhenItIsTurnedAwayForNow) {
   std::atomic<int> turned_away = 0;
   ScriptedServer server([&](const Words& words) -> std::string {

@@ -24,10 +24,14 @@ constexpr std::size_t kOutputBytesMax = std::size_t{256} << 10;  // encoded ahea
 constexpr std::size_t kSentMax = 8192;                           // calls without an answer on one connection
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
-// A coordinator that answers a greeting like this will do so again.
+// As Redis answers what only a coordinator knows.
+bool is_of_a_stranger(const RespValue& reply) { return reply.text.starts_with("ERR unknown command"); }
+
+// Whoever answers a greeting like this will do so again.
 bool is_lasting(const RespValue& reply) {
-  return error_of(reply).code == Errc::permission_denied || reply.text.starts_with("INVALID_REQUEST") ||
-         reply.text.starts_with("NOPROTO") || reply.text.starts_with("UNKNOWN_COMMAND");
+  return is_of_a_stranger(reply) || error_of(reply).code == Errc::permission_denied ||
+         reply.text.starts_with("INVALID_REQUEST") || reply.text.starts_with("NOPROTO") ||
+         reply.text.starts_with("UNKNOWN_COMMAND");
 }
 
 // A refusal that says nothing of whether the same request was taken before.
@@ -246,6 +250,10 @@ void Line::was_refused(Sent sent) {
 
 void Line::greeted(const RespValue& reply) {
   if (reply.type == RespValue::Type::error) {
+    if (is_of_a_stranger(reply))
+      return turned_away({Errc::invalid_request,
+                          "whoever listens there is no baton coordinator; look at the address (it says: " +
+                              reply.text + ")"});
     if (is_lasting(reply)) return turned_away(error_of(reply));
     return broke(options_.addresses[address_].text() + ": " + error_of(reply).message, now_ms());
   }

@@ -131,6 +131,18 @@ TEST(Files, AreFoundByPattern) {
   EXPECT_THAT(found("missing*"), ElementsAre());
 }
 
+TEST(Files, ThatBatonKeepsAreFoundOnlyByName) {  // P15
+  TemporaryDirectory folder;
+  for (const char* name : {"a", ".b", ".baton/runs/r", "got/.baton-fetched", "got/c", ".baton-0123.tar"})
+    write(folder.path() + "/" + name, "x");
+  const auto found = [&](const char* pattern) { return files_matching(folder.path(), pattern); };
+  EXPECT_THAT(found("."), ElementsAre(".b", "a", "got/c"));
+  EXPECT_THAT(found("got"), ElementsAre("got/c"));
+  EXPECT_THAT(found(".*"), ElementsAre(".b"));
+  EXPECT_THAT(found(".baton/runs"), ElementsAre(".baton/runs/r"));
+  EXPECT_THAT(found(".baton"), ElementsAre(".baton/runs/r"));
+}
+
 class AnArchive : public ::testing::Test {
  protected:
   // To a file, and from there to another folder.

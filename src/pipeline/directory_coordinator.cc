@@ -79,6 +79,8 @@ Result<std::vector<SerializedModuleResult>> DirectoryCoordinator::own_results(st
 
 Status DirectoryCoordinator::enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) {
   if (auto ready = folder_->ready(stop); !ready) return ready;
+  // One that stood still does not know what another has begun since.
+  if (auto held = folder_->hold(); !held) return held;
   const SharedFiles& files = folder_->files;
   const std::string module = as_file_name(assignment.module);
   std::uint64_t number = 0;

@@ -79,6 +79,20 @@ TEST(AFileThatMakesNoSense, IsToldNothingThatOnlyFollowsFromIt) {  // P14
   }
 }
 
+TEST(AQuoteThatIsNotClosed, IsToldWhereItBegins) {  // P14
+  const std::string top = "version: 1\n";
+  for (const auto& [text, where] : std::vector<std::pair<std::string, std::string>>{
+           {"name: \"ci\n", "2:7"},
+           {"\"modules:\n  a: { run: ls }\n", "2:1"},
+           {"modules: { a: { run: 'ls } }\n", "2:22"},
+           {"modules:\n  a:\n    run: 'it''s\n  b:\n    run: ls\n", "4:10"},
+           {"modules:\n  a: { run: ls }\n  b: { run: \"a \\\" b }\n", "4:13"},
+           {"modules: { ä: { run: 'ä } }\n", "2:23"},
+       })
+    EXPECT_THAT(problems(top + text), ElementsAre("ci.yaml:" + where + ": this quote is not closed")) << text;
+  EXPECT_THAT(problems("\xef\xbb\xbf" + top + "modules: { 'a': { run: \"it's \\\"\" } }\n"), ElementsAre());
+}
+
 TEST(AReference, IsComplainedOfWhereItStands) {  // P14
   EXPECT_THAT(problems(R"(version: 1
 env: { WHO: "some ${vars.who}" }

@@ -11,6 +11,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Its runs, what it says of a folder that it has made, and what it is about to unpack.
+bool is_of_baton(const fs::path& name) { return name == ".baton" || name.native().starts_with(".baton-"); }
+
 class Search {
  public:
   explicit Search(const std::string& directory) : root_(directory.empty() ? "." : directory) {}
@@ -47,7 +50,8 @@ class Search {
     std::vector<fs::path> names;
     for (const auto& entry : fs::directory_iterator(root_ / folder, gone_)) {
       const fs::path name = entry.path().filename();
-      if (::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0) names.push_back(name);
+      if (!is_of_baton(name) && ::fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0)
+        names.push_back(name);
     }
     return names;
   }
@@ -57,8 +61,10 @@ class Search {
       found_.push_back(path.lexically_normal().string());
       return;
     }
-    for (const auto& entry : fs::directory_iterator(root_ / path, gone_))
-      take(path / entry.path().filename());
+    for (const auto& entry : fs::directory_iterator(root_ / path, gone_)) {
+      const fs::path name = entry.path().filename();
+      if (!is_of_baton(name)) take(path / name);
+    }
   }
 
   const fs::path root_;

@@ -1,5 +1,6 @@
 // Files by pattern, as pipelines name them: `*` and `?` within a name, `**` for any folders, a folder for all
-// that is in it. What begins with a dot has to be named.
+// that is in it. What begins with a dot has to be named, or be in a folder that is; what baton itself keeps
+// (.baton and .baton-…) has to be named.
 #pragma once
 
 #include <string>

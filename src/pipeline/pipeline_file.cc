@@ -156,7 +156,8 @@ class FileReader {
     module->run_if = map.text("if");
     module->skip_if = map.text("skip_if");
     secrets_are_known_ &= is_clean([&] { module->secrets = map.texts("secrets"); });
-    if (const Yaml* secrets = map.take("secrets")) check_secrets(map, *secrets);
+    if (const Yaml* secrets = map.take("secrets")) check_secrets(map, *secrets, spec.id);
+    if (module->run_if || module->skip_if) file_.conditional.insert(spec.id);
     spec.secrets = module->secrets;
     module->outputs = map.texts("outputs");
     map.finish();
@@ -224,9 +225,13 @@ class FileReader {
     spec.tags = map.texts("tags");
   }
 
-  void check_secrets(YamlMap& map, const Yaml& secrets) {
+  void check_secrets(YamlMap& map, const Yaml& secrets, const std::string& module) {
     const auto check = [&](const Yaml& name) {
       used_.insert(name.text);
+      file_.asked_secrets.push_back(
+          {name.text,
+           {module, complaints_.where(name.place),
+            "secret '" + name.text + "' is not set here: set it in the environment"}});
       if (!top_secrets_are_known_ || std::ranges::find(file_.secrets, name.text) != file_.secrets.end())
         return;
       secrets_are_known_ = false;  // one that seems to be unused may be this one, misspelt

@@ -9,6 +9,7 @@
 
 #include <expected>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct FileParameter {
   std::string help;
 };
 
-// A variable of the environment that a module refers to, and without a default. Each machine has its own.
+// A variable of the environment that a module refers to without a default, or gets as a secret. Each machine
+// has its own.
 struct AskedVariable {
   std::string name;
   Problem if_unset;  // what is to be said where there is none of that name
@@ -40,6 +42,8 @@ struct PipelineFile {
   std::vector<FileParameter> parameters;
   std::map<std::string, std::string> values;  // of the parameters
   std::vector<AskedVariable> variables;       // as often as they are referred to
+  std::vector<AskedVariable> asked_secrets;   // by each module that gets one
+  std::set<std::string> conditional;          // ids of modules that have an `if` or `skip_if`
   std::vector<std::string> secrets;           // names; each machine finds the values in its own environment
   std::vector<std::vector<std::string>> workers;  // capabilities of those that are said to be there
 

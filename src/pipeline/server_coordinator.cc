@@ -29,20 +29,26 @@ Status ServerCoordinator::open_run(const RunOpening& opening, std::stop_token st
   const std::string mine = "run:" + server.run;
   RunOpening lasting = opening;
   lasting.session.clear();  // the next master of this run has another
+  lasting.lease = server.lease();
   auto submitted = server.submit({.queue = "pipeline-runs",
                                   .payload = to_text(lasting),
                                   .key = server.run,
                                   .options = {.capabilities = {mine}, .max_attempts = kManyAttempts}},
                                  stop);
   if (!submitted && submitted.error().code == Errc::conflict) {
-    return failure(Errc::conflict,
-                   "run " + server.run + " was begun with another pipeline: give each run its own id");
+    const auto before = run_opening(stop);
+    if (!before) return std::unexpected(before.error());
+    lasting.lease = before->lease;  // a run keeps the one that it was begun with
+    if (to_text(lasting) != to_text(*before))
+      return failure(Errc::conflict,
+                     "run " + server.run + " was begun with another pipeline: give each run its own id");
+  } else if (!submitted) {
+    return std::unexpected(submitted.error());
   }
-  if (!submitted) return std::unexpected(submitted.error());
   auto held = server.hold(server.run_held,
                           {.worker = "master-" + opening.session,
                            .queues = {"pipeline-runs"},
-                           .ttl = server.lease,
+                           .ttl = server.lease(),
                            .capabilities = {mine}},
                           stop);
   if (!held && held.error().code == Errc::conflict) {
@@ -60,7 +66,9 @@ Status ServerCoordinator::open_run(const RunOpening& opening, std::stop_token st
 Result<RunOpening> ServerCoordinator::run_opening(std::stop_token stop) {
   auto task = run_->get(run_->run, stop);
   if (!task) return std::unexpected(task.error());
-  return from_text<RunOpening>(task->payload);
+  auto opening = from_text<RunOpening>(task->payload);
+  if (opening) run_->heed(*opening);
+  return opening;
 }
 
 Result<std::vector<std::string>> ServerCoordinator::enqueued_modules(std::stop_token stop) {
@@ -155,7 +163,7 @@ Result<std::vector<RegisteredWorker>> ServerCoordinator::get_registered_workers(
   if (server.is_due()) {
     if (auto held = server.stay_master(stop); !held) return std::unexpected(held.error());
   }
-  return server.registered(std::min(seconds(1), Duration{server.lease.ms / 4}), stop);
+  return server.registered(std::min(seconds(1), Duration{server.lease().ms / 4}), stop);
 }
 
 Status ServerCoordinator::broadcast_cancellation(const std::string& reason, std::stop_token stop) {
@@ -197,9 +205,12 @@ Status ServerCoordinator::close_run(const std::string& reason, std::stop_token s
 
 Result<std::vector<Said>> ServerCoordinator::take_said(std::stop_token stop) {
   ServerRun& server = *run_;
-  auto tasks = server.client->lease(
-      {.worker = "master", .queues = {server.said()}, .count = 100, .ttl = server.lease, .capabilities = {}},
-      stop);
+  auto tasks = server.client->lease({.worker = "master",
+                                     .queues = {server.said()},
+                                     .count = 100,
+                                     .ttl = server.lease(),
+                                     .capabilities = {}},
+                                    stop);
   if (!tasks) return std::unexpected(tasks.error());
   std::vector<Said> all;
   for (const client::Leased& task : *tasks) {

@@ -29,7 +29,7 @@ class ServerRun;
 struct ServerCoordinatorOptions {
   client::ClientOptions client;
   std::string run;
-  Duration lease = kLostAfter;
+  Duration lease = kLostAfter;  // a worker's is the master's, as soon as it is known
 };
 
 class ServerCoordinator : public DistributedCoordinator {

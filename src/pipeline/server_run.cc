@@ -53,7 +53,7 @@ WorkerStatus status_of(const client::TaskView& view, bool works, bool is_changin
 }  // namespace
 
 ServerRun::ServerRun(const client::ClientOptions& options, std::string id, Duration ttl)
-    : run(std::move(id)), lease(ttl) {
+    : run(std::move(id)), lease_ms_(ttl.ms) {
   client::ClientOptions with = options;
   with.waiting_connections_max = std::max<std::size_t>(with.waiting_connections_max, 4096);
   client.emplace(with);
@@ -62,7 +62,7 @@ ServerRun::ServerRun(const client::ClientOptions& options, std::string id, Durat
 Duration ServerRun::master_silence(bool is_missed) {
   if (!is_missed) return master_missed_at_ = 0, Duration{};
   if (master_missed_at_ == 0) master_missed_at_ = steady_ms();
-  return lease + Duration{steady_ms() - master_missed_at_};
+  return lease() + Duration{steady_ms() - master_missed_at_};
 }
 
 Result<client::Task> ServerRun::run_task(const std::stop_token& stop) {
@@ -71,7 +71,10 @@ Result<client::Task> ServerRun::run_task(const std::stop_token& stop) {
   if (!task && task.error().code == Errc::not_found && master_ && !closed)
     closed = Closed{"the run is over, and the server has forgotten it"};
   if (!task) return task;
-  if (auto opening = from_text<RunOpening>(task->payload)) master_ = std::move(*opening);
+  if (auto opening = from_text<RunOpening>(task->payload)) {
+    heed(*opening);
+    master_ = std::move(*opening);
+  }
   if (task->view.has_ended())
     closed = Closed{task->view.state == "completed" ? task->result : "the run was cancelled"};
   return task;
@@ -134,7 +137,7 @@ Result<Accepted> ServerRun::withdraw(const SerializedModuleResult& result, const
 void ServerRun::let_go_of_own_results(const std::stop_token& stop) {
   for (;;) {
     const auto tasks = client->lease(
-        {.worker = "master", .queues = {own_results()}, .count = 100, .ttl = lease, .capabilities = {}},
+        {.worker = "master", .queues = {own_results()}, .count = 100, .ttl = lease(), .capabilities = {}},
         stop);
     if (!tasks || tasks->empty()) return;
     std::vector<Question<client::Verdict>> questions(tasks->size());
@@ -248,11 +251,11 @@ Result<std::vector<RegisteredWorker>> ServerRun::registered(Duration patience, c
     const auto works = current.find(registration->name);
     RegisteredWorker worker{
         *registration,
-        status_of(view, works != current.end(), is_changing(view, latest - view.since <= lease, patience)),
+        status_of(view, works != current.end(), is_changing(view, latest - view.since <= lease(), patience)),
         {},
         {}};
     if (works != current.end()) worker.current_modules = works->second;
-    if (worker.status == WorkerStatus::timed_out) worker.silent_for = lease;
+    if (worker.status == WorkerStatus::timed_out) worker.silent_for = lease();
     // Of two that registered at once the first stays; the other goes away again.
     const auto [known, is_new] = newest.try_emplace(registration->index, worker);
     if (!is_new && !is_alive(known->second.status)) known->second = std::move(worker);
@@ -268,7 +271,7 @@ Status ServerRun::be_there(const std::string& session, std::string_view as, cons
   const auto held = hold(presence,
                          {.worker = std::string(as) + session,
                           .queues = {workers()},
-                          .ttl = lease,
+                          .ttl = lease(),
                           .capabilities = {"session:" + session}},
                          stop);
   if (held || held.error().code != Errc::conflict) return held;
@@ -283,7 +286,7 @@ Status ServerRun::be_there(const std::string& session, std::string_view as, cons
 Status ServerRun::hold(client::Held& held, const client::Lease& request, const std::stop_token& stop) {
   if (!held.lease.empty()) {
     const auto extended =
-        ask<Duration>(stop, [&](auto answer) { client->extend(held, lease, std::move(answer)); });
+        ask<Duration>(stop, [&](auto answer) { client->extend(held, lease(), std::move(answer)); });
     if (extended) return {};
     if (extended.error().code != Errc::lease_lost && extended.error().code != Errc::lease_unknown)
       return std::unexpected(extended.error());
@@ -298,16 +301,17 @@ Status ServerRun::hold(client::Held& held, const client::Lease& request, const s
 
 bool ServerRun::is_due() {
   const std::lock_guard lock(run_mutex);
-  return steady_ms() - extended_at > lease.ms / 3;
+  return steady_ms() - extended_at > lease().ms / 3;
 }
 
 Status ServerRun::stay_master(const std::stop_token& stop) {
   const std::lock_guard lock(run_mutex);
   if (!is_master) return {};
   extended_at = steady_ms();
-  auto held = hold(
-      run_held,
-      {.worker = "master", .queues = {"pipeline-runs"}, .ttl = lease, .capabilities = {"run:" + run}}, stop);
+  auto held =
+      hold(run_held,
+           {.worker = "master", .queues = {"pipeline-runs"}, .ttl = lease(), .capabilities = {"run:" + run}},
+           stop);
   if (!held && held.error().code == Errc::conflict)
     return failure(Errc::conflict, "another master has taken over run " + run);
   return held;

@@ -2,7 +2,9 @@
 // coordinator have in common there.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -83,8 +85,13 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   // How long the master has been missed, by what was last seen of the run.
   Duration master_silence(bool is_missed);
 
+  // The master's, whatever ours would be; of a run that was begun before, the first master's.
+  Duration lease() const { return {lease_ms_.load()}; }
+  void heed(const RunOpening& opening) {
+    if (opening.lease) lease_ms_ = opening.lease->ms;
+  }
+
   const std::string run;
-  const Duration lease;
   std::optional<client::Client> client;
   std::mutex mutex;  // guards what follows, but for what one thread alone uses
   std::condition_variable_any changed;
@@ -106,6 +113,7 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   Result<WorkerRegistration> registration_of(const client::TaskView& view, const std::stop_token& stop);
   bool is_changing(const client::TaskView& view, bool is_recent, Duration patience);
 
+  std::atomic<std::int64_t> lease_ms_;
   std::map<std::string, WorkerRegistration> registrations_;  // by task; they never change
   std::map<std::string, std::string> long_names_;            // of modules, likewise
   std::map<std::string, std::int64_t> held_by_nobody_;       // tasks of workers: when that was first seen

@@ -61,11 +61,11 @@ Result<Dequeued> ServerCoordinator::dequeue_module(const WorkerRegistration& wor
   ServerRun& server = *run_;
   if (auto admitted = server.admit(worker, stop); !admitted) return std::unexpected(admitted.error());
   // The lease may begin at once, so a question that waits for long would leave little of it.
-  const Duration wait = std::min(seconds(1), Duration{server.lease.ms / 4});
+  const Duration wait = std::min(seconds(1), Duration{server.lease().ms / 4});
   const std::int64_t asked_at_ms = steady_ms();
   auto tasks = server.client->lease({.worker = worker.name,
                                      .queues = {server.assignments()},
-                                     .ttl = server.lease,
+                                     .ttl = server.lease(),
                                      .wait = wait,
                                      .capabilities = worker.capabilities},
                                     stop);
@@ -153,7 +153,7 @@ Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& 
   for (const std::string& lease : heartbeat.leases) held.push_back(held_of(lease));
   if (!held.empty()) {
     auto extended = server.ask<std::vector<Result<Duration>>>(
-        stop, [&](auto answer) { server.client->extend_many(held, server.lease, std::move(answer)); });
+        stop, [&](auto answer) { server.client->extend_many(held, server.lease(), std::move(answer)); });
     if (!extended) return std::unexpected(extended.error());
     for (std::size_t i = 0; i < extended->size(); ++i) {
       if (!(*extended)[i]) reply.lost.push_back(heartbeat.leases[i]);

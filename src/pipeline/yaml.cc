@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string_view>
 
 namespace baton::pipeline {
 namespace {
@@ -15,6 +16,8 @@ YamlPlace place_of(const YAML::Mark& mark) { return {mark.line + 1, mark.column 
 // Builds the tree from what the parser comes across. A map gets its keys and values in turn.
 class Builder : public YAML::EventHandler {
  public:
+  explicit Builder(std::string_view text) : text_(text) {}
+
   void OnDocumentStart(const YAML::Mark& mark) override {
     if (++documents_ > 1) complain(mark, "a second document; a file has one");
   }
@@ -32,6 +35,7 @@ class Builder : public YAML::EventHandler {
                 const std::string& value) override {
     check_anchor(mark, anchor);
     check_tag(mark, tag);
+    check_quote(mark);
     add({.kind = Yaml::Kind::scalar, .place = place_of(mark), .text = value, .is_quoted = tag == "!"});
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -63,6 +67,21 @@ class Builder : public YAML::EventHandler {
   void check_tag(const YAML::Mark& mark, const std::string& tag) {
     if (!tag.empty() && tag != "?" && tag != "!")
       complain(mark, "a tag (" + tag + "); write the value plainly");
+  }
+  // The parser takes the end of the file for the end of a quote, and with it all that was to follow.
+  void check_quote(const YAML::Mark& mark) const {
+    std::string_view rest = text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size()));
+    if (rest.empty() || (rest.front() != '"' && rest.front() != '\'')) return;
+    const char quote = rest.front();
+    for (std::size_t i = 1; i < rest.size(); ++i) {
+      if (quote == '"' && rest[i] == '\\')
+        ++i;
+      else if (rest[i] == quote && !(quote == '\'' && rest.substr(i + 1).starts_with(quote)))
+        return;
+      else if (rest[i] == quote)
+        ++i;
+    }
+    throw YAML::ParserException(mark, "this quote is not closed");
   }
   void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Yaml::Kind kind) {
     check_anchor(mark, anchor);
@@ -102,6 +121,7 @@ class Builder : public YAML::EventHandler {
     }
   }
 
+  const std::string_view text_;  // as the parser counts it
   int documents_ = 0;
   std::vector<Open> open_;
 };
@@ -115,7 +135,10 @@ const Yaml* Yaml::find(std::string_view key) const {
 
 YamlText parse_yaml(const std::string& text) {
   if (text.size() > kYamlBytesMax) return {.errors = {{{}, "more than a megabyte"}}, .is_whole = false};
-  Builder builder;
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  std::string_view counted = text;
+  if (counted.starts_with(kByteOrderMark)) counted.remove_prefix(kByteOrderMark.size());
+  Builder builder(counted);
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);

@@ -55,7 +55,7 @@ std::string peer_of(const Descriptor& socket) {
   return text;
 }
 
-Status Listener::open(Address& address) {
+Status Listener::open(Address& address, const char* option) {
   const std::string name = address.text();
   auto at = numeric(address);
   if (!at) return failure(Errc::invalid_request, name + ": not an address; give a number such as 127.0.0.1");
@@ -66,10 +66,11 @@ Status Listener::open(Address& address) {
       socket_.is_open() && ::setsockopt(socket_.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
       ::bind(socket_.number(), &at->any, length) == 0 && ::listen(socket_.number(), SOMAXCONN) == 0 &&
       ::getsockname(socket_.number(), &at->any, &length) == 0;
+  const bool is_in_use = errno == EADDRINUSE;
   if (!listens)
-    return failure(Errc::io_failed,
-                   fmt::format("cannot listen on {}: {}{}", name, std::strerror(errno),
-                               errno == EADDRINUSE ? "; choose another port, or stop what has it" : ""));
+    return failure(Errc::io_failed, fmt::format("cannot listen on {}: {}; choose another {} with {}{}", name,
+                                                std::strerror(errno), is_in_use ? "port" : "address", option,
+                                                is_in_use ? ", or stop what has it" : ""));
   address.port = ntohs(at->any.sa_family == AF_INET6 ? at->v6.sin6_port : at->v4.sin_port);
   poller_.watch(socket_.number(), Poller::For::reading, [this](Ready) { someone_waits_ = true; });
   return {};

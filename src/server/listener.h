@@ -20,7 +20,8 @@ class Listener {
   Listener& operator=(const Listener&) = delete;
 
   // Fills in the port if any free one will do. Nobody is handed over before accept_waiting().
-  Status open(Address& address);
+  // `option` is what names the address on a command line.
+  Status open(Address& address, const char* option);
   void close();
 
   // Hands over whoever waits to be let in. To be called in every turn.

@@ -83,7 +83,7 @@ TEST(Listener, WaitsWhileThereAreNoDescriptors) {
   std::vector<Descriptor> opened;
   Listener listener(poller, [&](Descriptor socket) { opened.push_back(std::move(socket)); });
   Address address;
-  ASSERT_TRUE(listener.open(address));
+  ASSERT_TRUE(listener.open(address, "--listen"));
   const Descriptor client(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(address.port)};
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

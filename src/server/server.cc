@@ -120,9 +120,9 @@ Status Server::Sockets::open() {
     audit_ = std::move(*audit);
   }
   // Before anything is written for a server that cannot be reached. Whoever calls already waits.
-  if (auto listens = resp_.open(options_.listen); !listens) return listens;
+  if (auto listens = resp_.open(options_.listen, "--listen"); !listens) return listens;
   if (options_.http) {
-    if (auto listens = http_.open(*options_.http); !listens) return listens;
+    if (auto listens = http_.open(*options_.http, "--http"); !listens) return listens;
   }
   options_.coordinator.engine.observer = [this](const core::Event& event, const core::Stamp& stamp) {
     if (desk_) desk_->recorded(event, stamp);

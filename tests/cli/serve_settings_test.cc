@@ -78,6 +78,19 @@ TEST(ServeSettings, SayWhatIsWrongWithAFileOfTokens) {  // X7
   EXPECT_TRUE(contains(said.errors, nowhere + ": No such file or directory; ")) << said.errors;
 }
 
+TEST(ServeSettings, AreNamedWhenTheirPortIsInUse) {  // X7
+  const Served other(BATON_PROGRAM);
+  const TemporaryDirectory data;
+  const auto serve = [&](const std::string& listen, const std::string& http) {
+    const Said said = baton({"serve", "--data", data.path(), "--listen", listen, "--http", http});
+    EXPECT_EQ(said.exit_code, 1);
+    return said.errors;
+  };
+  const std::string refused = "cannot listen on " + other.address() + ": Address already in use; ";
+  EXPECT_TRUE(contains(serve(other.address(), "127.0.0.1:0"), refused + "choose another port with --listen"));
+  EXPECT_TRUE(contains(serve("127.0.0.1:0", other.address()), refused + "choose another port with --http"));
+}
+
 TEST(ServeSettings, FromTheEnvironmentOfAServerDoNotTroubleOtherCommands) {
   ::setenv("BATON_STUCK_MAX", "soon", 1);
   const Said other = baton({"log", "stat", "/nowhere"});

@@ -50,6 +50,14 @@ class ProcessesThatAreCutOff : public ::testing::Test {
   Served server_{BATON_PROGRAM};
 };
 
+TEST_F(ProcessesThatAreCutOff, AreLostWhenTheMasterSaysSo) {  // P6
+  crash::Child master(this->master("2s"));
+  crash::Child lost(worker(server_.address(), "1h", {"--quiet"}));
+  ASSERT_TRUE(has_begun());
+  lost.signal(SIGKILL);
+  expect_another_to_finish(master);
+}
+
 TEST_F(ProcessesThatAreCutOff, KeepTheirModuleWhenTheyAreBackInTime) {  // P4 P6
   Proxy proxy(server_.port());
   crash::Child master(this->master("20s"));

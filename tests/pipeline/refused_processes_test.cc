@@ -124,6 +124,67 @@ TEST(ProcessesThatAreRefused, SayWhatIsWrongBeforeAnythingIsDone) {  // P14 P16
   EXPECT_THAT(nothing.errors, HasSubstr("/none.yaml cannot be read: No such file or directory"));
 }
 
+TEST(ProcessesThatAreRefused, NameEverySecretThatIsMissing) {  // P14
+  const Yard yard(R"(version: 1
+secrets: [BATON_TEST_KEY, BATON_TEST_TOKEN]
+modules:
+  build: { run: 'echo a >> ran' }
+  sign: { needs: [build], secrets: [BATON_TEST_KEY], run: ls }
+  push: { needs: [sign], pin: master, secrets: [BATON_TEST_KEY, BATON_TEST_TOKEN], run: ls }
+)");
+  const std::string missing = " is not set here: set it in the environment";
+  const auto of_sign = HasSubstr(":5:37: sign: secret 'BATON_TEST_KEY'" + missing);
+  const auto of_push = AllOf(HasSubstr(":6:49: push: secret 'BATON_TEST_KEY'" + missing),
+                             HasSubstr(":6:65: push: secret 'BATON_TEST_TOKEN'" + missing));
+  const crash::Ran ran = crash::run(yard.run({}));
+  EXPECT_EQ(ran.exit.code, 2);
+  EXPECT_THAT(ran.errors, AllOf(of_sign, of_push));
+  EXPECT_EQ(crash::run(yard.run({"--workers", "1"})).exit.code, 2);
+  // Elsewhere somebody may have what is not pinned here.
+  const crash::Ran shared = crash::run(yard.run({"--connect", "dir:" + yard.path() + "/run"}));
+  EXPECT_EQ(shared.exit.code, 2);
+  EXPECT_THAT(shared.errors, of_push);
+  EXPECT_EQ(yard.contents("ran"), "");
+  const crash::Ran looked_at =
+      crash::run(yard.baton({"pipeline", "validate", yard.path() + "/pipeline.yaml"}));
+  EXPECT_EQ(looked_at.exit.code, 0) << "another machine may have them";
+  EXPECT_THAT(looked_at.errors, AllOf(of_sign, of_push));
+}
+
+TEST(ProcessesThatAreRefused, DoNotMissTheSecretOfWhatMayBeSkipped) {  // P14
+  const Yard yard(R"(version: 1
+secrets: [BATON_TEST_KEY]
+modules:
+  build: { run: 'echo a >> ran' }
+  sign: { needs: [build], if: exists(none), secrets: [BATON_TEST_KEY], run: ls }
+  push: { needs: [sign], secrets: [BATON_TEST_KEY], run: ls }
+  paint: { caps: [gpu], secrets: [BATON_TEST_KEY], run: ls }
+)");
+  const crash::Ran ran = crash::run(yard.run({}));
+  EXPECT_EQ(ran.exit.code, 0) << ran.errors;
+  EXPECT_THAT(ran.errors, HasSubstr("sign: secret 'BATON_TEST_KEY' is not set here"));
+  EXPECT_EQ(yard.contents("ran"), "a\n");
+}
+
+TEST(ProcessesThatAreRefused, TellProgramsToo) {  // P16
+  const Yard yard(kOne), broken("version: 1\nmodules: { a: { rnu: ls }, b: { needs: [c], run: ls } }");
+  const auto said = [](const crash::ChildOptions& options, int code) {
+    const crash::Ran ran = crash::run(options);
+    EXPECT_EQ(ran.exit.code, code) << ran.errors;
+    EXPECT_EQ(ran.lines.size(), 1U) << ran.errors;
+    const auto value = from_json(ran.lines.empty() ? "" : ran.lines.front());
+    const Value* error = value ? value->field("error") : nullptr;
+    return error != nullptr ? *error->field("code")->text() + " " + *error->field("message")->text() : "";
+  };
+  EXPECT_THAT(said(broken.run({"--json"}), 2),
+              AllOf(HasSubstr("INVALID_REQUEST"), HasSubstr("'rnu'"), HasSubstr("\n"), HasSubstr("'c'")));
+  EXPECT_THAT(said(yard.run({"--json", "--report", "/no/where.html"}), 73), HasSubstr("IO_FAILED"));
+  EXPECT_THAT(said(yard.baton({"run", "--json", yard.path() + "/none.yaml"}), 66), HasSubstr("none.yaml"));
+  EXPECT_THAT(said(yard.run({"--json", "--connect", "127.0.0.1:1"}), 4), HasSubstr("UNAVAILABLE"));
+  EXPECT_THAT(said(yard.baton({"pipeline", "rerun", "--json", "--dir", yard.path()}), 1),
+              HasSubstr("NOT_FOUND"));
+}
+
 TEST(ProcessesThatAreRefused, SayWhatAPasswordIsNeededFor) {  // P16
   const Yard yard(kOne);
   RedisServer redis({"--requirepass", "secret"});

@@ -6,9 +6,12 @@
 #include <functional>
 
 #include "pipeline/context.h"
+#include "pipeline/directory_coordinator.h"
 #include "pipeline/role_guard.h"
 #include "tests/pipeline/company.h"
 #include "tests/pipeline/subjects.h"
+#include "tests/served.h"
+#include "tests/temporary_directory.h"
 
 namespace baton::pipeline {
 namespace {
@@ -49,6 +52,18 @@ TEST_P(AMasterThatWasSuspended, BeginsNothingThatTheNextOneHasBegun) {  // P17
   EXPECT_EQ(begun, 1);
   EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
   EXPECT_THAT(report.reason, ::testing::HasSubstr("another master"));
+}
+
+TEST(AMasterOfAFolder, HandsOutNothingOnceAnotherHasTakenOver) {  // P17
+  const TemporaryDirectory folder;
+  const DirectoryCoordinatorOptions there{.directory = folder.path() + "/run", .lease = milliseconds(1)};
+  DirectoryCoordinator first(there), second(there);
+  ASSERT_TRUE(first.open_run({.session = "first"}, {}));
+  ASSERT_TRUE(eventually([&] { return second.open_run({.session = "second"}, {}).has_value(); }));
+  const Status late = first.enqueue_module({.module = "a"}, {});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Errc::conflict);
+  EXPECT_THAT(*second.enqueued_modules({}), ::testing::IsEmpty());
 }
 
 }  // namespace
