@@ -172,7 +172,6 @@ TEST(Client, FailsAtOnceWhenItIsNotLetIn) {
   EXPECT_EQ(client.wait("a-1", seconds(1)).error().code, Errc::permission_denied);
 }
 
-// One that is full today may have room tomorrow.
 TEST(Client, SaysAtOnceThatItHasReachedNoCoordinator) {  // X7
   const ScriptedServer redis([](const std::vector<std::string>& words) -> std::string {
     return words[0] == "HELLO" ? "%0\r\n" : "-ERR unknown command '" + words[0] + "'\r\n";
@@ -187,6 +186,7 @@ TEST(Client, SaysAtOnceThatItHasReachedNoCoordinator) {  // X7
                 "ERR unknown command 'USE')");
 }
 
+// One that is full today may have room tomorrow.
 TEST(Client, TriesAgainWhenItIsTurnedAwayForNow) {
   std::atomic<int> turned_away = 0;
   ScriptedServer server([&](const Words& words) -> std::string {
