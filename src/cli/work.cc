@@ -116,7 +116,9 @@ class Work {
     if (is_of_connection(error.code)) return;
     const std::lock_guard lock(mutex_);
     if (error.message != std::exchange(last_trouble_, error.message)) complain(error);
-    if (error.code != Errc::permission_denied && error.code != Errc::invalid_request) return;
+    if (error.code != Errc::permission_denied && error.code != Errc::invalid_request &&
+        error.code != Errc::unsupported_version)
+      return;
     exit_code_ = error.code == Errc::invalid_request ? kExitUsage : exit_code_of(in_our_words(error).code);
     wake_up();
   }

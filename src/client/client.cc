@@ -110,10 +110,14 @@ class Client::Calls {
     exchange_.start(std::move(call));
   }
 
+  Status may_wait() const {
+    if (!exchange_.is_own_thread()) return {};
+    return failure(Errc::invalid_request, "a blocking call in a callback would wait for itself");
+  }
+
   template <class T>
   Result<T> ask(const Plan<T>& plan, Duration deadline, const std::stop_token& stop = {}) {
-    if (exchange_.is_own_thread())
-      return failure(Errc::invalid_request, "a blocking call in a callback would wait for itself");
+    if (auto may = may_wait(); !may) return std::unexpected(may.error());
     if (stop.stop_requested()) return failure(Errc::closed, "stopped");
     Awaited<T> awaited;
     start<T>(plan, [&](Result<T> result) { awaited.set(std::move(result)); }, deadline, stop);
@@ -177,6 +181,8 @@ void Client::say(const Command& command, Duration wait, Callback<RespValue> done
 Result<RespValue> Client::say_once(const Command& command) {
   return calls_->ask<RespValue>({command, Safety::once, as_it_came}, {});
 }
+
+Status Client::may_wait() const { return calls_->may_wait(); }
 
 void Client::say_once(const Command& command, Callback<RespValue> done) {
   calls_->start<RespValue>({command, Safety::once, as_it_came}, std::move(done), {});

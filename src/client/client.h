@@ -160,6 +160,7 @@ class Client {
   void say(const Command& command, Duration wait, Callback<wire::RespValue> done);
   Result<wire::RespValue> say_once(const Command& command);  // one that may not be repeated
   void say_once(const Command& command, Callback<wire::RespValue> done);
+  Status may_wait() const;  // not in a callback
   const std::unique_ptr<Calls> calls_;
 };
 

@@ -179,7 +179,7 @@ TEST(Client, SaysAtOnceThatItHasReachedNoCoordinator) {  // X7
   Client client({.addresses = {redis.address()}, .ns = "jobs", .deadline = hours(1)});
   const auto submitted = client.submit({.queue = "q", .payload = "x"});
   ASSERT_FALSE(submitted);
-  EXPECT_EQ(submitted.error().code, Errc::invalid_request);
+  EXPECT_EQ(submitted.error().code, Errc::unsupported_version);
   EXPECT_EQ(submitted.error().message,
             redis.address() +
                 ": whoever listens there is no baton coordinator; look at the address (it says: "

@@ -251,7 +251,7 @@ void Line::was_refused(Sent sent) {
 void Line::greeted(const RespValue& reply) {
   if (reply.type == RespValue::Type::error) {
     if (is_of_a_stranger(reply))
-      return turned_away({Errc::invalid_request,
+      return turned_away({Errc::unsupported_version,
                           "whoever listens there is no baton coordinator; look at the address (it says: " +
                               reply.text + ")"});
     if (is_lasting(reply)) return turned_away(error_of(reply));

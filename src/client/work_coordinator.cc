@@ -93,6 +93,7 @@ Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, c
 
 Result<RespValue> WorkCoordinator::ask(const Command& command, const std::stop_token& stop, Says says) {
   if (!stop.stop_possible()) return says == Says::claim ? client_.say_once(command) : client_.say(command);
+  if (auto may = client_.may_wait(); !may) return std::unexpected(may.error());
   const auto answer = std::make_shared<Awaited>();
   const auto done = [answer](Result<RespValue> reply) { answer->set(std::move(reply)); };
   says == Says::claim ? client_.say_once(command, done) : client_.say(command, {}, done);

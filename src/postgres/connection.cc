@@ -10,6 +10,10 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
 
 namespace baton::postgres {
 namespace {
@@ -132,12 +136,20 @@ Connection::Woken Connection::wait(bool to_write, std::int64_t timeout_ms) {
   return watched[1].revents != 0 ? Woken::stopped : Woken::readable;
 }
 
+// A cancellation is a connection of its own, and waits without end for a server that stands still: for that
+// there is a thread that nobody waits for. If it fails, the call ends as it would have, or is given up.
 void Connection::cancel() {
   cancelled_ = true;
-  char why[256];
-  PGcancel* handle = PQgetCancel(connection_);
-  if (handle) PQcancel(handle, why, sizeof why);  // if it fails, the call ends as it would have
-  PQfreeCancel(handle);
+  std::unique_ptr<PGcancel, decltype(&PQfreeCancel)> handle(PQgetCancel(connection_), &PQfreeCancel);
+  if (!handle) return;
+  try {
+    std::thread([handle = std::move(handle)] {
+      char why[256];
+      PQcancel(handle.get(), why, sizeof why);
+    }).detach();
+  } catch (const std::system_error&) {
+    // No thread to be had.
+  }
 }
 
 bool Connection::send(std::span<const Call> calls) {

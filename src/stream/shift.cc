@@ -206,6 +206,7 @@ void Processor::Shift::take_turns() {
 void Processor::Shift::end() {
   Lock lock(mutex_);
   const InstanceId me = me_;
+  calls_ = {};  // one that was given up need not be the last: whoever was only slow is to hear that we go
   const std::stop_token given_up = begin_call();
   lock.unlock();
   if (auto left = coordinator_.leave(me, given_up); !left) complain(left.error());
@@ -255,8 +256,9 @@ void Processor::Shift::watch() {
     in_hand_.let_go_expired(at);
     if (draining_ && at >= drain_until_) in_hand_.stop_handling();
     if (const auto end = call_end(); end && at >= *end) {
+      std::stop_source call = calls_;
       lock.unlock();
-      calls_.request_stop();
+      call.request_stop();
       lock.lock();
       continue;
     }
@@ -299,6 +301,7 @@ Outcome Processor::Shift::publish(const InHand::Begun& begun) {
     case Errc::deadline_exceeded:
     case Errc::outcome_unknown:
     case Errc::exhausted:
+    case Errc::unsupported_version:  // somebody else listens there
       sink_backoff_ = grown(sink_backoff_, options_);
       sink_rests_until_ = now() + std::max(sink_backoff_, error.retry_after);
       lock.unlock();

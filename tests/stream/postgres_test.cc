@@ -274,6 +274,28 @@ TEST(ACall, WhoseConnectionIsCutMayBeRepeated) {
             std::vector{Verdict::duplicate});
 }
 
+// S18, S25: a database that stands still does not hear of the stop either.
+TEST(ACall, ThatIsStoppedEndsThoughTheDatabaseStandsStill) {
+  const std::string url = migrated_database();
+  Proxy proxy(cluster().port());
+  postgres::WorkCoordinator coordinator(
+      DatabaseOptions{.url = "host=127.0.0.1 port=" + std::to_string(proxy.port()) +
+                             " user=baton dbname=" + ask(url, "select current_database()::text"),
+                      .call_max = hours(1)});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  proxy.set({.holds_replies = true});
+  std::stop_source stop;
+  std::jthread stopper([&, before = proxy.request_bytes()] {
+    while (proxy.request_bytes() == before) std::this_thread::yield();
+    proxy.set({.holds_requests = true, .holds_replies = true});
+    stop.request_stop();
+  });
+  const auto stopped =
+      coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}, kPartitions, stop.get_token());
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().code, Errc::outcome_unknown) << stopped.error().message;
+}
+
 // S25: it was not the caller who stopped it.
 TEST(ACall, ThatTheServerEndsIsNotCalledStopped) {
   const std::string url = migrated_database();
