@@ -130,6 +130,7 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
 
   SaveResult result{.id = ready->id};
   const auto report = with_memory([&] { return write(*ready, *mine, options, result); });
+  collective_.tell_doing("");
   const auto heard = finish(*ready, report, options, result);
   if (!heard) return give_up(ready->id, heard.error(), std::move(result));
   if (!*heard) return std::unexpected(heard->error());
@@ -146,7 +147,7 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
   if (announcement) {
     ready.id = {prefix, announcement->attempt};
     ready.base = announcement->base;
-    bytes = encode(*announcement, collective_.world_size());
+    bytes = with_memory([&]() -> Result<Bytes> { return encode(*announcement, collective_.world_size()); });
   } else {
     bytes = std::unexpected(announcement.error());
   }
@@ -228,7 +229,6 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
     };
     auto shard = write_shard(storage_, shard_path(ready.id, collective_.rank()), slices,
                              {.sha256 = options.sha256, .stop = options.stop, .progress = tell});
-    collective_.tell_doing("");
     if (!shard) return std::unexpected(shard.error());
     result.bytes_written = shard->bytes;
     report.shards.push_back(*std::move(shard));
@@ -240,7 +240,7 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
 Result<Status> CheckpointCoordinator::finish(const Ready& ready, const Result<RankReport>& mine,
                                              const SaveOptions& options, SaveResult& result) {
   Result<std::string> report = std::unexpected(mine ? Error{} : mine.error());
-  if (mine) report = to_bring(collective_, storage_, *mine, ready.id);
+  if (mine) report = with_memory([&] { return to_bring(collective_, storage_, *mine, ready.id); });
   Contribution contribution;
   if (report) contribution = bytes_of(*report);
   if (!report) contribution = std::unexpected(report.error());

@@ -52,8 +52,9 @@ void RespSession::access_changed() {
   if (caller_.certified) caller_.certified = access_.find_certified(caller_.certified->name());
   caller_.principal = is_certified ? caller_.certified : access_.renew(caller_.principal);
   if (!is_waiting() || (caller_.principal && caller_.principal->may(waits_for_, caller_.ns))) return;
-  desk_.abandon(*slots_.back().operation);
-  slots_.pop_back();
+  const auto slot = std::ranges::find(slots_, blocking_, &Slot::operation);  // news may stand behind it
+  desk_.abandon(*slot->operation);
+  slots_.erase(slot, slots_.end());
   executing_.clear();
   blocking_ = nullptr;
   closing_ = true;
