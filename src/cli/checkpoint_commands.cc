@@ -103,7 +103,10 @@ void add_removing(CommandLine& line) {
   pruned.command.number("--keep-every K", pruned.options.policy.keep_every,
                         "Steps that are multiples of this are kept too");
   pruned.command.flag("--dry-run", pruned.options.dry_run, "Just says what would be removed");
-  pruned.command.footer("Example: " + program + " checkpoint prune checkpoints --keep-last 3 --dry-run");
+  pruned.command.footer(
+      "One of which a file is missing, or of another size, does not count. The bytes are not read: `verify`\n"
+      "before it finds what is damaged and would be kept.\n\nExample: " +
+      program + " checkpoint prune checkpoints --keep-last 3 --dry-run");
 
   auto collected =
       add(line, "gc", "Removes what saves that came to nothing left behind", collect_checkpoint_garbage);
