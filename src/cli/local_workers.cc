@@ -36,23 +36,26 @@ void add_options(std::vector<std::string>& words, const MeetingPoint& meeting) {
 }  // namespace
 
 void LocalWorkers::began(const pipeline::Graph&, const std::string& run) {
-  for (std::uint64_t i = 0; i < options_.workers; ++i) {
-    threads_.emplace_back([this, words = command(run)](const std::stop_token& stop) {
-      process::ChildCommand command{.words = words, .grace = seconds(15)};
-      if (meeting_.is_redis()) command.environment = {std::string(kHandedOver) + "=" + meeting_.where()};
-      command.said = [](process::Output, std::string_view text) {
-        (void)!::write(STDERR_FILENO, text.data(), text.size());
-      };
-      auto ended = process::run_child(command, std::span(&stop, 1));
-      if (!ended) to_errors("baton: a worker could not be started: {}\n", ended.error().message);
-    });
-  }
+  run_ = run;
+  for (std::uint64_t i = 0; i < options_.workers; ++i) start();
 }
 
-std::vector<std::string> LocalWorkers::command(const std::string& run) const {
+void LocalWorkers::start() {
+  threads_.emplace_back([this, words = command()](const std::stop_token& stop) {
+    process::ChildCommand command{.words = words, .grace = seconds(15)};
+    if (meeting_.is_redis()) command.environment = {std::string(kHandedOver) + "=" + meeting_.where()};
+    command.said = [](process::Output, std::string_view text) {
+      (void)!::write(STDERR_FILENO, text.data(), text.size());
+    };
+    auto ended = process::run_child(command, std::span(&stop, 1));
+    if (!ended) to_errors("baton: a worker could not be started: {}\n", ended.error().message);
+  });
+}
+
+std::vector<std::string> LocalWorkers::command() const {
   const std::string slots = std::to_string(std::max<std::uint64_t>(1, options_.jobs));
   std::vector<std::string> words = {
-      "/proc/self/exe",         "worker", "--quiet", "--run", run, "--slots", slots, "--lost-after",
+      "/proc/self/exe",         "worker", "--quiet", "--run", run_, "--slots", slots, "--lost-after",
       time_text(meeting_.lease)};
   add_options(words, meeting_);
   if (!meeting_.blobs.empty()) words.insert(words.end(), {"--blobs", meeting_.blobs});

@@ -28,6 +28,9 @@ class Watchers : public pipeline::RunObserver {
   void noticed(const std::string& text) override {
     for (auto* one : all_) one->noticed(text);
   }
+  void missing_a_worker_here() override {
+    for (auto* one : all_) one->missing_a_worker_here();
+  }
   void stopping(std::size_t modules) override {
     for (auto* one : all_) one->stopping(modules);
   }

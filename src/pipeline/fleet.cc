@@ -14,7 +14,8 @@ bool is_alive(const RegisteredWorker& worker) {
 std::string arrival(const RegisteredWorker& worker) {
   const WorkerRegistration& registration = worker.registration;
   const std::vector<std::string> named = without_unreserved(registration.capabilities);
-  return name_of(worker) + " is there: " + (named.empty() ? "no capabilities" : joined(named)) + "; " +
+  return name_of(worker) + (registration.name.empty() ? "" : " (" + registration.name + ")") +
+         " is there: " + (named.empty() ? "no capabilities" : joined(named)) + "; " +
          std::to_string(registration.slots) + (registration.slots == 1 ? " place" : " places") +
          (is_reserved(registration.capabilities) ? ", reserved" : "");
 }

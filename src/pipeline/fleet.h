@@ -13,7 +13,7 @@ namespace baton::pipeline {
 
 class Fleet {
  public:
-  // What changed, in words: "worker 2 is there: linux, docker; 4 places".
+  // What changed, in words: "worker 2 (vm-4711) is there: linux, docker; 4 places".
   std::vector<std::string> update(std::vector<RegisteredWorker> workers, Duration now_at);
 
   const std::vector<RegisteredWorker>& workers() const { return workers_; }

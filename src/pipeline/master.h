@@ -45,6 +45,7 @@ class Master {
   Status open();
   Status open_at_coordinator();
   Status open_when_free(const RunOpening& opening);
+  void heed_lease();
   Status check_places() const;
   void begin_listening();
   std::vector<WorkerTimes> times() const;
@@ -89,6 +90,7 @@ class Master {
   void miss_coordinator();
   void note_what_is_ready();
   void watch_capabilities();
+  void ask_for_a_worker_here();
   bool nobody_can_run(const Lane& lane) const;
   std::string what_lacks(NodeIndex node) const;
   void say_that_they_wait(const std::vector<NodeIndex>& nodes, const std::string& what);
@@ -142,6 +144,7 @@ class Master {
   std::map<NodeIndex, Heard> heard_;           // of modules elsewhere
   std::map<Lane, Duration> preferring_since_;  // those for whom a preferred place was not free
   std::map<NodeIndex, Duration> lacking_;      // nobody can run them since then
+  bool asked_for_a_worker_ = false;            // here, for what others left behind
   bool fleet_has_changed_ = false;             // since it was last said what they lack
   bool has_queue_timeouts_ = false;
   bool by_user_ = false;

@@ -53,6 +53,7 @@ Status Master::open_at_coordinator() {
                            .definition = options_.definition,
                            .parts = graph_.parts()};
   if (auto opened = open_when_free(opening); !opened) return opened;
+  heed_lease();
   auto before = coordinator_->enqueued_modules(options_.stop);
   if (!before) return std::unexpected(before.error());
   enqueued_before_ = std::move(*before);
@@ -62,11 +63,18 @@ Status Master::open_at_coordinator() {
   return {};
 }
 
+// A run that was begun before may keep the lease that it was begun with.
+void Master::heed_lease() {
+  const auto opening = coordinator_->run_opening(options_.stop);
+  if (opening && opening->lease) options_.lost_after = *opening->lease;
+}
+
 // Whoever was killed a moment ago still counts as being there, until its lease has ended.
 Status Master::open_when_free(const RunOpening& opening) {
   for (bool is_told = false;;) {
     auto opened = coordinator_->open_run(opening, options_.stop);
     if (opened || opened.error().code != Errc::locked) return opened;
+    if (!is_told) heed_lease();
     if (now() > options_.lost_after + kAgain + kAgain) return opened;
     if (!std::exchange(is_told, true))
       observer_.noticed(

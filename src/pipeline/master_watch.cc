@@ -43,7 +43,17 @@ void Master::watch_capabilities() {
   }
   for (const auto& [what, nodes] : missed) say_that_they_wait(nodes, what);
   fleet_has_changed_ = false;
+  ask_for_a_worker_here();
   give_up_what_lacks();
+}
+
+// What was handed out is the coordinator's to give, and only workers are given anything.
+void Master::ask_for_a_worker_here() {
+  const bool is_stranded = !schedule_.is_stopping() && std::ranges::any_of(there_, [this](const auto& one) {
+    return !fleet_.covers(one.second) && fits_here(one.second);
+  });
+  if (is_stranded && !asked_for_a_worker_) observer_.missing_a_worker_here();
+  asked_for_a_worker_ = is_stranded;
 }
 
 // Of those that are not handed out.

@@ -82,9 +82,11 @@ class RunObserver {
   virtual void said(const LogLine&) {}
   virtual void progressed(NodeIndex, double /*part*/) {}
   virtual void noticed(const std::string& /*text*/) {}  // a worker was lost, nobody can run a module, …
-  virtual void stopping(std::size_t /*modules*/) {}     // it was cancelled, and so many that run are to stop
-  virtual void told_to_stop() {}                        // after that: whoever is to stop has been told
-  virtual void time_passed() {}                         // a few times a second, if `wants_time`
+  // No worker is left for what was handed out, though this machine could run it: a worker here would.
+  virtual void missing_a_worker_here() {}
+  virtual void stopping(std::size_t /*modules*/) {}  // it was cancelled, and so many that run are to stop
+  virtual void told_to_stop() {}                     // after that: whoever is to stop has been told
+  virtual void time_passed() {}                      // a few times a second, if `wants_time`
   virtual bool wants_time() const { return false; }
   virtual void ended(const RunReport&) {}
 };

@@ -58,6 +58,24 @@ TEST_F(ProcessesThatAreCutOff, AreLostWhenTheMasterSaysSo) {  // P6
   expect_another_to_finish(master);
 }
 
+TEST(ProcessesThatAreLost, AreReplacedWhereTheMasterIs) {  // P4 P6
+  const Yard yard(R"(
+version: 1
+modules: { a: { matrix: { n: [1, 2] }, run: 'echo begun >> ran; while [ ! -e go ]; do sleep 0.05; done' } }
+)");
+  Served server(BATON_PROGRAM);
+  crash::Child lost(yard.baton({"worker", "--connect", server.address(), "--run", "left", "--quiet"}));
+  crash::Child master(
+      yard.run({"--connect", server.address(), "--run", "left", "-j", "1", "--lost-after", "2s", "--json"}));
+  ASSERT_TRUE(eventually([&] { return yard.contents("ran") == "begun\nbegun\n"; }));
+  lost.signal(SIGKILL);
+  std::ofstream(yard.path() + "/go").close();
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+  EXPECT_EQ(yard.contents("ran"), "begun\nbegun\nbegun\n");
+}
+
 TEST_F(ProcessesThatAreCutOff, KeepTheirModuleWhenTheyAreBackInTime) {  // P4 P6
   Proxy proxy(server_.port());
   crash::Child master(this->master("20s"));

@@ -184,7 +184,7 @@ TEST_P(Placement, SaysWhoIsReservedForWhatWhenNobodyElseIsThere) {  // P8
     EXPECT_EQ(module(report, id).failure.message, why);
   }
   EXPECT_EQ(module(report, "other").failure.message, "nobody has docker; worker 1 lacks docker");
-  EXPECT_THAT(notices.all, Contains("worker 1 is there: gpu, linux; 1 place, reserved"));
+  EXPECT_THAT(notices.all, Contains("worker 1 (worker-1) is there: gpu, linux; 1 place, reserved"));
   EXPECT_THAT(notices.all, Contains("plain and 1 more wait: " + why));
   EXPECT_THAT(notices.all, Each(Not(HasSubstr("unreserved"))));
 }

@@ -8,6 +8,7 @@
 #include "pipeline/context.h"
 #include "pipeline/directory_coordinator.h"
 #include "pipeline/role_guard.h"
+#include "pipeline/server_coordinator.h"
 #include "tests/pipeline/company.h"
 #include "tests/pipeline/subjects.h"
 #include "tests/served.h"
@@ -52,6 +53,43 @@ TEST_P(AMasterThatWasSuspended, BeginsNothingThatTheNextOneHasBegun) {  // P17
   EXPECT_EQ(begun, 1);
   EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
   EXPECT_THAT(report.reason, ::testing::HasSubstr("another master"));
+}
+
+// Keeps what it is told.
+class Notices : public RunObserver {
+ public:
+  void noticed(const std::string& text) override { all += text + "\n"; }
+  std::string all;
+};
+// However long it would take others to be lost to it.
+void waits_for_the_first(DistributedCoordinator& first, DistributedCoordinator& second) {
+  Pipeline pipeline("taken over");
+  pipeline.add("a").run([](Context&) {});
+  const Graph graph = *Graph::of(pipeline.definition());
+  ASSERT_TRUE(first.open_run(
+      {.session = "first", .name = "taken over", .fingerprint = graph.fingerprint(), .parts = graph.parts()},
+      {}));
+  Notices notices;
+  const RunReport report =
+      run(graph, {.jobs = 1, .observer = &notices, .coordinator = &second, .lost_after = milliseconds(1)});
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.reason;
+  EXPECT_THAT(notices.all, ::testing::HasSubstr("waiting for up to 2 s"));
+}
+TEST(AMasterThatGoesOn, CountsByTheLeaseOfTheFirst) {  // P17
+  const TemporaryDirectory folder;
+  const auto lasting = [&](Duration lease) {
+    return DirectoryCoordinatorOptions{.directory = folder.path() + "/run", .lease = lease};
+  };
+  DirectoryCoordinator first(lasting(seconds(2))), second(lasting(kLostAfter));
+  waits_for_the_first(first, second);
+  Served server(BATON_PROGRAM);
+  const auto at_server = [&](Duration lease) {
+    ServerCoordinatorOptions options{.run = "run", .lease = lease};
+    options.client.addresses = {server.address()};
+    return options;
+  };
+  ServerCoordinator there(at_server(seconds(2))), next(at_server(kLostAfter));
+  waits_for_the_first(there, next);
 }
 
 TEST(AMasterOfAFolder, HandsOutNothingOnceAnotherHasTakenOver) {  // P17
