@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "cli/pipeline_source.h"
 #include "cli/quantities.h"
 #include "pipeline/folder_blobs.h"
+#include "pipeline/pulse.h"
 #include "pipeline/reservation.h"
 #include "pipeline/run.h"
 #include "pipeline/stop_on_signal.h"
@@ -32,7 +34,9 @@ constexpr char kAbout[] =
     "--run or a\n"
     "folder, in that run alone. The pipeline comes from the master. Exit codes: 0 the run is over, 2 "
     "refused,\n"
-    "3 stopped, 4 the coordinator or the master was lost, 77 not allowed.\n\n";
+    "3 stopped, 4 the coordinator or the master was lost, 64 the command line makes no sense, 69 nobody "
+    "answers there,\n"
+    "77 not allowed.\n\n";
 
 constexpr Duration kLookAgain = milliseconds(500);  // for runs
 
@@ -60,6 +64,11 @@ class PipelineWorker {
   explicit PipelineWorker(PipelineWorkerOptions options) : options_(std::move(options)) {}
 
   int run(const std::stop_token& stop) {
+    // It would take module after module, and fail them all.
+    if (!options_.directory.empty() && !std::filesystem::is_directory(options_.directory)) {
+      to_errors("baton: --dir {}: there is no such folder\n", options_.directory);
+      return kExitUsage;
+    }
     const bool has_one = options_.run || options_.meeting.where().starts_with("dir:");
     if (has_one) return take_part(options_.run.value_or("run"), stop);
     if (!options_.meeting.is_server()) {
@@ -67,8 +76,8 @@ class PipelineWorker {
       return kExitUsage;
     }
     const auto client = connect(options_.meeting.connection);
-    if (!client) return complain(client.error());
-    if (auto allowed = may_work(**client, stop); !allowed) return complain(allowed.error());
+    if (!client) return cannot_begin(client.error());
+    if (auto allowed = may_work(**client, stop); !allowed) return cannot_begin(allowed.error());
     say(fmt::format("waits for runs at {}", options_.meeting.connection.addresses.front()));
     std::set<std::string> done;
     for (bool was_there = true; !stop.stop_requested();) {
@@ -94,13 +103,16 @@ class PipelineWorker {
     if (!options_.quiet) to_errors("baton worker: {}\n", text);
   }
 
+  static int cannot_begin(const Error& error) {
+    return error.code == Errc::unavailable ? complain(error) : cannot_meet(error);
+  }
+
   // Nobody is without a capability of his own in that queue, so nothing is taken.
   static Status may_work(client::Client& client, const std::stop_token& stop) {
     const auto none = client.lease(
         {.worker = default_name(), .queues = {"pipeline-runs"}, .ttl = seconds(1), .capabilities = {}}, stop);
-    if (none) return {};
-    if (none.error().code == Errc::invalid_request) return std::unexpected(none.error());  // no coordinator
-    if (none.error().code != Errc::permission_denied) return {};
+    if (none || pipeline::is_transient(none.error().code) || stop.stop_requested()) return {};
+    if (none.error().code != Errc::permission_denied) return std::unexpected(none.error());  // no coordinator
     return failure(none.error().code, none.error().message +
                                           " (--token-file FILE gives a token; a worker needs the permissions "
                                           "submit, query and work)");
@@ -152,9 +164,7 @@ class PipelineWorker {
         to_output("{}: {}\n", line.module, line.text);
         std::fflush(stdout);  // whoever follows a worker's log wants to see it now
       };
-    worker.lease = opening->lease.value_or(options_.meeting.lease);
-    worker.heartbeat = Duration{std::min(pipeline::kHeartbeat.ms, worker.lease.ms / 3)};
-    worker.cancellation_poll = std::min(worker.cancellation_poll, worker.heartbeat);
+    worker.lease = options_.meeting.lease;
     worker.master_lost_after = options_.master_lost_after;
     worker.notice = [this](const std::string& text) { say(text); };
     const bool is_named = options_.run || options_.meeting.is_server();

@@ -25,6 +25,7 @@
 #include "cli/run_view.h"
 #include "cli/watchers.h"
 #include "pipeline/cache.h"
+#include "pipeline/execute.h"
 #include "pipeline/folder_blobs.h"
 #include "pipeline/html_report.h"
 #include "pipeline/report_json.h"
@@ -116,8 +117,24 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   return run;
 }
 
+// A coordinator may know the run from before, with results that are not among our records.
+bool may_go_on_elsewhere(const MeetingPoint& meeting, const std::optional<std::string>& run) {
+  if (meeting.connection.addresses.empty()) return false;
+  constexpr std::string_view kFolder = "dir:";
+  const std::string where = meeting.where();
+  std::error_code absent;
+  return where.starts_with(kFolder) ? std::filesystem::exists(where.substr(kFolder.size()), absent)
+                                    : run.has_value();
+}
+
+// A module without its secret fails as one whose body throws.
+bool may_fail_without_secret(const pipeline::GraphNode& node) {
+  const pipeline::ModuleFailure failure{.kind = pipeline::FailureKind::exception};
+  return pipeline::status_of_failure(node, failure) == pipeline::ModuleStatus::ignored_failure;
+}
+
 // Secrets that are missing here. With workers elsewhere that is told, for they may have them; it is no reason
-// not to begin unless a module runs here for certain and cannot do without.
+// not to begin unless a module runs here for certain, cannot do without and may not fail.
 std::vector<pipeline::Problem> check_secrets(const RunCommandOptions& options, const LoadedPipeline& loaded,
                                              const pipeline::Graph& graph, const pipeline::RunOptions& run) {
   const bool meets_elsewhere = !options.meeting.connection.addresses.empty();
@@ -127,10 +144,12 @@ std::vector<pipeline::Problem> check_secrets(const RunCommandOptions& options, c
     return !is_alone || pipeline::covers(ours, node.capabilities);
   });
   const auto known = run.ended_before();
+  const bool may_go_on = may_go_on_elsewhere(options.meeting, options.run);
   const auto needs_it = [&](const pipeline::GraphNode& node) {
-    const bool may_be_known = run.restored.contains(node.id) || known.contains(node.id) ||
+    const bool may_be_known = may_go_on || run.restored.contains(node.id) || known.contains(node.id) ||
                               (!options.no_cache && !node.spec->cache.empty());
-    return is_bound[*graph.find(node.id)] && !may_be_known && (!meets_elsewhere || node.spec->pinned);
+    return is_bound[*graph.find(node.id)] && !may_be_known && !may_fail_without_secret(node) &&
+           (!meets_elsewhere || node.spec->pinned);
   };
   auto missing = missing_secrets(loaded.file, graph, needs_it);
   if (missing.empty()) tell_of_missing_secrets(loaded.file, graph);

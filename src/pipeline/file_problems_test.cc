@@ -88,9 +88,15 @@ TEST(AQuoteThatIsNotClosed, IsToldWhereItBegins) {  // P14
            {"modules:\n  a:\n    run: 'it''s\n  b:\n    run: ls\n", "4:10"},
            {"modules:\n  a: { run: ls }\n  b: { run: \"a \\\" b }\n", "4:13"},
            {"modules: { ä: { run: 'ä } }\n", "2:23"},
+           {"env:\n  A: ! 'x\nmodules:\n  a: { run: ls }\n", "3:6"},
+           {"modules:\n  a:\n    run: !\n      \"ls\n  b:\n    run: ls\n", "4:10"},
        })
     EXPECT_THAT(problems(top + text), ElementsAre("ci.yaml:" + where + ": this quote is not closed")) << text;
   EXPECT_THAT(problems("\xef\xbb\xbf" + top + "modules: { 'a': { run: \"it's \\\"\" } }\n"), ElementsAre());
+  EXPECT_THAT(problems(top + "modules: { a: { run: ! 'it''s' }, b: { run: ! it's } }\n"), ElementsAre());
+  std::string wide = "\xff\xfe";  // UTF-16, in which nothing is where it would be in UTF-8
+  for (const char one : "# it's so\n" + top + "name: x\nmodules: { a: { run: ls } }\n") wide += {one, '\0'};
+  EXPECT_THAT(problems(wide), ElementsAre());
 }
 
 TEST(AReference, IsComplainedOfWhereItStands) {  // P14

@@ -1,10 +1,11 @@
 #include "pipeline/pulse.h"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "base/pause.h"
 #include "base/stop_after.h"
 #include "pipeline/steady_time.h"
 
@@ -25,6 +26,7 @@ bool is_transient(Errc code) {
 void Pulse::start(const WorkerRegistration& self) {
   index_ = self.index;
   session_ = self.session;
+  learn_lease({});
   thread_ = std::jthread([this](const std::stop_token& end) { beat(end); });
   guard_ = std::jthread([this](const std::stop_token& end) { guard(end); });
 }
@@ -39,7 +41,8 @@ void Pulse::stop() {
 }
 
 bool Pulse::keep(const Assigned& assigned) {
-  const std::int64_t until_ms = assigned.asked_at_ms + options_.lease.ms;
+  learn_lease(thread_.get_stop_token());
+  const std::int64_t until_ms = assigned.asked_at_ms + lease().ms;
   if (steady_ms() >= until_ms) return false;
   const std::lock_guard lock(mutex_);
   held_[assigned.lease] = {{assigned.assignment.module, assigned.attempt}, until_ms};
@@ -53,16 +56,45 @@ void Pulse::let_go(const std::string& lease) {
 
 void Pulse::beat(const std::stop_token& end) {
   heard_at_ms_ = steady_ms();
-  std::int64_t next_ms = heard_at_ms_;
+  std::optional<std::int64_t> sent_at_ms;
   do {
-    if (steady_ms() >= next_ms) {
-      next_ms = steady_ms() + options_.heartbeat.ms;
+    learn_lease(end);
+    if (!sent_at_ms || steady_ms() >= *sent_at_ms + heartbeat().ms) {
+      sent_at_ms = steady_ms();
       if (!send(end)) return;
     } else if (const auto signal = coordinator_.is_cancellation_requested(end)) {
       heard_at_ms_ = steady_ms();
       if (*signal) listener_.cancelled((*signal)->reason);
     }
-  } while (!pause(std::min(options_.cancellation_poll, options_.heartbeat), end));
+  } while (!rest(std::min(options_.cancellation_poll, heartbeat()), end));
+}
+
+void Pulse::learn_lease(const std::stop_token& end) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_lease_known_) return;
+  }
+  const auto opening = coordinator_.run_opening(end);
+  if (!opening) return;
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(is_lease_known_, true)) return;
+  lease_ = opening->lease.value_or(options_.lease);
+  learned_.notify_all();
+}
+
+Duration Pulse::lease() {
+  const std::lock_guard lock(mutex_);
+  return lease_;
+}
+
+// Two may get lost on the way.
+Duration Pulse::heartbeat() { return std::min(options_.heartbeat, Duration{lease().ms / 3}); }
+
+bool Pulse::rest(Duration time, const std::stop_token& end) {
+  std::unique_lock lock(mutex_);
+  learned_.wait_for(lock, end, std::chrono::milliseconds(time.ms),
+                    [this, before = lease_] { return lease_ != before; });
+  return end.stop_requested();
 }
 
 // False: there is no use in another.
@@ -97,7 +129,7 @@ bool Pulse::send(const std::stop_token& end) {
     const std::lock_guard lock(mutex_);
     for (const std::string& lease : heartbeat.leases) {
       if (const auto one = held_.find(lease); one != held_.end())
-        one->second.until_ms = sent_at_ms + options_.lease.ms;
+        one->second.until_ms = sent_at_ms + lease_.ms;
     }
   }
   if (reply->master_silent_for > options_.master_lost_after)
@@ -109,13 +141,14 @@ bool Pulse::send(const std::stop_token& end) {
 
 // A little before their time rather than after it.
 void Pulse::guard(const std::stop_token& end) {
-  const Duration often{std::max<std::int64_t>(1, options_.lease.ms / 20)};
-  while (!pause(often, end)) {
+  const auto often = [this] { return Duration{std::max<std::int64_t>(1, lease().ms / 20)}; };
+  while (!rest(often(), end)) {
+    const std::int64_t soon_ms = steady_ms() + often().ms;
     std::vector<std::string> overdue;
     {
       const std::lock_guard lock(mutex_);
       for (const auto& [lease, one] : held_) {
-        if (steady_ms() + often.ms >= one.until_ms) overdue.push_back(lease);
+        if (soon_ms >= one.until_ms) overdue.push_back(lease);
       }
     }
     for (const std::string& lease : overdue) lose(lease);

@@ -2,6 +2,7 @@
 // whoever runs the worker.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -35,6 +36,7 @@ class Pulse {
   Pulse(const Pulse&) = delete;
   Pulse& operator=(const Pulse&) = delete;
 
+  // Leases last as long as the run's opening says; it may be that the master comes later than its workers.
   void start(const WorkerRegistration& self);
   // The last one says that the worker leaves.
   void stop();
@@ -52,6 +54,11 @@ class Pulse {
 
   void beat(const std::stop_token& end);
   bool send(const std::stop_token& end);
+  void learn_lease(const std::stop_token& end);
+  Duration lease();
+  Duration heartbeat();
+  // True: it is over. Shorter if the lease becomes known meanwhile.
+  bool rest(Duration time, const std::stop_token& end);
   void guard(const std::stop_token& end);
   void lose(const std::string& lease);
 
@@ -62,6 +69,9 @@ class Pulse {
   std::string session_;
   std::int64_t heard_at_ms_ = 0;  // of the coordinator, by the thread that beats
   std::mutex mutex_;
+  Duration lease_ = options_.lease;
+  bool is_lease_known_ = false;
+  std::condition_variable_any learned_;
   // By lease: one that was silent for too long may be given the same module again while it still has it.
   std::map<std::string, Kept> held_;
   std::jthread thread_;

@@ -22,9 +22,11 @@ struct WorkerOptions {
   // Of them, so many that keep a processor busy; 0: as many as there are processors.
   std::uint32_t processors = 0;
   Site site;
-  bool is_reserved = false;  // for what names a capability of its own: see reservation.h
-  Duration heartbeat = kHeartbeat;
-  Duration lease = kLostAfter;  // what it has is no longer its own when no heartbeat got through for so long
+  bool is_reserved = false;         // for what names a capability of its own: see reservation.h
+  Duration heartbeat = kHeartbeat;  // more often if leases are short
+  // What it has is no longer its own when no heartbeat got through for so long; if the run's opening says
+  // how long, that counts.
+  Duration lease = kLostAfter;
   Duration cancellation_poll = seconds(2);
   Duration master_lost_after = seconds(60);
   Duration unreachable_max = seconds(60);          // then it gives up

@@ -70,7 +70,11 @@ class Builder : public YAML::EventHandler {
   }
   // The parser takes the end of the file for the end of a quote, and with it all that was to follow.
   void check_quote(const YAML::Mark& mark) const {
+    if (!is_counted_in_bytes_) return;
     std::string_view rest = text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size()));
+    // A scalar with a tag begins with it.
+    if (rest.starts_with('!'))
+      rest.remove_prefix(std::min(rest.find_first_not_of(" \t\r\n", 1), rest.size()));
     if (rest.empty() || (rest.front() != '"' && rest.front() != '\'')) return;
     const char quote = rest.front();
     for (std::size_t i = 1; i < rest.size(); ++i) {
@@ -121,7 +125,8 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  const std::string_view text_;  // as the parser counts it
+  const std::string_view text_;                             // as the parser counts it
+  const bool is_counted_in_bytes_ = !text_.contains('\0');  // UTF-16 and UTF-32 are not
   int documents_ = 0;
   std::vector<Open> open_;
 };

@@ -6,7 +6,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <functional>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -14,8 +16,10 @@
 #include "pipeline/directory_coordinator.h"
 #include "pipeline/memory_coordinator.h"
 #include "pipeline/redis_coordinator.h"
+#include "pipeline/server_coordinator.h"
 #include "tests/pipeline/company.h"
 #include "tests/pipeline/redis_server.h"
+#include "tests/served.h"
 #include "tests/temporary_directory.h"
 
 namespace baton::pipeline {
@@ -133,6 +137,61 @@ TEST(TheLengthOfLeases, IsTheMastersAtRedis) {  // P4 P6
   };
   RedisCoordinator master(lasting(kLostAfter)), worker(lasting(kLostAfter)), hasty(lasting(milliseconds(-1)));
   is_the_masters(master, worker, hasty);
+}
+
+// Leases are shorter than the module takes, and than a worker's heartbeats are apart. `make` connects with
+// another idea of how long a lease is.
+void keeps_what_it_has(const std::function<std::unique_ptr<DistributedCoordinator>(Duration)>& make,
+                       bool is_master_first) {
+  constexpr Duration kLease = seconds(1);
+  std::atomic<int> begun = 0;
+  Pipeline pipeline("long");
+  pipeline.add("long").run([&](Context&) {
+    ++begun;
+    std::this_thread::sleep_for(std::chrono::milliseconds((kLease + kLease).ms));
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  const auto master = make(kLease), coordinator = make(kLostAfter);
+  const auto is_there = [&] {
+    return is_master_first ? coordinator->run_opening({}).has_value()
+                           : !master->get_registered_workers({})->empty();
+  };
+  RunReport report;
+  WorkerReport worked;
+  const auto be_master = [&] {
+    report = run(graph, {.is_only_master = true, .coordinator = master.get(), .lost_after = kLease});
+  };
+  const auto be_worker = [&] { worked = run_worker(graph, *coordinator, {}); };
+  {
+    const std::jthread first(is_master_first ? std::function<void()>(be_master) : be_worker);
+    ASSERT_TRUE(eventually(is_there));
+    const std::jthread second(is_master_first ? std::function<void()>(be_worker) : be_master);
+  }
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << module(report, "long").failure.message;
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(worked.modules, 1U);
+  EXPECT_EQ(worked.stale, 0U);
+}
+TEST(AWorkerOfAProgram, KeepsWhatItHasUnderShortLeasesAtAServer) {  // P4 P6
+  Served server(BATON_PROGRAM);
+  for (const bool is_master_first : {true, false})
+    keeps_what_it_has(
+        [&](Duration lease) {
+          ServerCoordinatorOptions options{.run = is_master_first ? "one" : "other", .lease = lease};
+          options.client.addresses = {server.address()};
+          return std::make_unique<ServerCoordinator>(options);
+        },
+        is_master_first);
+}
+TEST(AWorkerOfAProgram, KeepsWhatItHasUnderShortLeasesInAFolder) {  // P4 P6
+  const TemporaryDirectory temporary;
+  for (const bool is_master_first : {true, false})
+    keeps_what_it_has(
+        [&](Duration lease) {
+          return std::make_unique<DirectoryCoordinator>(DirectoryCoordinatorOptions{
+              .directory = temporary.path() + (is_master_first ? "/one" : "/other"), .lease = lease});
+        },
+        is_master_first);
 }
 
 TEST(AMasterInAFolder, NeitherCancelsNorClosesWhatAnotherHasTakenOver) {  // P17

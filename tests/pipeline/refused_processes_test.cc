@@ -12,6 +12,7 @@ namespace baton::pipeline {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -164,6 +165,67 @@ modules:
   EXPECT_EQ(ran.exit.code, 0) << ran.errors;
   EXPECT_THAT(ran.errors, HasSubstr("sign: secret 'BATON_TEST_KEY' is not set here"));
   EXPECT_EQ(yard.contents("ran"), "a\n");
+}
+
+TEST(ProcessesThatAreRefused, DoNotMissTheSecretOfWhatMayFail) {  // P14
+  const Yard yard(R"(version: 1
+secrets: [BATON_TEST_KEY]
+modules:
+  sign: { allow_failure: true, secrets: [BATON_TEST_KEY], run: ls }
+  push: { needs: [sign], run: 'echo a >> ran' }
+)");
+  const crash::Ran ran = crash::run(yard.run({}));
+  EXPECT_EQ(ran.exit.code, 0) << ran.errors;
+  EXPECT_THAT(ran.errors, HasSubstr("sign: secret 'BATON_TEST_KEY' is not set here"));
+  EXPECT_EQ(yard.contents("ran"), "a\n");
+  const Yard other(R"(version: 1
+secrets: [BATON_TEST_KEY]
+modules: { sign: { allow_failure: [75], secrets: [BATON_TEST_KEY], run: ls } }
+)");
+  EXPECT_EQ(crash::run(other.run({})).exit.code, 2) << "it would fail in another way";
+}
+
+// The master that began the run had the secret, and its records are gone.
+TEST(ProcessesThatAreRefused, DoNotMissTheSecretOfWhatTheCoordinatorMayKnow) {  // P14 P17
+  Served server(BATON_PROGRAM);
+  for (const bool is_at_server : {true, false}) {
+    const Yard yard(R"(version: 1
+secrets: [BATON_TEST_KEY]
+modules:
+  sign: { pin: master, secrets: [BATON_TEST_KEY], run: 'true' }
+  wait: { needs: [sign], run: 'touch began; test -e goes-on || sleep 1000' }
+)");
+    const std::string where = is_at_server ? server.address() : "dir:" + yard.path() + "/meet";
+    const std::vector<std::string> how = {"--connect", where, "--run", "goes-on", "--lost-after", "1s"};
+    crash::ChildOptions begins = yard.run(how);
+    begins.environment = {{"BATON_TEST_KEY", "0123456789"}};
+    crash::Child master(begins);
+    ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+    master.signal(SIGKILL);
+    master.wait(crash::after_ms(30'000));
+    std::filesystem::remove_all(yard.path() + "/.baton");
+    std::ofstream(yard.path() + "/goes-on") << "";
+    const crash::Ran ran = crash::run(yard.run(how));
+    EXPECT_NE(ran.exit.code, 2) << "it went on, with what the first one could still publish";
+    EXPECT_THAT(ran.lines, Contains("pipeline: 2 modules, run goes-on"));
+    EXPECT_THAT(ran.errors, HasSubstr("sign: secret 'BATON_TEST_KEY' is not set here"));
+  }
+}
+
+TEST(ProcessesThatAreRefused, SayThatNoCoordinatorIsThere) {  // P11 P16
+  const Yard yard(kOne);
+  RedisServer redis;
+  const crash::Ran worker = crash::run(yard.worker("127.0.0.1:" + std::to_string(redis.port())));
+  EXPECT_EQ(worker.exit.code, 2) << worker.errors;
+  EXPECT_THAT(only_line(worker), HasSubstr("no baton coordinator"));
+}
+
+TEST(ProcessesThatAreRefused, DoNotWorkInAFolderThatIsNotThere) {  // P11 P16
+  const Yard yard(kOne);
+  const crash::Ran worker =
+      crash::run(yard.baton({"worker", "--connect", "127.0.0.1:1", "--dir", "nowhere"}));
+  EXPECT_EQ(worker.exit.code, 64) << worker.errors;
+  EXPECT_THAT(only_line(worker), HasSubstr("baton: --dir nowhere: there is no such folder"));
 }
 
 TEST(ProcessesThatAreRefused, TellProgramsToo) {  // P16
