@@ -117,8 +117,10 @@ bool Connection::is_alive() {
   while (PQstatus(connection_) == CONNECTION_OK && ::poll(&watched, 1, 0) > 0) {
     if (PQconsumeInput(connection_) != 1) return false;
   }
-  // Replies to a call that was given up would be taken for the next one's.
-  return PQstatus(connection_) == CONNECTION_OK && PQpipelineStatus(connection_) == PQ_PIPELINE_OFF;
+  // Replies to a call that was given up would be taken for the next one's, and a cancellation that is still
+  // on its way for one of the next.
+  return !cancelled_ && PQstatus(connection_) == CONNECTION_OK &&
+         PQpipelineStatus(connection_) == PQ_PIPELINE_OFF;
 }
 
 std::int64_t Connection::time_left() const {
@@ -189,7 +191,8 @@ std::expected<pg_result*, Trouble> Connection::next_result(std::stop_token stop)
       case Woken::timeout:
         return std::unexpected(Trouble{.message = cancelled_ ? "the database does not end a cancelled call"
                                                              : "the database did not answer in time",
-                                       .sent = true});
+                                       .sent = true,
+                                       .late = !cancelled_});
       case Woken::readable:
         // What came before the end is still to be read.
         if (PQconsumeInput(connection_) != 1 && PQisBusy(connection_) != 0)
@@ -253,25 +256,32 @@ std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Ca
   return all;
 }
 
-std::expected<std::vector<Rows>, Trouble> Connection::run(std::span<const Call> calls, std::stop_token stop) {
+// A stop of the call before may have come after its end.
+void Connection::begin_call() {
   std::uint64_t drained = 0;
   (void)!::read(stop_event_, &drained, sizeof drained);
-  cancelled_ = false;
-  const std::stop_callback wake(stop, [this] {
-    const std::uint64_t one = 1;
-    (void)!::write(stop_event_, &one, sizeof one);
-  });
   call_until_ = steady_ms() + call_max_.ms;
+}
+
+void Connection::wake_up() {
+  const std::uint64_t one = 1;
+  (void)!::write(stop_event_, &one, sizeof one);
+}
+
+std::expected<std::vector<Rows>, Trouble> Connection::run(std::span<const Call> calls, std::stop_token stop) {
+  begin_call();
+  const std::stop_callback on_stop(stop, [this] { wake_up(); });
   if (!send(calls)) return std::unexpected(broken(false));
   return receive(calls, stop);
 }
 
-std::expected<void, Trouble> Connection::execute(const std::string& sql) {
-  call_until_ = steady_ms() + call_max_.ms;
+std::expected<void, Trouble> Connection::execute(const std::string& sql, std::stop_token stop) {
+  begin_call();
+  const std::stop_callback on_stop(stop, [this] { wake_up(); });
   if (PQsendQuery(connection_, sql.c_str()) != 1) return std::unexpected(broken(false));
   std::optional<Trouble> trouble;
   for (;;) {
-    auto result = next_result({});
+    auto result = next_result(stop);
     if (!result) return std::unexpected(result.error());
     if (!*result) break;
     Rows rows(*result);
@@ -283,13 +293,8 @@ std::expected<void, Trouble> Connection::execute(const std::string& sql) {
 
 std::expected<bool, Trouble> Connection::wait_for_notification(
     Duration at_most, std::stop_token stop, const std::function<bool(std::string_view)>& wanted) {
-  std::uint64_t drained = 0;
-  (void)!::read(stop_event_, &drained, sizeof drained);
-  cancelled_ = false;
-  const std::stop_callback wake(stop, [this] {
-    const std::uint64_t one = 1;
-    (void)!::write(stop_event_, &one, sizeof one);
-  });
+  begin_call();
+  const std::stop_callback on_stop(stop, [this] { wake_up(); });
   bool found = false;
   const std::int64_t until = steady_ms() + at_most.ms;
   for (Woken woken = Woken::readable; !found && woken == Woken::readable;) {

@@ -64,6 +64,7 @@ struct Trouble {
   std::string sqlstate;  // empty: the connection broke
   std::string message;
   bool sent = false;  // with a broken connection: the outcome is unknown
+  bool late = false;  // likewise: it was given up, since the answer took too long
 };
 
 class Connection {
@@ -79,7 +80,7 @@ class Connection {
   // One Rows for each call. If one fails, none of them has happened.
   std::expected<std::vector<Rows>, Trouble> run(std::span<const Call> calls, std::stop_token stop);
   // Any number of statements as text, without results.
-  std::expected<void, Trouble> execute(const std::string& sql);
+  std::expected<void, Trouble> execute(const std::string& sql, std::stop_token stop = {});
   // Waits until somebody notifies a channel this connection listens to, with a payload that is wanted. False:
   // time is up, or it was stopped.
   std::expected<bool, Trouble> wait_for_notification(Duration at_most, std::stop_token stop,
@@ -98,6 +99,8 @@ class Connection {
   std::expected<pg_result*, Trouble> next_result(std::stop_token stop);
   std::int64_t time_left() const;  // for the call under way, in milliseconds; -1: any
   Woken wait(bool to_write, std::int64_t timeout_ms);
+  void begin_call();
+  void wake_up();  // whoever waits, from any thread
   void cancel();
   Trouble broken(bool sent) const;
 
@@ -105,7 +108,7 @@ class Connection {
   const int stop_event_;
   const Duration call_max_;
   std::int64_t call_until_ = 0;  // on the steady clock, in milliseconds
-  bool cancelled_ = false;
+  bool cancelled_ = false;       // for good: the cancellation may come late, and would end the next call
   std::uint64_t last_prepared_ = 0;
   std::map<std::string, std::string, std::less<>> prepared_;  // names by SQL: two may have the same name
   std::vector<bool> preparing_;  // of the calls being run: a preparation goes before

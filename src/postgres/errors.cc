@@ -12,6 +12,9 @@ struct Meaning {
   std::string_view advice;
 };
 
+constexpr std::string_view kReadOnly = "25006";
+constexpr std::string_view kNoResources = "53";
+
 // The first that fits. WH… are raised by our own functions, and say themselves what to do.
 constexpr auto kMeanings = std::to_array<Meaning>({
     {"WH001", Errc::lease_lost, ""},
@@ -29,7 +32,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "the database has no schema for streams: migrate it first (baton stream migrate)"},
     {"42501", Errc::permission_denied,
      "this user may not do that: grant it the rights that docs/streams.md lists, or connect as another"},
-    {"25006", Errc::permission_denied, "the database is read-only: connect to the primary"},
+    {kReadOnly, Errc::permission_denied, "the database is read-only: connect to the primary"},
     {"28", Errc::permission_denied, ""},
     {"25P03", Errc::deadline_exceeded,
      "the transaction stood still for too long, and the database has undone it: let the handler be quicker, "
@@ -37,7 +40,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "raise DatabaseOptions::transaction_idle_max"},
     {"57014", Errc::unavailable, "the server or somebody at it ended the call; nothing has happened"},
     {"53100", Errc::no_space, "the database's disk is full"},
-    {"53", Errc::exhausted, "the database has no room for this now: try later"},
+    {kNoResources, Errc::exhausted, "the database has no room for this now: try later"},
     {"57P", Errc::unavailable, "the database is starting or stopping: try later"},
     {"40", Errc::unavailable, "other calls were in the way each time: try later"},
 });
@@ -48,6 +51,11 @@ bool is_passing(const Trouble& trouble) {
   // A server that is shut down says so, and has undone what it was doing.
   constexpr auto kStates = std::to_array<std::string_view>({"40001", "40P01", "57P01", "57P02", "57P03"});
   return std::ranges::find(kStates, trouble.sqlstate) != kStates.end();
+}
+
+bool is_of_the_database(const Trouble& trouble) {
+  if (trouble.sqlstate.empty()) return !trouble.late;
+  return is_passing(trouble) || trouble.sqlstate.starts_with(kNoResources) || trouble.sqlstate == kReadOnly;
 }
 
 Error error_of(const Trouble& trouble) {

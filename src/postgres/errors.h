@@ -8,6 +8,9 @@ namespace baton::postgres {
 
 // The transaction did not happen and may be tried again at once: a deadlock, a conflict, a server going down.
 bool is_passing(const Trouble& trouble);
+// Whatever was asked, it would have gone wrong: the server is away, full or read-only, or others were in the
+// way. Not a call that took too long, which may well do so each time.
+bool is_of_the_database(const Trouble& trouble);
 
 Error error_of(const Trouble& trouble);
 

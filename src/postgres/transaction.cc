@@ -13,17 +13,22 @@ using stream::Outcome;
 
 Result<Rows> Transaction::run(const Statement& statement, Arguments arguments) {
   const std::vector<Call> calls{{statement, std::move(arguments)}};
-  auto rows = connection_.run(calls, {});
-  if (!rows) return std::unexpected(error_of(rows.error()));
+  auto rows = connection_.run(calls, lost_);
+  if (!rows) return failed(rows.error());
   return std::move(rows->front());
+}
+
+std::unexpected<Error> Transaction::failed(const Trouble& trouble) {
+  if (!trouble_) trouble_ = trouble;
+  return std::unexpected(error_of(trouble));
 }
 
 void Transaction::send(stream::NewMessage message, Lane lane) {
   (lane == Lane::outbox ? outbox_ : inbox_).push_back(std::move(message));
 }
 
-Transactions::Transactions(DatabaseOptions options, std::int32_t partitions)
-    : options_(std::move(options)), partitions_(partitions) {}
+Transactions::Transactions(DatabaseOptions options, std::int32_t partitions, OnTrouble trouble)
+    : options_(std::move(options)), partitions_(partitions), trouble_(std::move(trouble)) {}
 
 stream::Handler Transactions::handler(Handler work) {
   return [this, work = std::move(work)](const Handling& handling) { return run(work, handling); };
@@ -40,7 +45,7 @@ std::string short_of_silence(Duration idle_max) {
 
 }  // namespace
 
-Result<std::unique_ptr<Connection>> Transactions::connection() {
+std::expected<std::unique_ptr<Connection>, Trouble> Transactions::connection() {
   {
     const std::scoped_lock lock(idle_.mutex);
     while (!idle_.connections.empty()) {
@@ -50,10 +55,24 @@ Result<std::unique_ptr<Connection>> Transactions::connection() {
     }
   }
   auto opened = Connection::open(options_.url, options_.connect_timeout, options_.call_max);
-  if (!opened) return std::unexpected(error_of(opened.error()));
+  if (!opened) return opened;
   if (auto set = (*opened)->execute(short_of_silence(options_.transaction_idle_max)); !set)
-    return std::unexpected(error_of(set.error()));
-  return std::move(*opened);
+    return std::unexpected(set.error());
+  return opened;
+}
+
+std::expected<std::unique_ptr<Connection>, Trouble> Transactions::begin(const std::stop_token& lost) {
+  auto opened = connection();
+  if (!opened) return opened;
+  if (auto begun = (*opened)->execute("begin", lost); !begun) return std::unexpected(begun.error());
+  return opened;
+}
+
+// A connection that broke, or was stopped, is not kept: its end undoes it all.
+void Transactions::end(std::unique_ptr<Connection> connection, bool is_committed) {
+  if (!is_committed && (!connection->is_alive() || !connection->execute("rollback"))) return;
+  const std::scoped_lock lock(idle_.mutex);
+  idle_.connections.push_back(std::move(connection));
 }
 
 // The completion and what is sent, and only if the message is still ours.
@@ -72,16 +91,20 @@ Status Transactions::commit(Transaction& transaction, const Handling& handling) 
     calls.push_back(store_call(handling.instance, Lane::outbox, transaction.outbox_, partitions_));
   if (!transaction.inbox_.empty())
     calls.push_back(store_call(handling.instance, Lane::inbox, transaction.inbox_, partitions_));
-  auto rows = transaction.connection_.run(calls, {});
-  if (!rows) return std::unexpected(error_of(rows.error()));
+  auto rows = transaction.connection_.run(calls, handling.lost);
+  if (!rows) return transaction.failed(rows.error());
   if (verdicts_of((*rows)[1], 1).front() != stream::Verdict::ok)
     return failure(Errc::lease_lost, "the message is no longer ours");
+  // Not to be stopped any more: nobody would know whether it has happened.
   if (auto committed = transaction.connection_.execute("commit"); !committed)
-    return std::unexpected(error_of(committed.error()));
+    return transaction.failed(committed.error());
+  transaction.is_committed_ = true;
   return {};
 }
 
 namespace {
+
+constexpr std::string_view kCancelled = "57014";
 
 // Of a commit that failed. Where the message is not to blame it goes back; if it was committed and only the
 // answer was lost, or somebody else has it by now, there is nothing to be given back.
@@ -96,26 +119,42 @@ Outcome outcome_of(const Error& error) {
 
 }  // namespace
 
+Outcome Transactions::attempt(const Handler& work, Transaction& transaction, const Handling& handling) {
+  const Outcome outcome = work(transaction, handling.work);
+  if (outcome.kind != Outcome::Kind::done) return outcome;
+  if (const Status committed = commit(transaction, handling); !committed)
+    return outcome_of(committed.error());
+  return stream::reported();
+}
+
+// A database in trouble is not the message's fault, but asking again at once would not help it. What others
+// were in the way of is worth another try soon.
+Outcome Transactions::rest(const Trouble& trouble, const Handling& handling) {
+  if (trouble_ && !handling.lost.stop_requested()) trouble_(error_of(trouble));
+  const bool others_were_in_the_way = trouble.sqlstate.starts_with("40");
+  pause(others_were_in_the_way ? options_.backoff_min : options_.backoff_max, handling.lost);
+  return stream::given_back();
+}
+
 Outcome Transactions::run(const Handler& work, const Handling& handling) {
-  auto opened = connection();
-  if (!opened || !(*opened)->execute("begin")) {
-    // A database that is away is not the message's fault, but asking again at once would not bring it back.
-    pause(options_.backoff_max, handling.lost);
-    return stream::given_back();
+  auto begun = begin(handling.lost);
+  if (!begun) return rest(begun.error(), handling);
+  Transaction transaction(**begun, handling.lost);
+  const auto is_not_to_blame = [&] {
+    if (transaction.is_committed_ || !transaction.trouble_) return false;
+    const bool was_stopped = transaction.trouble_->sqlstate == kCancelled && handling.lost.stop_requested();
+    return was_stopped || is_of_the_database(*transaction.trouble_);
+  };
+  Outcome outcome;
+  try {
+    outcome = attempt(work, transaction, handling);
+  } catch (...) {
+    begun->reset();
+    if (is_not_to_blame()) return rest(*transaction.trouble_, handling);
+    throw;
   }
-  Connection& connection = **opened;
-  Transaction transaction(connection, handling.lost);
-  // One that throws, or whose connection broke, leaves a connection that is not kept: its end undoes it all.
-  Outcome outcome = work(transaction, handling.work);
-  if (outcome.kind == Outcome::Kind::done) {
-    if (const Status committed = commit(transaction, handling); !committed)
-      return outcome_of(committed.error());
-    outcome = stream::reported();
-  } else if (!connection.execute("rollback")) {
-    return outcome;
-  }
-  const std::scoped_lock lock(idle_.mutex);
-  idle_.connections.push_back(std::move(*opened));
+  end(std::move(*begun), transaction.is_committed_);
+  if (is_not_to_blame()) return rest(*transaction.trouble_, handling);
   return outcome;
 }
 

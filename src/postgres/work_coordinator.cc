@@ -34,6 +34,10 @@ Duration steady_now() {
   return {std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count()};
 }
 
+// Messages come faster than they are forgotten if much of each minute is spent waiting; but others are to
+// come to the database too.
+constexpr Duration kBetweenMaintenance = milliseconds(5);
+
 constexpr std::string_view kCancelled = "57014";
 
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }
@@ -172,28 +176,37 @@ Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token
   if (auto connected = connect(news_, "listen wh_work", stop); !connected)
     return std::unexpected(connected.error());
   if (!listened) return true;  // nobody told us what came meanwhile
-  const bool is_due = has_more_to_forget_ || steady_now() - maintained_ >= options_.maintain_every;
-  if (options_.maintain_every > Duration{} && is_due) {
-    // Whoever waits came for something else: a bounded amount each time, and if this fails, it is tried again
-    // when it is due again.
-    const Duration unless_within =
-        has_more_to_forget_ ? Duration{} : milliseconds(options_.maintain_every.ms / 2);
-    maintained_ = steady_now();
-    const auto done = maintain(*news_.connection, unless_within, stop);
-    has_more_to_forget_ = done && done->has_more;
-    if (!done && done.error().sqlstate.empty()) {
-      news_.connection.reset();
-      return true;  // as above
-    }
-  }
   const auto is_ours = [&](std::string_view service) {
     const std::scoped_lock lock(services_mutex_);
     return service.empty() || services_.empty() || services_.contains(service);
   };
-  auto woken = news_.connection->wait_for_notification(at_most, stop, is_ours);
-  if (woken) return *woken;
+  const Duration until = steady_now() + at_most;
+  for (;;) {
+    if (!maintain_if_due(stop)) return true;  // as above
+    const Duration left = std::max(until - steady_now(), Duration{});
+    auto woken = news_.connection->wait_for_notification(
+        has_more_to_forget_ ? std::min(left, kBetweenMaintenance) : left, stop, is_ours);
+    if (!woken) {
+      news_.connection.reset();
+      return std::unexpected(error_of(woken.error()));
+    }
+    if (*woken || stop.stop_requested() || steady_now() >= until) return *woken;
+  }
+}
+
+// Whoever waits came for something else: a bounded amount each time, and if this fails, it is tried again
+// when it is due again. False: the connection is gone.
+bool WorkCoordinator::maintain_if_due(const std::stop_token& stop) {
+  const bool is_due = has_more_to_forget_ || steady_now() - maintained_ >= options_.maintain_every;
+  if (options_.maintain_every <= Duration{} || !is_due) return true;
+  const Duration unless_within =
+      has_more_to_forget_ ? Duration{} : milliseconds(options_.maintain_every.ms / 2);
+  maintained_ = steady_now();
+  const auto done = maintain(*news_.connection, unless_within, stop);
+  has_more_to_forget_ = done && done->has_more;
+  if (news_.connection->is_alive()) return true;
   news_.connection.reset();
-  return std::unexpected(error_of(woken.error()));
+  return false;
 }
 
 Status WorkCoordinator::do_leave(InstanceId instance, std::stop_token stop) {

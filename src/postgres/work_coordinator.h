@@ -73,6 +73,7 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   Result<std::vector<stream::Verdict>> verdicts(const Call& call, std::size_t count, std::stop_token stop);
   void speaks_for(const std::string& service);
   Status connect(Line& line, const char* greeting, std::stop_token stop);
+  bool maintain_if_due(const std::stop_token& stop);  // under news_.mutex
 
   const DatabaseOptions options_;
   Line calls_;

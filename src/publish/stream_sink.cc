@@ -10,32 +10,22 @@ using stream::WorkFlags;
 // Whoever does not hear it notices the silence.
 StreamSink::~StreamSink() {
   const StopAfter enough(seconds(2));
-  for (const auto& [target, there] : destinations_)
-    (void)there.coordinator->leave(there.self.id, enough.token());
+  for (const auto& [target, there] : services_) (void)there.coordinator->leave(there.self.id, enough.token());
 }
 
-StreamSink::Destination StreamSink::destination_of(const std::string& target) {
+StreamSink::There StreamSink::find(const std::string& target) {
   const std::scoped_lock lock(mutex_);
-  Destination& found = destinations_[target];
+  There& found = services_[target];
   if (found.coordinator != nullptr) return found;
-  const std::size_t slash = target.find('/');
-  const std::string ns = slash == std::string::npos ? "" : target.substr(0, slash);
-  auto& coordinator = coordinators_[ns];
-  if (!coordinator) {
-    client::ClientOptions options = options_;
-    if (!ns.empty()) options.ns = ns;
-    coordinator = std::make_unique<client::WorkCoordinator>(options);
-  }
-  found = {coordinator.get(),
-           {.id = {stream::fresh_uuid()},
-            .service = slash == std::string::npos ? target : target.substr(slash + 1)}};
+  const auto [ns, service] = destination_of(target);
+  found = {&coordinators_.at(ns), {.id = {stream::fresh_uuid()}, .service = service}};
   return found;
 }
 
 // Unless another thread has done so.
 void StreamSink::start_again_at(const std::string& target, const stream::Instance& evicted) {
   const std::scoped_lock lock(mutex_);
-  stream::Instance& self = destinations_[target].self;
+  stream::Instance& self = services_[target].self;
   if (self.id == evicted.id) self.id = {stream::fresh_uuid()};
 }
 
@@ -53,7 +43,7 @@ Status StreamSink::publish(const stream::Work& work, std::stop_token lost) {
   request.flags = WorkFlags::skip_inbox_claiming | WorkFlags::skip_outbox_claiming;
   request.stale = days(7);
   for (bool is_again = false;; is_again = true) {
-    const Destination there = destination_of(work.target);
+    const There there = find(work.target);
     request.instance = there.self;
     const auto stored = there.coordinator->process_work_batch(request, lost);
     if (stored) return {};

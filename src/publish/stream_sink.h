@@ -9,35 +9,34 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 
 #include "client/work_coordinator.h"
+#include "publish/destination.h"
 #include "stream/handler.h"
 
 namespace baton::publish {
 
 class StreamSink final : public stream::Sink {
  public:
-  explicit StreamSink(client::ClientOptions options) : options_(std::move(options)) {}
+  explicit StreamSink(client::ClientOptions options) : coordinators_(std::move(options)) {}
   ~StreamSink() override;
 
   Status publish(const stream::Work& work, std::stop_token lost) override;
 
  private:
-  // Where messages go.
-  struct Destination {
+  // A service that messages go to.
+  struct There {
     stream::WorkCoordinator* coordinator = nullptr;
     stream::Instance self;  // what we are there
   };
-  Destination destination_of(const std::string& target);
+  There find(const std::string& target);
   void start_again_at(const std::string& target, const stream::Instance& evicted);
 
-  const client::ClientOptions options_;
+  ByNamespace<client::WorkCoordinator> coordinators_;
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<client::WorkCoordinator>> coordinators_;  // by namespace
-  std::map<std::string, Destination> destinations_;                               // by target
+  std::map<std::string, There> services_;  // by target
 };
 
 }  // namespace baton::publish

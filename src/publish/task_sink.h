@@ -8,28 +8,20 @@
 // Tasks of a queue may run at the same time, so the order of a stream ends here.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <mutex>
-#include <string>
-
 #include "client/client.h"
+#include "publish/destination.h"
 #include "stream/handler.h"
 
 namespace baton::publish {
 
 class TaskSink final : public stream::Sink {
  public:
-  explicit TaskSink(client::ClientOptions options) : options_(std::move(options)) {}
+  explicit TaskSink(client::ClientOptions options) : clients_(std::move(options)) {}
 
   Status publish(const stream::Work& work, std::stop_token lost) override;
 
  private:
-  client::Client& client_for(const std::string& ns);
-
-  const client::ClientOptions options_;
-  std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<client::Client>> clients_;  // by namespace
+  ByNamespace<client::Client> clients_;
 };
 
 }  // namespace baton::publish

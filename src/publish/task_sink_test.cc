@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "stream/fresh_uuid.h"
+#include "tests/proxy.h"
 #include "tests/served.h"
 
 namespace baton::publish {
@@ -39,6 +42,22 @@ TEST(ATaskSink, FindsTheNamespaceInTheDestination) {
   EXPECT_TRUE(sink.publish(to("shop/mail"), {}));
   client::Client client({.addresses = {server.address()}, .ns = "shop"});
   EXPECT_EQ(client.tasks({.queue = "mail"})->tasks.size(), 1u);
+}
+
+// S22: a processor that drains is not kept by a coordinator that does not answer.
+TEST(ATaskSink, ReturnsWhenItIsToldToStop) {
+  Served server{BATON_PROGRAM};
+  Proxy proxy(server.port());
+  TaskSink sink({.addresses = {proxy.address()}, .deadline = hours(1), .silence_max = hours(1)});
+  EXPECT_TRUE(sink.publish(to("mail"), {}));
+  proxy.set({.holds_replies = true});
+  std::stop_source stop;
+  std::jthread stopper([&, before = proxy.request_bytes()] {
+    while (proxy.request_bytes() == before) std::this_thread::yield();
+    stop.request_stop();
+  });
+  EXPECT_EQ(sink.publish(to("mail"), stop.get_token()).error().code, Errc::outcome_unknown);
+  EXPECT_EQ(sink.publish(to("mail"), stop.get_token()).error().code, Errc::closed);
 }
 
 TEST(ATaskSink, SaysWhatIsWrong) {

@@ -55,9 +55,10 @@ class Sink {
   // On several threads at once, but for each stream in order: the next message of a stream comes when this
   // one is out. When `lost` is stopped, since the lease is lost or the processor drains, it should return
   // soon; whatever error it returns then is no failure, and the message goes back. So it does when the sink
-  // is away (UNAVAILABLE, OUTCOME_UNKNOWN, DEADLINE_EXCEEDED, EXHAUSTED, CLOSED). TOO_LARGE is final: such a
-  // message is tried twice at most. Any other error is a failure of the message, so that one destination that
-  // refuses us (PERMISSION_DENIED) does not hold up the others.
+  // is away (UNAVAILABLE, OUTCOME_UNKNOWN, DEADLINE_EXCEEDED, EXHAUSTED, CLOSED), or somebody else listens
+  // there (UNSUPPORTED_VERSION). TOO_LARGE is final: such a message is tried twice at most. Any other error
+  // is a failure of the message, so that one destination that refuses us (PERMISSION_DENIED) does not hold up
+  // the others.
   virtual Status publish(const Work& work, std::stop_token lost) = 0;
 };
 

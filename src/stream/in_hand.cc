@@ -121,10 +121,9 @@ void InHand::speak(WorkBatchRequest& request, Instant now) {
   }
   for (const auto& [key, stream] : streams_) {
     if (stream.lost.stop_requested() || now < stream.held_from + Duration{lease_.ms / 3}) continue;
-    // One message holds its whole stream; one that waits was claimed last.
-    const Held held = stream.waiting.empty() ? *stream.handling : stream.waiting.front().held();
-    (key.lane == Lane::outbox ? request.outbox_renewals : request.inbox_renewals).push_back(held);
-    said_.renewals[index_of(key.lane)].push_back(key);
+    const Held named = holds(stream);
+    (key.lane == Lane::outbox ? request.outbox_renewals : request.inbox_renewals).push_back(named);
+    said_.renewals[index_of(key.lane)].push_back({key, named});
   }
 }
 
@@ -135,18 +134,20 @@ void InHand::hear(const WorkBatch& answer) {
   results_.erase(results_.begin(), results_.begin() + static_cast<std::ptrdiff_t>(said_.results));
   results_max_ = std::min(results_max_ * 2, kItemsMax);
   for (const auto* verdicts : {&answer.outbox_renewals, &answer.inbox_renewals}) {
-    const std::vector<Key>& keys = said_.renewals[verdicts == &answer.outbox_renewals ? 0 : 1];
+    const std::vector<Renewal>& renewals = said_.renewals[verdicts == &answer.outbox_renewals ? 0 : 1];
     for (std::size_t i = 0; i < verdicts->size(); ++i) {
-      const auto found = streams_.find(keys[i]);
+      const auto found = streams_.find(renewals[i].key);
       if (found == streams_.end()) continue;  // finished meanwhile
       if ((*verdicts)[i] == Verdict::ok) {
         found->second.held_from = said_.at;
-      } else {
+      } else if (renewals[i].named == holds(found->second)) {
         // Somebody else has it, or is done with it; or its handler has reported it and not returned yet. No
         // lease is left in any case.
         let_go(found->second);
         forget_if_empty(found);
       }
+      // Otherwise the message was begun, and perhaps done, while the call was on its way: that says nothing
+      // of those behind it. The lease is still due, and the next turn asks for it by one of them.
     }
   }
   said_ = {};
@@ -216,20 +217,12 @@ void InHand::stop_handling() {
   for (auto& [key, stream] : streams_) stream.lost.request_stop();
 }
 
-std::optional<Instant> InHand::renewal() const {
+std::optional<Instant> InHand::first_end(Duration after) const {
   std::optional<Instant> first;
   for (const auto& [key, stream] : streams_) {
     if (!stream.lost.stop_requested() && (!first || stream.held_from < *first)) first = stream.held_from;
   }
-  return first ? std::optional(*first + Duration{lease_.ms / 3}) : std::nullopt;
-}
-
-std::optional<Instant> InHand::lease_end() const {
-  std::optional<Instant> first;
-  for (const auto& [key, stream] : streams_) {
-    if (!stream.lost.stop_requested() && (!first || stream.held_from < *first)) first = stream.held_from;
-  }
-  return first ? std::optional(*first + lease_) : std::nullopt;
+  return first ? std::optional(*first + after) : std::nullopt;
 }
 
 }  // namespace baton::stream

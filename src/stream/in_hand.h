@@ -77,8 +77,8 @@ class InHand {
   bool has_results() const { return !results_.empty(); }
   bool has_next() const { return !ready_.empty(); }
   // When a lease is to be renewed next, and when one ends unless it is.
-  std::optional<Instant> renewal() const;
-  std::optional<Instant> lease_end() const;
+  std::optional<Instant> renewal() const { return first_end({lease_.ms / 3}); }
+  std::optional<Instant> lease_end() const { return first_end(lease_); }
   const InHandCounts& counts() const { return counts_; }
 
  private:
@@ -104,15 +104,24 @@ class InHand {
 
     std::size_t bytes() const;
   };
+  struct Renewal {
+    Key key;
+    Held named;
+  };
   // What the request under way says, for the answer to be understood.
   struct Said {
     std::size_t results = 0;
-    std::vector<Key> renewals[2];  // by lane
+    std::vector<Renewal> renewals[2];  // by lane
     Instant at;
   };
 
   static Key key_of(const Work& work);
+  // One message holds its whole stream; one that waits was claimed last.
+  static Held holds(const Stream& stream) {
+    return stream.waiting.empty() ? *stream.handling : stream.waiting.front().held();
+  }
   bool has_ended(const Stream& stream, Instant now) const { return now >= stream.held_from + lease_; }
+  std::optional<Instant> first_end(Duration after) const;  // when so much of some lease is over
   void give_back(Lane lane, Stream& stream);
   void let_go(Stream& stream);
   void forget_if_empty(std::map<Key, Stream>::iterator found);

@@ -210,6 +210,29 @@ TEST(InHand, DoesNotAskAgainForALeaseOfWhatIsDone) {
   EXPECT_FALSE(next->lost.stop_requested());
 }
 
+// S21, S22: the message by which the lease was asked for was done while the call was on its way. Those behind
+// it are still ours.
+TEST(InHand, KeepsWhatIsBehindAMessageThatWasDoneDuringItsRenewal) {
+  for (const bool has_returned : {true, false}) {
+    InHand in_hand = having({work(1, 1), work(2, 1), work(3, 1)});
+    const auto first = in_hand.next(kStart);
+    ASSERT_EQ(said(in_hand, kRenewal).inbox_renewals.at(0).message, MessageId{numbered(2)});
+    in_hand.finish(first->work, reported());
+    const auto second = in_hand.next(kRenewal);
+    if (has_returned) in_hand.finish(second->work, reported());
+    in_hand.hear({.inbox_renewals = {Verdict::unknown}});
+    EXPECT_FALSE(second->lost.stop_requested());
+    EXPECT_EQ(in_hand.counts().lost, 0u);
+    EXPECT_EQ(said(in_hand, kRenewal).inbox_renewals.at(0).message, MessageId{numbered(3)});
+    in_hand.hear({.inbox_renewals = {Verdict::ok}});
+    if (!has_returned) in_hand.finish(second->work, reported());
+    const auto third = in_hand.next(kRenewal);
+    ASSERT_TRUE(third);
+    EXPECT_EQ(third->work.sequence, 3);
+    EXPECT_FALSE(third->lost.stop_requested());
+  }
+}
+
 TEST(InHand, LetsGoWhatCouldNotBeRenewed) {
   InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
   const auto begun = in_hand.next(kStart);

@@ -39,6 +39,11 @@ Result<std::unique_ptr<Processor>> Processor::start(WorkCoordinator& coordinator
   if (options.in_hand_max < 1 || options.in_hand_max > static_cast<std::int32_t>(kItemsMax) ||
       options.messages_per_stream < 1)
     return failure(Errc::invalid_request, "a processor has 1 to 10000 messages in hand");
+  if (options.poll <= Duration{} || options.backoff_min <= Duration{} ||
+      options.backoff_min > options.backoff_max)
+    return failure(Errc::invalid_request,
+                   "the times after which a processor asks again (poll, backoff_min, backoff_max) are longer "
+                   "than nothing, and backoff_max is no shorter than backoff_min");
   // A coordinator that is not there, or lets nobody in, is for whoever starts the service to hear of. One
   // whose answer was lost is there.
   const auto known = coordinator.heartbeat(me, options.stale);

@@ -40,7 +40,7 @@ struct ProcessorOptions {
   Duration lease = kLease;                 // whole seconds, as are the next two
   Duration stale = kStale;
   Duration poll = seconds(5);  // asks for work this often, if nothing wakes it, and before it is stale
-  Duration backoff_min = milliseconds(100);
+  Duration backoff_min = milliseconds(100);  // while it gets no answer: longer each time
   Duration backoff_max = seconds(10);
   Duration drain_max = seconds(30);     // handlers that take longer are told to stop
   Duration last_call_max = seconds(5);  // a call that takes longer is given up when that time is over

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace {
@@ -174,6 +175,28 @@ TEST(AProcessor, IsRefusedWhereTheSystemHasNoMoreThreads) {
     EXPECT_EQ(processor.error().code, Errc::exhausted);
     EXPECT_TRUE(away.has_left);
   }
+}
+
+// S22: it would ask without a pause
+TEST(AProcessor, IsRefusedWithoutTimeBetweenItsQuestions) {
+  Away away(Away::Manner::refuses);
+  const auto refused = [&](Duration poll, Duration backoff_min, Duration backoff_max) {
+    const auto processor =
+        Processor::start(away, {.service = "orders",
+                                .handlers = {{"Thing", [](const Handling&) { return done(); }}},
+                                .poll = poll,
+                                .backoff_min = backoff_min,
+                                .backoff_max = backoff_max,
+                                .drain_max = milliseconds(1)});
+    return processor ? std::nullopt : std::optional(processor.error().code);
+  };
+  const Duration least = milliseconds(1);
+  EXPECT_EQ(refused(milliseconds(0), least, least), Errc::invalid_request);
+  EXPECT_EQ(refused(milliseconds(-1), least, least), Errc::invalid_request);
+  EXPECT_EQ(refused(least, milliseconds(0), least), Errc::invalid_request);
+  EXPECT_EQ(refused(least, least, milliseconds(0)), Errc::invalid_request);
+  EXPECT_EQ(refused(least, milliseconds(2), least), Errc::invalid_request);
+  EXPECT_FALSE(refused(least, least, least));
 }
 
 // S22: that it says what we hold does not mean that it takes what we have to say

@@ -120,6 +120,7 @@ struct NewMessage {
 struct Held {
   MessageId message;
   std::optional<Epoch> epoch;
+  friend bool operator==(const Held&, const Held&) = default;
 };
 struct Completion {
   Held held;

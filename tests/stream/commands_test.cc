@@ -121,6 +121,8 @@ TEST_P(AnOperator, SeesBacklogInstancesAndDeadLetters) {
       metrics,
       ContainsRegex("baton_stream_oldest_claimable_seconds.service=\"orders\",lane=\"inbox\". 6[0-9]\n"));
   EXPECT_THAT(metrics, HasSubstr("baton_stream_instances{service=\"orders\",state=\"active\"} 1\n"));
+  EXPECT_THAT(metrics, ContainsRegex("baton_stream_partition_messages.service=\"orders\",lane=\"inbox\","
+                                     "partition=\"[0-9]+\". 2\n"));
   claim();
   EXPECT_THAT(baton({"status", "--json"}).text, HasSubstr(R"("waiting":0,"held":3)"));
   EXPECT_THAT(baton({"lag"}).text, HasSubstr("held by"));
@@ -220,6 +222,36 @@ TEST_P(AnOperator, IsToldThatAStreamIsHeldAndAMessageOfItIsNot) {
   backend_->let_time_pass(minutes(6));
   EXPECT_THAT(why(1), HasSubstr("whoever asks next has it"));
   EXPECT_THAT(why(2), HasSubstr("yes: message " + to_text(message(1).value)));
+}
+
+// S15, S20: more than a page has, and more than a coordinator takes at once.
+TEST_P(AnOperator, NamesAsManyDeadLettersAsThereAre) {
+  constexpr unsigned kLetters = 1'030;
+  std::vector<NewMessage> messages;
+  for (unsigned i = 1; i <= kLetters; ++i) messages.push_back(loose(i));
+  store(messages);
+  const auto letters = [&](const char* action) {
+    const ClaimLimits limits{.streams = kLetters, .messages = kLetters};
+    std::vector<Failure> failures;
+    for (const Work& work : granted(coordinator_->claim(instance(1), {.limits = limits})))
+      failures.push_back({.held = work.held(), .error = "no", .policy = FailurePolicy::park});
+    granted(coordinator_->fail(instance(1), Lane::inbox, failures));
+    std::vector<std::string> words{"dead", action};
+    const std::string listed = baton({"dead", "list", "--json"}).text;
+    constexpr std::string_view kName = "\"dead_letter_id\":";
+    for (std::size_t at = 0; (at = listed.find(kName, at)) != std::string::npos;) {
+      at += kName.size();
+      words.push_back(listed.substr(at, listed.find(',', at) - at));
+    }
+    EXPECT_EQ(words.size(), 2 + kLetters);
+    return words;
+  };
+  const Said replayed = baton(letters("replay"));
+  EXPECT_EQ(replayed.code, 0) << replayed.errors;
+  EXPECT_THAT(replayed.text, HasSubstr("put back 1030 dead letters"));
+  const Said purged = baton(letters("purge"));
+  EXPECT_EQ(purged.code, 0) << purged.errors;
+  EXPECT_THAT(purged.text, HasSubstr("forgot 1030 dead letters"));
 }
 
 // S23

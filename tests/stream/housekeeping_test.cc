@@ -1,6 +1,9 @@
 // What is past its time, and what nobody tries any more.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "postgres/maintenance.h"
 #include "postgres/work_coordinator.h"
 #include "tests/stream/people.h"
@@ -60,6 +63,23 @@ TEST(Maintenance, DoesABoundedAmountEachTimeSomebodyWaitsForWork) {
   EXPECT_EQ(left(), "5000") << "what is left is not put off";
   granted(coordinator.wait_for_work(milliseconds(1)));
   EXPECT_EQ(left(), "0");
+}
+
+// S13, S19: nobody comes to disturb whoever waits, and yet what is left is not put off until then.
+TEST(Maintenance, GoesOnWhileSomebodyWaitsForLong) {
+  const std::string url = migrated_database();
+  tell(url,
+       "insert into wh_message_deduplication select 1, gen_random_uuid(), now() - interval '31 days' from "
+       "generate_series(1, 25000)");
+  const auto left = [&] { return ask(url, "select count(*)::text from wh_message_deduplication"); };
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .maintain_every = milliseconds(1)});
+  granted(coordinator.wait_for_work(milliseconds(1)));
+  std::stop_source stop;
+  std::jthread waits([&] { granted(coordinator.wait_for_work(hours(1), stop.get_token())); });
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (left() != "0" && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  EXPECT_EQ(left(), "0");
+  stop.request_stop();
 }
 
 // S19: eight instances that each do it every minute are not to do it eight times.
@@ -172,6 +192,13 @@ TEST(DeadLetters, AreNotReplayedOntoAMessageThatWaits) {
       ask(url, "select wh_replay_dead_letter(dead_letter_id)::text from wh_dead_letters");
   EXPECT_TRUE(refused.starts_with("WH006") && refused.find("waits already") != std::string::npos) << refused;
   EXPECT_EQ(ask(url, "select count(*)::text from wh_dead_letters"), "1");
+  request.new_outbox_messages = {in_stream(2, 2)};
+  const WorkBatch batch = granted(coordinator.process_work_batch(request));
+  granted(
+      coordinator.fail(instance(1), Lane::outbox,
+                       {{.held = batch.work.back().held(), .error = "no", .policy = FailurePolicy::park}}));
+  EXPECT_EQ(ask(url, "select wh_replay_dead_letters(at_most => 1)::text"), "1")
+      << "nor does it keep others from being replayed";
 }
 
 }  // namespace

@@ -52,6 +52,20 @@ TEST(TwoSessions, OneOfWhichPurgesLeaveNoStreamParkedWithoutALetter) {
   EXPECT_EQ(ask(url, parked), "0 0");
 }
 
+// S15, S20: whoever takes some at a time locks the streams of these only.
+TEST(TwoSessions, OneOfWhichTakesALetterAtATimeLeaveTheOtherStreamsAlone) {
+  const std::string url = database_with({in_stream(1, 1), in_stream(2, 2), in_stream(3, 3), in_stream(4, 4)});
+  for (unsigned number = 1; number <= 4; ++number) tell(url, buries(number));
+  const auto others = session(url, locks(3) + "; " + locks(4));
+  EXPECT_EQ(ask(url, "select wh_replay_dead_letters(at_most => 1)::text"), "1");
+  EXPECT_EQ(ask(url, "select wh_purge_dead_letters(at_most => 1)::text"), "1");
+  EXPECT_EQ(ask(url, "select wh_replay_dead_letters(last => 2)::text"), "0");
+  EXPECT_EQ(ask(url, "select wh_purge_dead_letters(last => 2)::text"), "0");
+  EXPECT_EQ(
+      ask(url, "select string_agg(dead_letter_id::text, ' ' order by dead_letter_id) from wh_dead_letters"),
+      "3 4");
+}
+
 // S13: what waits is remembered, however long ago it was seen first.
 TEST(TwoSessions, OneOfWhichReplaysWhatTheOtherForgetsTakeTheMessageOnce) {
   const std::string url = database_with({in_stream(1, 1)});

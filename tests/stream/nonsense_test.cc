@@ -8,9 +8,10 @@ class NonsenseIn : public Streams {};
 INSTANTIATE_TEST_SUITE_P(On, NonsenseIn,
                          testing::Values(embedded_backend(), served_backend(), postgres_backend()), name_of);
 
-// S1: nothing of a refused call happens, and the next one works.
+// S1, S16: nothing of a refused call happens, and the next one works.
 TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
-  Person a = person(1);
+  Person a = person(1), bystander = person(2, "another");
+  let_time_pass(hours(1));
   const auto refused = [&](auto change) {
     WorkBatchRequest request = a.request();
     request.new_inbox_messages = {in_stream(1, 1)};
@@ -49,6 +50,19 @@ TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
               r.inbox_completions = {{.held = {message(1)}, .status = MessageStatus::failed}};
             }),
             "INVALID_REQUEST");
+  // What is no text nobody could read again.
+  for (const bool is_name : {true, false}) {
+    const std::string name = is_name ? "a\xff" : "a", error = is_name ? "" : "\xff";
+    EXPECT_EQ(refused([&](Request r) {
+                r.receptor_failures = {{message(1), name, ReceptorStatus::failed, error}};
+              }),
+              "INVALID_REQUEST");
+    EXPECT_EQ(refused([&](Request r) {
+                r.perspective_failures = {
+                    {.stream = stream(1), .perspective = name, .last_event = message(1), .error = error}};
+              }),
+              "INVALID_REQUEST");
+  }
   // What has no such value must not come to the log, where nobody could read it again.
   for (const int beyond : {-1, 3, 9, 255}) {
     const auto policy = static_cast<FailurePolicy>(beyond);
@@ -69,6 +83,7 @@ TEST_P(NonsenseIn, ARequestIsRefusedAsAWhole) {
   }
   EXPECT_TRUE(a.claim().empty());
   EXPECT_EQ(refused([](Request) {}), "accepted");
+  bystander.arrive();  // it has long been silent, and yet nobody's call was the one to evict it
 }
 
 TEST_P(NonsenseIn, ALimitIsNotMetBeforeTheLimit) {

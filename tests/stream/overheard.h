@@ -24,6 +24,11 @@ class Overheard final : public WorkCoordinator {
   // From the next turn on calls do not get through, until this is over.
   void hold_up() { set_held_up(true); }
   void let_through() { set_held_up(false); }
+  // Nothing that was said before is under way any more.
+  void wait_until_one_is_held_up() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return waiting_; });
+  }
 
  private:
   void set_held_up(bool value) {
@@ -35,7 +40,10 @@ class Overheard final : public WorkCoordinator {
   Result<WorkBatch> do_process_work_batch(const WorkBatchRequest& request, std::stop_token stop) override {
     {
       std::unique_lock lock(mutex_);
+      waiting_ = held_up_;
+      changed_.notify_all();
       changed_.wait(lock, [&] { return !held_up_; });
+      waiting_ = false;
     }
     ++turns;
     renewals += static_cast<int>(request.outbox_renewals.size() + request.inbox_renewals.size());
@@ -91,6 +99,7 @@ class Overheard final : public WorkCoordinator {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool held_up_ = false;
+  bool waiting_ = false;
 };
 
 }  // namespace baton::stream

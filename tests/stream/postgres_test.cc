@@ -180,6 +180,35 @@ TEST(ACall, ThatIsCutOffInTheMiddleHasNotHappened) {
   EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 1)})), all_ok(1));
 }
 
+// S18, S25: the cancellation goes its own way, and may arrive when the call has ended. It must not meet
+// another.
+TEST(ACall, ThatWasStoppedIsTheLastOnItsConnection) {
+  const std::string url = migrated_database();
+  auto blocker = Connection::open(url, seconds(5)), connection = Connection::open(url, seconds(5));
+  ASSERT_TRUE(connection && blocker && (*blocker)->execute("begin; lock wh_kept_messages"));
+  const auto stop_when_it_waits = [&](std::stop_source& stop) {
+    while (ask(url, "select count(*)::text from pg_locks where not granted") == "0")
+      std::this_thread::yield();
+    stop.request_stop();
+  };
+  std::stop_source stop, stop_waiter;
+  std::jthread stopper([&] { stop_when_it_waits(stop); });
+  const std::vector<postgres::Call> calls{{{"count", "select count(*) from wh_kept_messages"}, {}}};
+  const auto stopped = (*connection)->run(calls, stop.get_token());
+  stopper.join();
+  ASSERT_FALSE(stopped);
+  EXPECT_EQ(stopped.error().sqlstate, "57014");
+  EXPECT_FALSE((*connection)->is_alive());
+
+  postgres::WorkCoordinator waiter(DatabaseOptions{.url = url, .maintain_every = milliseconds(1)});
+  EXPECT_TRUE(granted(waiter.wait_for_work(minutes(1)))) << "nobody listened before";
+  stopper = std::jthread([&] { stop_when_it_waits(stop_waiter); });
+  (void)granted(waiter.wait_for_work(hours(1), stop_waiter.get_token()));
+  stopper.join();
+  ASSERT_TRUE((*blocker)->execute("rollback"));
+  EXPECT_TRUE(granted(waiter.wait_for_work(milliseconds(1)))) << "it listens anew";
+}
+
 // S20: only a stream that had nothing to do rings.
 TEST(AWakeUp, ComesWhenThereIsWorkWhereNoneWas) {
   const std::string url = migrated_database();

@@ -182,6 +182,19 @@ TEST(TwoSessions, OneOfWhichEvictsTheOtherLeaveNothingWithTheDead) {
   EXPECT_EQ(coordinator.claim(instance(1)).error().code, Errc::lease_lost);
 }
 
+// S16: whoever calls is alive, also if that cannot be noted since somebody has locked the row.
+TEST(TwoSessions, OneOfWhichLocksTheRowOfAnInstanceDoNotMakeItEvictItself) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator(DatabaseOptions{.url = url}).heartbeat(named(1)).value();
+  age(url, hours(1));
+  const auto looks = session(url, "select from wh_service_instances for update");
+  tell(url, "alter database " + ask(url, "select current_database()::text") + " set lock_timeout = '1s'");
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .tries = 1});
+  granted(coordinator.heartbeat(named(1)));
+  ASSERT_TRUE(looks->execute("commit"));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+}
+
 // S18: the same call twice at once, as after a connection was cut while the first still runs.
 TEST(TwoSessions, StoringTheSameMessagesWithoutAStreamStoreThemOnce) {
   const std::string url = migrated_database();

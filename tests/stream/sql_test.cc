@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "postgres/work_coordinator.h"
+#include "stream/partition.h"
 #include "tests/stream/people.h"
 #include "tests/stream/postgres_backend.h"
 
@@ -242,6 +243,50 @@ TEST(ALane, ThatIsNeitherIsRefused) {
     EXPECT_TRUE(ask(url, "select count(*)::text from " + call).starts_with("WH003")) << call;
 }
 
+// S1, S3: whoever calls the functions is refused what the library would not say.
+TEST(AReport, ThatMakesNoSenseIsRefusedInSqlToo) {
+  const std::string url = migrated_database();
+  tell(url, std::string("select wh_heartbeat(") + kOne + ", 'orders')");
+  const std::string one = "01000000-0000-0000-0000-000000000001",
+                    nil = "00000000-0000-0000-0000-000000000000";
+  const auto code = [&](const std::string& call) {
+    const std::string said = ask(url, "select verdict from " + call);
+    return said.substr(0, said.find(':'));
+  };
+  const auto fails = [&](const std::string& id, int bytes) {
+    return code(std::string("wh_fail(") + kOne + ", 2::smallint, array['" + id +
+                "'::uuid], array[0], array[null::bigint], array[repeat('x', " + std::to_string(bytes) +
+                ")], array[99], array[null::smallint])");
+  };
+  EXPECT_EQ(fails(one, 65'536), "unknown");
+  EXPECT_EQ(fails(one, 65'537), "WH004");
+  EXPECT_EQ(fails(nil, 1), "WH003");
+  EXPECT_EQ(code(std::string("wh_renew(") + kOne + ", 2::smallint, array['" + nil +
+                 "'::uuid], array[null::bigint])"),
+            "WH003");
+  const auto receives = [&](const std::string& event, const std::string& name, int attempt, int bytes = 1) {
+    return code(std::string("wh_record_receptors(") + kOne + ", array['" + event + "'::uuid], array['" +
+                name + "'], array[4::smallint], array[repeat('x', " + std::to_string(bytes) + ")], array[" +
+                std::to_string(attempt) + "])");
+  };
+  EXPECT_EQ(receives(one, "mail", 1, 65'536), "ok");
+  EXPECT_EQ(receives(one, "mail", 2, 65'537), "WH004");
+  EXPECT_EQ(receives(one, "mail", 0), "WH003");
+  EXPECT_EQ(receives(one, "", 1), "WH003");
+  EXPECT_EQ(receives(nil, "mail", 1), "WH003");
+  const auto sees = [&](const std::string& stream, const std::string& name, const std::string& event,
+                        std::size_t bytes = 1) {
+    return code(std::string("wh_record_perspectives(") + kOne + R"(, '[{"StreamId": ")" + stream +
+                R"(", "PerspectiveName": ")" + name + R"(", "LastEventId": ")" + event + R"(", "Error": ")" +
+                std::string(bytes, 'x') + "\"}]', true)");
+  };
+  EXPECT_EQ(sees(one, "totals", one, 65'536), "unknown");
+  EXPECT_EQ(sees(one, "totals", one, 65'537), "WH004");
+  EXPECT_EQ(sees(nil, "totals", one), "WH003");
+  EXPECT_EQ(sees(one, "totals", nil), "WH003");
+  EXPECT_EQ(sees(one, "", one), "WH003");
+}
+
 // S17: what a report costs does not grow with the distance it covers.
 TEST(APerspective, ReportsOnManyEventsAtOnce) {
   const std::string url = migrated_database();
@@ -321,12 +366,50 @@ TEST(Metrics, AreTextForPrometheus) {
   const std::string text = ask(url, "select string_agg(line, chr(10)) from wh_metrics()");
   for (const char* line : {"# TYPE baton_stream_messages gauge\n",
                            "baton_stream_messages{service=\"orders\",lane=\"inbox\",state=\"held\"} 1\n",
-                           "baton_stream_instances{service=\"orders\",state=\"active\"} 1"})
+                           "baton_stream_instances{service=\"orders\",state=\"active\"} 1\n",
+                           "baton_stream_partition_messages{service=\"orders\",lane=\"inbox\",partition="})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   granted(coordinator.heartbeat({.id = instance(2), .service = "a\nb\"c\\d"}));
   EXPECT_NE(ask(url, "select string_agg(line, chr(10)) from wh_metrics()")
                 .find(R"(baton_stream_instances{service="a\nb\"c\\d",state="active"} 1)"),
             std::string::npos);
+  ASSERT_TRUE(coordinator.leave(instance(1)));
+  EXPECT_NE(ask(url, "select string_agg(line, chr(10)) from wh_metrics()")
+                .find("baton_stream_instances{service=\"orders\",state=\"active\"} 0\n"),
+            std::string::npos)
+      << "nobody is left, which is what an alert is for";
+}
+
+// S23: the heaviest ten, of any number.
+TEST(Metrics, HaveThePartitionsWithTheMostMessages) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  granted(coordinator.heartbeat(named(1)));
+  std::vector<NewMessage> messages;
+  for (unsigned i = 1; i <= 12; ++i) messages.push_back(in_stream(i, i));
+  messages.push_back(in_stream(13, 12));
+  granted(coordinator.store(instance(1), Lane::inbox, messages));
+  const std::string lines = "from wh_metrics() where line like 'baton_stream_partition_messages{%'";
+  EXPECT_EQ(ask(url, "select count(*)::text " + lines), "10");
+  EXPECT_EQ(ask(url, "select line " + lines + " and line like '% 2'"),
+            "baton_stream_partition_messages{service=\"orders\",lane=\"inbox\",partition=\"" +
+                std::to_string(partition_of(stream(12), kPartitions)) + "\"} 2");
+}
+
+// S23: a service that sends to itself has the message in its outbox still, and its inbox is done with it.
+TEST(Why, SaysThatTheInboxIsDoneThoughTheOutboxIsNot) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  WorkBatchRequest request{.instance = named(1)};
+  request.new_inbox_messages = {in_stream(1, 1)};
+  const WorkBatch batch = granted(coordinator.process_work_batch(request));
+  granted(coordinator.complete(instance(1), Lane::inbox,
+                               {{.held = batch.work.at(0).held(), .status = MessageStatus::event_stored}}));
+  granted(coordinator.store(instance(1), Lane::outbox, {in_stream(1, 1)}));
+  const std::string why =
+      ask(url, "select string_agg(answer, '; ') from wh_why('" + to_text(message(1).value) + "')");
+  EXPECT_THAT(why, testing::HasSubstr("the inbox of orders has seen it"));
+  EXPECT_THAT(why, testing::HasSubstr("it waits in the outbox of orders"));
 }
 
 // S16, S24: what an instance says of itself is kept until it says something else, and so is when it was heard

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <thread>
+
 #include "stream/fresh_uuid.h"
 #include "tests/stream/people.h"
 #include "tests/stream/postgres_backend.h"
@@ -134,6 +137,69 @@ TEST(AHandlerInATransaction, IsGivenUpWhenTheDatabaseDoesNotAnswer) {
     return done();
   });
   EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::given_back);
+}
+
+// Makes the database say what it says in trouble.
+constexpr const char* kTroubleMaker =
+    "create function make_trouble(state text) returns integer language plpgsql as "
+    "$$ begin raise exception using errcode = state, message = 'trouble'; end $$";
+
+// S15, S21: whatever the handler makes of it, the message is not to blame for a full disk or a deadlock.
+TEST(AHandlerInATransaction, GivesBackItsMessageWhenTheDatabaseIsInTrouble) {
+  Shop shop;
+  const Work work = shop.claimed();
+  tell(shop.url, kTroubleMaker);
+  postgres::Transactions quick(
+      {.url = shop.url, .backoff_min = milliseconds(1), .backoff_max = milliseconds(1)});
+  enum class Manner { fails, goes_on, throws };
+  const auto outcome_of = [&](const std::string& state, Manner manner) {
+    const std::string sql = "select make_trouble('" + state + "')";
+    const Handler handler = quick.handler([&](Transaction& transaction, const Work& one) {
+      (void)count_and_tell(transaction, one);
+      const auto asked = transaction.run({"trouble", sql.c_str()});
+      EXPECT_FALSE(asked);
+      if (manner == Manner::throws) throw std::runtime_error("no");
+      return manner == Manner::fails ? failed("no") : done();
+    });
+    return handler({.work = work, .instance = instance(1)}).kind;
+  };
+  for (const char* state : {"53100", "53200", "25006", "40001", "40P01", "57P01"}) {
+    for (const Manner manner : {Manner::fails, Manner::goes_on, Manner::throws})
+      EXPECT_EQ(outcome_of(state, manner), Outcome::Kind::given_back) << state;
+  }
+  EXPECT_EQ(outcome_of("22012", Manner::fails), Outcome::Kind::failed);
+  EXPECT_EQ(outcome_of("22012", Manner::goes_on), Outcome::Kind::failed);
+  EXPECT_EQ(ask(shop.url, kState), "0 1 0");
+}
+
+// S21, S22: a lease that is lost, or a processor that drains, does not wait for a statement that does.
+TEST(AHandlerInATransaction, IsStoppedInTheMiddleOfAStatement) {
+  Shop shop;
+  const Work work = shop.claimed();
+  auto blocker = postgres::Connection::open(shop.url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock totals"));
+  const Handler handler = shop.transactions.handler(count_and_tell);
+  std::stop_source lost;
+  std::jthread stopper([&] {
+    while (ask(shop.url, "select count(*)::text from pg_locks where not granted") == "0")
+      std::this_thread::yield();
+    lost.request_stop();
+  });
+  EXPECT_EQ(handler({.work = work, .instance = instance(1), .lost = lost.get_token()}).kind,
+            Outcome::Kind::given_back);
+  ASSERT_TRUE((*blocker)->execute("commit"));
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::reported);
+}
+
+// S21, S23: otherwise nobody would know why messages come back again and again.
+TEST(AHandlerInATransaction, SaysWhyNothingHappens) {
+  std::vector<Errc> troubles;
+  postgres::Transactions nowhere({.url = "host=/nowhere user=baton", .backoff_max = milliseconds(1)},
+                                 kPartitions, [&](const Error& error) { troubles.push_back(error.code); });
+  const Handler handler = nowhere.handler([](Transaction&, const Work&) { return done(); });
+  const Work work;
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::given_back);
+  EXPECT_EQ(troubles, std::vector{Errc::unavailable});
 }
 
 // S21: what no repetition mends is a failure, which ends in a dead letter and not in a circle.

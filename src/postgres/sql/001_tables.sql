@@ -162,6 +162,7 @@ create table wh_kept_messages (
   processed_at timestamptz not null default now()
 );
 create index wh_kept_messages_age on wh_kept_messages (processed_at);
+create index wh_kept_messages_id on wh_kept_messages (message_id);
 
 create table wh_dead_letters (
   dead_letter_id bigint generated always as identity primary key,
@@ -173,6 +174,7 @@ create table wh_dead_letters (
   dead_lettered_by uuid not null
 );
 create index wh_dead_letters_stream on wh_dead_letters (stream_no);
+create index wh_dead_letters_id on wh_dead_letters (message_id);
 
 create table wh_message_deduplication (
   service_no integer not null,

@@ -21,6 +21,22 @@ begin
 end $$;
 comment on function wh_require is 'For arguments: they are all looked at before anything is changed.';
 
+create function wh_check_ids(ids uuid[], complaint text) returns void
+language plpgsql as $$
+begin
+  perform wh_require(array_position(ids, '00000000-0000-0000-0000-000000000000') is null, complaint);
+end $$;
+comment on function wh_check_ids is 'The nil id is what a program has that forgot to give one.';
+
+create function wh_check_errors(errors text[]) returns void
+language plpgsql as $$
+begin
+  if exists (select from unnest(errors) as e(said) where octet_length(e.said) > 65536) then
+    perform wh_refuse('WH004', 'an error has at most 65536 bytes');
+  end if;
+end $$;
+comment on function wh_check_errors is 'Texts that are kept with what failed are no place for data.';
+
 create function wh_moment() returns timestamptz
 language plpgsql volatile as $$
 begin
@@ -114,7 +130,7 @@ begin
 end $$;
 comment on function wh_give_back is 'All that these instances hold can be claimed by others at once.';
 
-create function wh_remove_stale(service integer, stale_seconds integer) returns uuid[]
+create function wh_remove_stale(caller uuid, service integer, stale_seconds integer) returns uuid[]
 language plpgsql as $$
 declare
   since constant timestamptz := now() - make_interval(secs => stale_seconds);
@@ -122,7 +138,9 @@ declare
   gone uuid[] := '{}';
 begin
   for silent in
-    select instance_id from wh_service_instances where service_no = service and last_heartbeat_at < since order by instance_id
+    select instance_id from wh_service_instances
+    where service_no = service and last_heartbeat_at < since and instance_id <> caller
+    order by instance_id
   loop
     -- Whoever is in a call is not gone, and whoever is being removed by another need not be removed again.
     continue when not pg_try_advisory_xact_lock(hashtext('wh_instance'), uuid_hash(silent));
@@ -134,7 +152,7 @@ begin
   return gone;
 end $$;
 comment on function wh_remove_stale is
-  'Removes instances of a service that have been silent for too long, and leaves a tombstone for each. The caller gives back what they held.';
+  'Removes other instances of a service that have been silent for too long, and leaves a tombstone for each. The caller, which is alive though that may not be noted yet, gives back what they held.';
 
 create function wh_register(instance uuid, service text, host text, process integer, about jsonb, stale_seconds integer) returns integer
 language plpgsql as $$
@@ -182,7 +200,7 @@ language plpgsql set search_path from current
   set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   number constant integer := wh_register(instance, service, host, process, about, stale_seconds);
-  gone constant uuid[] := wh_remove_stale(number, stale_seconds);
+  gone constant uuid[] := wh_remove_stale(instance, number, stale_seconds);
 begin
   if gone <> '{}' then perform wh_give_back(number, gone, lost => true); end if;
   select s.rank, s.active into rank, active from wh_standing(instance, number, stale_seconds) s;

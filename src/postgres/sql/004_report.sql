@@ -34,6 +34,7 @@ begin
   perform wh_require(in_lane in (1, 2), 'a lane is 1, the outbox, or 2, the inbox');
   if cardinality(ids) > 10000 then perform wh_refuse('WH004', 'a list has at most 10000 items'); end if;
   perform wh_require(cardinality(ids) = cardinality(epochs), 'every list has one entry for each message');
+  perform wh_check_ids(ids, 'a message needs an id that is not nil');
   touched := wh_streams_of(instance, service, in_lane, ids, epochs);
   perform from wh_streams s where s.stream_no = any(touched) order by s.stream_id for update;
   if exists (select from wh_messages m where m.owner = instance) then
@@ -77,7 +78,7 @@ language plpgsql set search_path from current
   set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off as $$
 declare
   number constant integer := wh_register(instance, service, host, process, about, stale_seconds);
-  gone constant uuid[] := wh_remove_stale(number, stale_seconds);
+  gone constant uuid[] := wh_remove_stale(instance, number, stale_seconds);
 begin
   perform wh_lock_batch(instance, gone, outbox_ids, outbox_epochs, inbox_ids, inbox_epochs, outbox_streams, inbox_streams, event_streams,
                         partitions);
@@ -279,6 +280,7 @@ begin
                      'every list has one entry for each message');
   perform wh_require(coalesce(statuses <@ array[0, 1, 2, 3, 4, 5, 6, 7], true), 'a status is made of stored (1), event stored (2) and published (4)');
   perform wh_require(coalesce(array_remove(policies, null) <@ array[0, 1, 2]::smallint[], true), 'a failure policy is 0, 1 or 2');
+  perform wh_check_errors(errors);
   touched := wh_hold_still(instance, service, in_lane, ids, epochs);
   with judged as materialized (
     select j.*, i.* from wh_judge(instance, service, in_lane, ids, epochs, touched) as j,

@@ -60,7 +60,7 @@ end $$;
 comment on function wh_put_back is
   'Puts a dead letter back into its old place, as if it had never been handed out. False: there is no such letter. Null: its message waits already, for it was stored once more.';
 
-create function wh_replay_dead_letters(letters bigint[] default null) returns integer
+create function wh_replay_dead_letters(letters bigint[] default null, at_most integer default null, last bigint default null) returns integer
 language plpgsql set search_path from current as $$
 declare
   chosen bigint[];
@@ -70,8 +70,14 @@ declare
   replayed integer := 0;
 begin
   -- Once: a letter that comes while we wait for the locks stays, for its stream would be locked out of turn.
-  select array_agg(d.dead_letter_id), array_agg(distinct d.stream_no) into chosen, streams
-  from wh_dead_letters d where letters is null or d.dead_letter_id = any(letters);
+  -- One whose message waits already would be passed over each time, and keep those behind it from being chosen.
+  select array_agg(c.dead_letter_id), array_agg(distinct c.stream_no) into chosen, streams
+  from (select d.dead_letter_id, d.stream_no from wh_dead_letters d
+        where d.dead_letter_id <= coalesce(last, d.dead_letter_id)
+          and case when letters is not null then d.dead_letter_id = any(letters)
+                   else not exists (select from wh_messages m where m.service_no = d.service_no and m.lane = d.lane
+                                                                and m.message_id = d.message_id) end
+        order by d.dead_letter_id limit at_most) as c;
   perform from wh_streams where stream_no = any(streams) order by service_no, lane, stream_id for update;
   -- In the order in which messages are stored.
   for dead in
@@ -88,7 +94,7 @@ begin
   return replayed;
 end $$;
 comment on function wh_replay_dead_letters is
-  'Puts dead letters back into their old places, as if they had never been handed out: all but those whose message waits already, or the ones given. How many it put back.';
+  'Puts dead letters back into their old places, as if they had never been handed out: all but those whose message waits already, or the ones given. How many it put back. Whoever has many says `at_most`, since all their streams are locked until the end, and calls again until nothing is left; with `last`, the number of the newest letter when that began, those that die meanwhile are left alone.';
 
 create function wh_replay_dead_letter(letter bigint) returns boolean
 language plpgsql set search_path from current as $$
@@ -97,7 +103,8 @@ begin
 end $$;
 comment on function wh_replay_dead_letter is 'The same for one. False if there is no such letter, or it was replayed before.';
 
-create function wh_purge_dead_letters(older_than interval default '0', letters bigint[] default null) returns integer
+create function wh_purge_dead_letters(
+  older_than interval default '0', letters bigint[] default null, at_most integer default null, last bigint default null) returns integer
 language plpgsql set search_path from current as $$
 declare
   old bigint[];
@@ -105,8 +112,11 @@ declare
   purged integer;
 begin
   -- Once: a letter that comes while we wait for the locks stays, for its stream is none of those that are woken.
-  select array_agg(d.dead_letter_id), array_agg(distinct d.stream_no) into old, streams
-  from wh_dead_letters d where d.dead_lettered_at <= now() - older_than and (letters is null or d.dead_letter_id = any(letters));
+  select array_agg(c.dead_letter_id), array_agg(distinct c.stream_no) into old, streams
+  from (select d.dead_letter_id, d.stream_no from wh_dead_letters d
+        where d.dead_lettered_at <= now() - older_than and d.dead_letter_id <= coalesce(last, d.dead_letter_id)
+          and (letters is null or d.dead_letter_id = any(letters))
+        order by d.dead_letter_id limit at_most) as c;
   perform from wh_streams where stream_no = any(streams) order by service_no, lane, stream_id for update;
   -- Those without a stream too in the order of whoever replays them.
   perform from wh_dead_letters d where d.dead_letter_id = any(old)
@@ -117,4 +127,5 @@ begin
   perform wh_ring(s.service_no) from (select distinct service_no from wh_streams where stream_no = any(streams)) as s;
   return purged;
 end $$;
-comment on function wh_purge_dead_letters is 'Forgets dead letters, all or some, for good. Streams that were parked behind them go on.';
+comment on function wh_purge_dead_letters is
+  'Forgets dead letters, all or some, for good. Streams that were parked behind them go on. `at_most` and `last` are as in wh_replay_dead_letters.';

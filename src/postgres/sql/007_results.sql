@@ -59,6 +59,10 @@ begin
   perform wh_require(cardinality(events) = all(array[cardinality(receptors), cardinality(statuses), cardinality(errors), cardinality(attempt_numbers)]),
                      'every list has one entry for each receptor');
   perform wh_require(coalesce(statuses <@ array[0, 1, 2, 4]::smallint[], true), 'a receptor''s status is 0, 1, 2 or 4');
+  perform wh_check_ids(events, 'an event has an id that is not nil');
+  perform wh_require(array_position(receptors, '') is null, 'a receptor needs a name');
+  perform wh_require(coalesce(1 <= all(attempt_numbers), true), 'an attempt is at least 1');
+  perform wh_check_errors(errors);
   return query
   with item as (
     select distinct on (i.event, i.receptor) i.*
@@ -131,6 +135,11 @@ begin
   perform wh_check_fields(items, array['StreamId', 'PerspectiveName', 'LastEventId'], array['ProcessedEventIds', 'Status', 'Error']);
   perform wh_require(not exists (select from jsonb_array_elements(items) as e(item) where (e.item ->> 'Status')::bigint not in (0, 1, 2, 4, 8)),
                      'a perspective''s status is 0, 1, 2, 4 or 8');
+  perform wh_check_ids(array_agg((e.item ->> f.field)::uuid), 'a perspective reports on a stream and an event with ids that are not nil')
+  from jsonb_array_elements(items) as e(item) cross join (values ('StreamId'), ('LastEventId')) as f(field);
+  perform wh_require(not exists (select from jsonb_array_elements(items) as e(item) where e.item ->> 'PerspectiveName' = ''),
+                     'a perspective needs a name');
+  perform wh_check_errors(array_agg(e.item ->> 'Error')) from jsonb_array_elements(items) as e(item);
   return query
   select i.nth::integer, wh_record_perspective(
     (i.item ->> 'StreamId')::uuid, i.item ->> 'PerspectiveName', (i.item ->> 'LastEventId')::uuid,

@@ -126,13 +126,17 @@ begin
   with lane as (
     select format('service="%s",lane="%s"', wh_label(s.service), s.lane) as labels, s.* from wh_status() as s
   ), instance as (
-    select format('service="%s"', wh_label(i.service)) as labels, i.is_stale, count(*) as count
-    from wh_instances(stale_seconds) as i group by 1, 2
+    -- That none is active is what an alert is for.
+    select format('service="%s"', wh_label(v.service_name)) as labels, s.is_stale, count(i.instance) as count
+    from wh_services v cross join (values (false), (true)) as s(is_stale)
+    left join wh_instances(stale_seconds) as i on i.service = v.service_name and i.is_stale = s.is_stale
+    group by v.service_name, s.is_stale having not s.is_stale or count(i.instance) > 0
   ), metric (nth, name, about) as (values
     (1, 'messages', 'Messages by what is happening to them'),
     (2, 'streams', 'Streams that have messages'),
     (3, 'oldest_claimable_seconds', 'For how long the oldest message has waited that could be claimed'),
-    (4, 'instances', 'Instances that have called')
+    (4, 'instances', 'Instances that have called'),
+    (5, 'partition_messages', 'Messages of the partitions that have the most')
   ), value (nth, labels, value) as (
     select 1, format('%s,state="%s"', l.labels, v.state), v.value from lane l
     cross join lateral (values ('waiting', l.waiting), ('held', l.held), ('dead', l.dead)) as v(state, value)
@@ -143,6 +147,9 @@ begin
     select 3, l.labels, coalesce(l.oldest_claimable_seconds, 0) from lane l
     union all
     select 4, format('%s,state="%s"', i.labels, case when i.is_stale then 'stale' else 'active' end), i.count from instance i
+    union all
+    select 5, format('service="%s",lane="%s",partition="%s"', wh_label(p.service), p.lane, p.partition_number), p.messages
+    from wh_partitions(10, stale_seconds) as p
   )
   select l.line from (
     select m.nth, 1, '', '# HELP baton_stream_' || m.name || ' ' || m.about from metric m
@@ -169,8 +176,9 @@ begin
   union all
   select 'where is it?', 'the inbox of ' || v.service_name || ' has seen it ' || wh_ago(d.first_seen_at) || ', and it is done'
   from wh_services v join wh_message_deduplication d on d.service_no = v.service_no and d.message_id = message
-  where not exists (select from wh_messages m where m.service_no = v.service_no and m.lane in (1, 2) and m.message_id = message)
-    and not exists (select from wh_dead_letters l where l.message_id = message and l.service_no = d.service_no);
+  -- A service may send to itself: what its outbox still has, its inbox may be done with.
+  where not exists (select from wh_messages m where m.service_no = v.service_no and m.lane = 2 and m.message_id = message)
+    and not exists (select from wh_dead_letters l where l.message_id = message and l.service_no = d.service_no and l.lane = 2);
   if not found then
     return query
     select 'where is it?', 'nowhere: it was never stored here, or it is done and forgotten. Look at the sender, and at the service name.'
