@@ -23,8 +23,15 @@ __all__ = [
     "Ticket", "Verdict", "__version__", "checkpoints", "load", "save", "save_async", "threads",
 ]
 
-# A save in the background goes on after its call, so a place that was saved to stays open: for as long as its group.
+# A save in the background goes on after its call, so a place that was saved to stays open: for as long as its group;
+# without one, until the next place is opened and no save is under way, since each has memory for a copy of its state.
 _alone: dict[str, Checkpoints] = {}
+
+
+def _let_idle_go() -> None:
+    for name, place in list(_alone.items()):
+        if place._is_idle():
+            _alone.pop(name, None)  # not closed: another thread may be about to use it
 
 
 def _place(path: str | os.PathLike[str]) -> str:
@@ -35,9 +42,12 @@ def _place(path: str | os.PathLike[str]) -> str:
 def _at(path: str | os.PathLike[str], group: Group | None, deadline: float) -> Checkpoints:
     check_group(group)
     places, name = _alone if group is None else group._places, _place(path)
-    if name not in places:
-        places[name] = Checkpoints(name, group, deadline=deadline)
-    return places[name]
+    place = places.get(name)
+    if place is None:
+        if group is None:
+            _let_idle_go()
+        place = places[name] = Checkpoints(name, group, deadline=deadline)
+    return place
 
 
 def _looked_at(path: str | os.PathLike[str], group: Group | None, deadline: float = DEADLINE) -> Checkpoints:

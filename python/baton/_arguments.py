@@ -19,6 +19,10 @@ def step(value: Any) -> int:
     return _number("a step", value, 63)
 
 
+def staging_bytes(value: Any) -> int:
+    return _number("staging_bytes", value, 63)
+
+
 def name(value: Any) -> str:
     """Of a checkpoint: its name, or its step."""
     if isinstance(value, str):

@@ -15,6 +15,7 @@ from ._group import Group, alone, check_group
 from ._state import Flat, Saved, flatten, put_into
 
 DEADLINE = 600.0  # seconds for each step that waits for other ranks
+STAGING_BYTES = 8 << 30
 
 
 @dataclass
@@ -38,20 +39,24 @@ class Checkpoints:
     """The checkpoints in one place: a directory, or s3://BUCKET/PREFIX.
 
     With a group every rank has one, and makes the same calls in the same order. They open it together, so opening it
-    waits for the others too.
+    waits for the others too. A state with more than `staging_bytes` on this rank is not copied by save_async.
     """
 
     def __init__(self, path: str | os.PathLike[str], group: Group | None = None, *, create: bool = True,
-                 deadline: float = DEADLINE) -> None:
+                 staging_bytes: int = STAGING_BYTES, deadline: float = DEADLINE) -> None:
         check_group(group)
         self.path = os.fspath(path)
         # Ranks have an order to keep; a process alone does not, and its threads may take turns.
         self._turn: ContextManager[object] = contextlib.nullcontext()
         self._is_alone = group is None
+        self._last: _baton.Ticket | None = None  # of a save in the background
         if group is None:
             self._turn = threading.Lock()
         self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create,
+                                                         _arguments.staging_bytes(staging_bytes),
                                                          _arguments.seconds(deadline))
+        if group is not None:
+            group._users.add(self)
         _open.until_exit(self)
 
     def save(self, state: Mapping[str, Any], *, step: int = 0, incremental: bool = False, sha256: bool = False,
@@ -71,7 +76,8 @@ class Checkpoints:
         store, within = self._opened(), _arguments.seconds(deadline)
         parts = self._taken_apart(step, state, custom, lambda number, why: store.refuse_async(number, why, within))
         with self._turn:
-            return store.save_async(*parts, incremental, sha256, within)
+            self._last = store.save_async(*parts, incremental, sha256, within)
+            return self._last
 
     def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
              deadline: float = DEADLINE) -> Loaded:
@@ -102,14 +108,21 @@ class Checkpoints:
         store, self._store = self._store, None
         if store is not None:
             _open.forget(self)
-            with self._turn:
-                store.close()
+            try:
+                with self._turn:
+                    store.close()
+            finally:
+                del store  # which keeps the group joined, and an error keeps what its frames have
 
     def __enter__(self) -> Checkpoints:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _is_idle(self) -> bool:
+        """No save is under way, nor was there one whose error somebody may still have to hear."""
+        return self._last is None or self._last.committed
 
     def _opened(self) -> _baton.Store:
         if self._store is None:

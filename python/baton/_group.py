@@ -4,7 +4,8 @@ from __future__ import annotations
 import functools
 import json
 import os
-from typing import TYPE_CHECKING, Any, Callable, Sequence
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
 
 from . import _baton, _open, _plain
 from ._arguments import rank as a_rank, seconds, world_size as a_world_size
@@ -33,8 +34,7 @@ class Group:
         """Joins. `address`, or BATON_CONNECT, is that of the coordinator; the options are those of Client."""
         self._seat: _baton.Seat | None = _baton.join(
             connection(address, **options), name, a_rank(rank), a_world_size(world_size), time_to_live, join_deadline)
-        self._places: dict[str, _Place] = {}  # where it saves: baton.save, baton.save_async
-        _open.until_exit(self)
+        self._begin()
 
     @classmethod
     def from_environment(cls, name: str | None = None, **options: Any) -> Group:
@@ -45,9 +45,14 @@ class Group:
     @classmethod
     def _of(cls, seat: _baton.Seat) -> Group:
         group = cls.__new__(cls)
-        group._seat, group._places = seat, {}
-        _open.until_exit(group)
+        group._seat = seat
+        group._begin()
         return group
+
+    def _begin(self) -> None:
+        self._places: dict[str, _Place] = {}  # where it saves: baton.save, baton.save_async
+        self._users: weakref.WeakSet[_Place] = weakref.WeakSet()  # those too that the caller has opened
+        _open.until_exit(self)
 
     @property
     def rank(self) -> int:
@@ -93,12 +98,10 @@ class Group:
     def close(self) -> None:
         """Waits for saves in the background, then leaves. Whoever waits for this rank hears it."""
         _open.forget(self)
-        places, self._places = self._places, {}
         try:
-            for place in places.values():
-                place.close()
+            _close_each(iter(list(self._users)))
         finally:
-            self._seat = None
+            self._places, self._seat = {}, None
 
     def __enter__(self) -> Group:
         return self
@@ -110,6 +113,15 @@ class Group:
         if self._seat is None:
             raise Error("CLOSED", "this group was left")
         return self._seat
+
+
+def _close_each(places: Iterator[_Place]) -> None:
+    """Goes on after an error, which is the context of the next one."""
+    for place in places:
+        try:
+            place.close()
+        finally:
+            _close_each(places)
 
 
 def _variable(name: str, meaning: str) -> str:

@@ -51,7 +51,8 @@ ShardData shard_of(const py::list& slices, const Objects& objects) {
 struct Store {
   std::shared_ptr<Seat> seat;
   const std::unique_ptr<Storage> storage;
-  DistributedCheckpoint checkpoint{*seat->collective, *storage};
+  const AsyncOptions async;
+  DistributedCheckpoint checkpoint{*seat->collective, *storage, async};
 };
 
 // A call of a store, which lives until the call has ended.
@@ -63,7 +64,7 @@ struct Use {
 
 // All ranks open theirs, or hear whose could not be opened.
 std::shared_ptr<Store> open_store(const std::string& place, std::shared_ptr<Seat> seat, bool create,
-                                  double deadline) {
+                                  std::uint64_t staging_bytes, double deadline) {
   const Duration within = duration_of(deadline);
   auto storage = run(py::none(), [place, turn = Turn(seat), create, within](std::stop_token stop) {
     auto opened = open_storage(place, create ? Opening::made : Opening::existing);
@@ -73,7 +74,8 @@ std::shared_ptr<Store> open_store(const std::string& place, std::shared_ptr<Seat
     if (opened && !all) opened = std::unexpected(all.error());
     return opened;
   });
-  return std::shared_ptr<Store>(new Store{std::move(seat), std::move(storage)}, DeleteUnlocked());
+  return std::shared_ptr<Store>(
+      new Store{std::move(seat), std::move(storage), {.staging_bytes_max = staging_bytes}}, DeleteUnlocked());
 }
 
 SaveOptions save_options(const Objects& custom, bool incremental, bool sha256, double deadline) {
@@ -193,14 +195,14 @@ std::vector<CheckpointMetadata> committed(const std::shared_ptr<Store>& store) {
   return all;
 }
 
+// Interrupted, it has told nobody of an error: that comes from the next call.
 SaveResult wait(const Ticket& ticket, double at_most) {
   using Clock = std::chrono::steady_clock;
   const auto until = Clock::now() + std::chrono::milliseconds(duration_of(at_most).ms);
   wait_with_signals(
       [&](std::chrono::milliseconds slice) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
-        (void)ticket.wait({std::min(slice, left).count()});
-        return ticket.is_done() || Clock::now() >= until;
+        return ticket.is_done_within({std::min(slice, left).count()}) || Clock::now() >= until;
       },
       [] {});
   return value_or_raise(ticket.wait({0}));

@@ -6,16 +6,17 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <new>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "checkpoint/io_engine.h"
 #include "checkpoint/turns.h"
+#include "checkpoint/with_memory.h"
 
 namespace baton::checkpoint {
 
@@ -37,11 +38,15 @@ bool Ticket::is_committed() const {
   return state_->result && *state_->result;
 }
 
-Result<SaveResult> Ticket::wait(Duration at_most) const {
+bool Ticket::is_done_within(Duration at_most) const {
   std::unique_lock lock(state_->mutex);
-  if (!state_->done.wait_for(lock, std::chrono::milliseconds(at_most.ms),
-                             [&] { return state_->result.has_value(); }))
-    return failure(Errc::deadline_exceeded, "the save is still under way");
+  return state_->done.wait_for(lock, std::chrono::milliseconds(at_most.ms),
+                               [&] { return state_->result.has_value(); });
+}
+
+Result<SaveResult> Ticket::wait(Duration at_most) const {
+  if (!is_done_within(at_most)) return failure(Errc::deadline_exceeded, "the save is still under way");
+  const std::lock_guard lock(state_->mutex);
   state_->was_heard = true;
   return *state_->result;
 }
@@ -66,16 +71,20 @@ class AsyncSaver::Worker {
     const Status finished = finish_last();
     if (finished && options.stop.stop_requested())  // what there is now may not be what was to be saved
       return begin(prefix, failure(Errc::closed, "it was stopped"), options, finished);
-    return begin(prefix, finished ? stage(mine) : std::unexpected(finished.error()), options, finished);
+    auto staged = finished ? with_memory("save", [&] { return stage(mine); })
+                           : Result<ShardData>(std::unexpected(finished.error()));
+    return begin(prefix, std::move(staged), options, finished);
   }
 
   Result<Ticket> refuse(const std::string& prefix, const Error& why, const SaveOptions& options) {
-    return begin(prefix, std::unexpected(why), options, finish_last());
+    if (auto earlier = finish_last(); !earlier) unheard_ = earlier.error();
+    return begin(prefix, std::unexpected(why), options, {});
   }
 
   Status finish_last() {
     if (thread_.joinable()) thread_.join();
     const auto last = std::exchange(last_, nullptr);
+    if (auto before = std::exchange(unheard_, {})) return std::unexpected(*std::move(before));
     if (!last) return {};
     const std::lock_guard lock(last->mutex);
     if (last->was_heard || *last->result) return {};
@@ -89,19 +98,23 @@ class AsyncSaver::Worker {
                        const Status& earlier) {
     if (!earlier)
       staged = failure(earlier.error().code, "the save before this one failed: " + earlier.error().message);
-    last_ = std::make_shared<Ticket::State>();
-    last_->was_heard = !earlier;
-    const Result<Ticket> told = earlier ? Result<Ticket>(Ticket(last_)) : std::unexpected(staged.error());
-    save_ = [this, turn = turns_->take(), prefix, options, staged = std::move(staged),
-             state = last_]() mutable {
+    const auto state = std::make_shared<Ticket::State>();
+    state->was_heard = !earlier;
+    Result<Ticket> told = earlier ? Result<Ticket>(Ticket(state)) : std::unexpected(staged.error());
+    save_ = [this, prefix, options, staged = std::move(staged), state](Turns::Turn turn) mutable {
       turns_->wait(turn);
       run(prefix, std::move(staged), options, *state);
       turns_->end();
     };
+    // From here on nothing needs memory that must not fail: a turn that was taken has to end.
+    last_ = state;
+    const Turns::Turn turn = turns_->take();
     try {
-      thread_ = std::jthread([this] { save_(); });
-    } catch (const std::system_error&) {
-      save_();  // There is no thread to be had, and other ranks and later saves wait for this one.
+      thread_ = std::jthread([this, turn] { save_(turn); });
+    } catch (const std::exception&) {
+      // There is no thread to be had, or no memory for one, and other ranks and later saves wait for this
+      // one.
+      save_(turn);
     }
     return told;
   }
@@ -111,8 +124,12 @@ class AsyncSaver::Worker {
     std::uint64_t bytes = 0;
     for (const TensorSource& tensor : mine.tensors) bytes += tensor.data.size();
     if (bytes > options_.staging_bytes_max)
-      return failure(Errc::too_large, fmt::format("the state has {} bytes, and at most {} are staged", bytes,
-                                                  options_.staging_bytes_max));
+      return failure(
+          Errc::too_large,
+          fmt::format(
+              "the state has {} bytes, and at most {} are staged; save it in the foreground, or allow "
+              "more: AsyncOptions::staging_bytes_max, in Python Checkpoints(..., staging_bytes=...)",
+              bytes, options_.staging_bytes_max));
     if (bytes > capacity_) {
       memory_.reset();
       capacity_ = 0;
@@ -156,7 +173,8 @@ class AsyncSaver::Worker {
   AlignedMemory memory_;
   std::uint64_t capacity_ = 0;
   std::shared_ptr<Ticket::State> last_;
-  std::move_only_function<void()> save_;  // the last one, of the thread
+  std::optional<Error> unheard_;                     // of a save before one that was refused
+  std::move_only_function<void(Turns::Turn)> save_;  // the last one, of the thread
   std::jthread thread_;
 };
 
@@ -173,11 +191,11 @@ AsyncSaver::~AsyncSaver() = default;
 
 Result<Ticket> AsyncSaver::save(const std::string& prefix, const ShardData& mine,
                                 const SaveOptions& options) {
-  return worker_->save(prefix, mine, options);
+  return with_memory("save", [&] { return worker_->save(prefix, mine, options); });
 }
 
 Result<Ticket> AsyncSaver::refuse(const std::string& prefix, const Error& why, const SaveOptions& options) {
-  return worker_->refuse(prefix, why, options);
+  return with_memory("save", [&] { return worker_->refuse(prefix, why, options); });
 }
 
 Status AsyncSaver::close() { return worker_->finish_last(); }

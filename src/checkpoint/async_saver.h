@@ -28,7 +28,8 @@ class Ticket {
   explicit Ticket(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   bool is_done() const;
-  bool is_committed() const;  // done, and there is a checkpoint
+  bool is_done_within(Duration at_most) const;  // whoever asks has not heard of its error
+  bool is_committed() const;                    // done, and there is a checkpoint
   // DEADLINE_EXCEEDED: it is still under way.
   Result<SaveResult> wait(Duration at_most) const;
   // The save ends soon, with CLOSED on all ranks, unless it is committed already.
@@ -56,6 +57,7 @@ class AsyncSaver {
   // nobody here has heard of is returned in place of a new one, and told to the other ranks by this save.
   Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options);
   // In place of save, by a rank that has nothing to save: that is the error of its ticket, and of all ranks'.
+  // The error of an earlier save that nobody here has heard of stays so: it comes from the next call.
   Result<Ticket> refuse(const std::string& prefix, const Error& why, const SaveOptions& options);
   // Waits; the error of the last save if nobody has heard of it.
   Status close();

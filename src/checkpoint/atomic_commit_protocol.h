@@ -7,6 +7,7 @@
 //                                           taken already: read what was decided
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "base/result.h"
@@ -23,12 +24,17 @@ class AtomicCommitProtocol {
   Result<Verdict> commit(const CheckpointMetadata& metadata);
   // After this came to `abort`, those files of the attempt can be removed that no checkpoint refers to.
   Result<Verdict> abort(const CheckpointId& id, std::string_view why);
-  // For whoever cannot finish it: aborts, removes what was written unless somebody refers to it, and returns
-  // why; fine if it was committed after all. If the storage does not let it, what was decided is not known.
-  Status give_up(const CheckpointId& id, const Error& why);
+  // For whoever cannot finish it: aborts, and returns why; fine if it was committed after all. If the storage
+  // does not let it, what was decided is not known. Of all who do this the one who decides removes what was
+  // written, unless somebody refers to it; a rank that wrote something later removes that.
+  Status give_up(const CheckpointId& id, const Error& why, std::optional<Rank> by = {});
 
  private:
-  Result<Verdict> decide(const CheckpointId& id, Verdict wanted, std::string_view manifest);
+  struct Decision {
+    Verdict verdict = Verdict::abort;
+    bool is_ours = false;
+  };
+  Result<Decision> decide(const CheckpointId& id, Verdict wanted, std::string_view manifest);
 
   Storage& storage_;
 };

@@ -9,6 +9,8 @@ constexpr std::size_t kIdleMax = 2;
 
 }  // namespace
 
+BlockMemory::BlockMemory() { idle_.reserve(kIdleMax); }  // giving back needs none
+
 AlignedMemory BlockMemory::take() {
   {
     const std::lock_guard lock(mutex_);

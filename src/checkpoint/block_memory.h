@@ -14,6 +14,7 @@ namespace baton::checkpoint {
 // Is kept for the next file: fresh pages cost more than what is done with them.
 class BlockMemory {
  public:
+  BlockMemory();
   AlignedMemory take();  // for kTransfersMax blocks
   void give_back(AlignedMemory memory);
 

@@ -14,6 +14,7 @@ namespace baton::checkpoint {
 namespace {
 
 constexpr std::string_view kManifestEnd = ".manifest";
+constexpr std::string_view kAsideEnd = ".tmp";
 constexpr std::string_view kStepBegin = "step-";
 
 // a0001-0123456789abcdef, perhaps with an ending. Nothing else is ours, whatever else lies about.
@@ -116,13 +117,15 @@ Result<std::vector<ListedAttempt>> list_prefix(Storage& storage, const std::stri
   return listed;
 }
 
-Attempt read_attempt(Storage& storage, const ListedAttempt& listed) {
+std::optional<Attempt> read_attempt(Storage& storage, const ListedAttempt& listed) {
   Attempt attempt{.id = listed.id, .metadata = {}, .trouble = {}, .modified_ms = listed.modified_ms};
   if (!listed.is_decided) return attempt;
   auto metadata = read_metadata(storage, attempt.id);
   if (metadata) {
     attempt.state = AttemptState::committed;
     attempt.metadata = *std::move(metadata);
+  } else if (metadata.error().code == Errc::not_found) {
+    return {};
   } else if (metadata.error().code == Errc::wrong_state) {
     attempt.state = AttemptState::aborted;
   } else {
@@ -132,28 +135,36 @@ Attempt read_attempt(Storage& storage, const ListedAttempt& listed) {
   return attempt;
 }
 
-Result<std::vector<Attempt>> list_attempts(Storage& storage) {
+Status for_each_attempt(Storage& storage, const std::function<Status(Attempt)>& visit) {
   auto prefixes = storage.list("");
   if (!prefixes) return std::unexpected(prefixes.error());
-  std::set<std::string> pins;
-  std::vector<Attempt> attempts;
   for (const StorageEntry& entry : *prefixes) {
-    if (!entry.is_directory) continue;
-    if (entry.name == kPinsDirectory) {
-      auto pinned = storage.list(entry.name);
-      if (!pinned && pinned.error().code == Errc::not_found)
-        continue;  // the last one was taken away just now
-      if (!pinned) return std::unexpected(pinned.error());
-      for (const StorageEntry& pin : *pinned) pins.insert(pin.name);
-      continue;
-    }
-    if (!check_prefix(entry.name)) continue;  // lost+found, or whatever else is not ours
+    if (!entry.is_directory || !check_prefix(entry.name)) continue;  // pins, or what is not ours: lost+found
     const auto listed = list_prefix(storage, entry.name);
     if (!listed && listed.error().code == Errc::not_found) continue;  // it was pruned just now
     if (!listed) return std::unexpected(listed.error());
-    for (const ListedAttempt& one : *listed) attempts.push_back(read_attempt(storage, one));
+    for (const ListedAttempt& one : *listed) {
+      auto attempt = read_attempt(storage, one);
+      if (!attempt) continue;
+      if (auto visited = visit(*std::move(attempt)); !visited) return visited;
+    }
   }
-  for (Attempt& attempt : attempts) attempt.is_pinned = pins.contains(attempt.id.prefix);
+  return {};
+}
+
+Result<std::vector<Attempt>> list_attempts(Storage& storage) {
+  std::vector<Attempt> attempts;
+  const Status all = for_each_attempt(storage, [&](Attempt attempt) -> Status {
+    attempts.push_back(std::move(attempt));
+    return {};
+  });
+  if (!all) return std::unexpected(all.error());
+  const auto pins = storage.list(std::string(kPinsDirectory));
+  if (!pins && pins.error().code != Errc::not_found) return std::unexpected(pins.error());
+  std::set<std::string_view> pinned;
+  if (pins)
+    for (const StorageEntry& pin : *pins) pinned.insert(pin.name);
+  for (Attempt& attempt : attempts) attempt.is_pinned = pinned.contains(attempt.id.prefix);
   std::ranges::sort(attempts, {},
                     [](const Attempt& attempt) { return std::pair(attempt.step(), attempt.id); });
   return attempts;
@@ -166,6 +177,11 @@ Result<CheckpointMetadata> read_metadata(Storage& storage, const CheckpointId& i
   auto metadata = MetadataSerializer::parse(text_of(*text), path);
   if (!metadata) return metadata;
   return of_this(id, *std::move(metadata));
+}
+
+bool is_manifest_aside(std::string_view name) {
+  const std::size_t end = name.find(kManifestEnd);
+  return end != name.npos && is_attempt(name.substr(0, end)) && name.ends_with(kAsideEnd);
 }
 
 Result<CheckpointId> new_attempt(Storage& storage, const std::string& prefix) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,7 +49,9 @@ struct Attempt {
   std::uint64_t step() const;
 };
 
-// In the order of steps and then of attempts, each with its manifest.
+// Each with its manifest, of which one at a time is kept. Ends with the first error, also one of `visit`.
+Status for_each_attempt(Storage& storage, const std::function<Status(Attempt)>& visit);
+// In the order of steps and then of attempts.
 Result<std::vector<Attempt>> list_attempts(Storage& storage);
 Result<CheckpointMetadata> read_metadata(Storage& storage, const CheckpointId& id);
 
@@ -59,8 +62,11 @@ struct ListedAttempt {
   std::int64_t modified_ms = 0;
 };
 Result<std::vector<ListedAttempt>> list_prefix(Storage& storage, const std::string& prefix);
-// With what was decided, if anything was.
-Attempt read_attempt(Storage& storage, const ListedAttempt& listed);
+// With what was decided, if anything was. None if it was pruned since then.
+std::optional<Attempt> read_attempt(Storage& storage, const ListedAttempt& listed);
+
+// Of a file: a manifest that was being written.
+bool is_manifest_aside(std::string_view name);
 
 // A name for a new attempt: after those that are there.
 Result<CheckpointId> new_attempt(Storage& storage, const std::string& prefix);

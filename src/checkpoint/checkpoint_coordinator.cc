@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 
 #include "checkpoint/atomic_commit_protocol.h"
 #include "checkpoint/catalog.h"
@@ -15,6 +14,7 @@
 #include "checkpoint/save_exchange.h"
 #include "checkpoint/save_plan.h"
 #include "checkpoint/shard_file.h"
+#include "checkpoint/with_memory.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -23,16 +23,6 @@ namespace {
 Contribution brought(const Result<Bytes>& mine) {
   if (!mine) return std::unexpected(mine.error());
   return ByteView(*mine);
-}
-
-// A rank that runs out of memory has an error to tell like any other, and the others do not wait for it.
-template <class Step>
-auto with_memory(const Step& step) -> decltype(step()) {
-  try {
-    return step();
-  } catch (const std::bad_alloc&) {
-    return failure(Errc::exhausted, "there is not enough memory to save");
-  }
 }
 
 std::vector<TensorInfo> slices_of(const ShardData& mine) {
@@ -119,20 +109,23 @@ Call CheckpointCoordinator::call(const std::string& prefix, std::string_view ste
 Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& prefix,
                                                           const LocalSave& local_save,
                                                           const SaveOptions& options) {
-  Result<ShardData> mine = local_save();
-  if (mine) {
+  Result<ShardData> mine = with_memory("save", [&]() -> Result<ShardData> {
+    auto saved = local_save();
+    if (!saved) return saved;
     Status fits = check_name(prefix, options.training.step);
-    if (fits) fits = check_data(*mine);
-    if (!fits) mine = std::unexpected(fits.error());
-  }
+    if (fits) fits = check_data(*saved);
+    if (!fits) return std::unexpected(fits.error());
+    return saved;
+  });
   auto ready = get_ready(prefix, mine, options);
   if (!ready) return std::unexpected(ready.error());
 
   SaveResult result{.id = ready->id};
-  const auto report = with_memory([&] { return write(*ready, *mine, options, result); });
-  collective_.tell_doing("");
+  const auto report = with_memory("save", [&] { return write(*ready, *mine, options, result); });
+  collective_.tell_saving("");
   const auto heard = finish(*ready, report, options, result);
-  if (!heard) return give_up(ready->id, heard.error(), std::move(result));
+  if (!heard)
+    return with_memory("save", [&] { return give_up(ready->id, heard.error(), std::move(result)); });
   if (!*heard) return std::unexpected(heard->error());
   return result;
 }
@@ -142,12 +135,13 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
                                                                       const SaveOptions& options) {
   Ready ready;
   Result<Bytes> bytes = Bytes();
-  auto announcement =
-      with_memory([&] { return announce(collective_.rank(), storage_, prefix, mine, options.incremental); });
+  auto announcement = with_memory(
+      "save", [&] { return announce(collective_.rank(), storage_, prefix, mine, options.incremental); });
   if (announcement) {
     ready.id = {prefix, announcement->attempt};
     ready.base = announcement->base;
-    bytes = with_memory([&]() -> Result<Bytes> { return encode(*announcement, collective_.world_size()); });
+    bytes = with_memory("save",
+                        [&]() -> Result<Bytes> { return encode(*announcement, collective_.world_size()); });
   } else {
     bytes = std::unexpected(announcement.error());
   }
@@ -178,7 +172,7 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
 // or slices lie aside.
 std::unexpected<Error> CheckpointCoordinator::refused(const Ready& ready, const Error& why) {
   if (!ready.base.prefix.empty() || !ready.aside.empty())
-    (void)AtomicCommitProtocol(storage_).give_up(ready.id, why);
+    (void)AtomicCommitProtocol(storage_).give_up(ready.id, why, collective_.rank());
   return std::unexpected(why);
 }
 
@@ -190,15 +184,19 @@ Status CheckpointCoordinator::take_from_aside(const Ready& ready, const ShardDat
                                               const SaveOptions& options,
                                               std::vector<std::vector<TensorInfo>>& by_rank) {
   if (ready.aside.empty()) return {};
-  Status put;
-  if (is_aside(ready)) put = put_slices(storage_, slices_path(ready.id, collective_.rank()), slices_of(mine));
+  const Status put = with_memory("save", [&]() -> Status {
+    if (!is_aside(ready)) return {};
+    return put_slices(storage_, slices_path(ready.id, collective_.rank()), slices_of(mine));
+  });
   if (auto all = collective_.vote(call(ready.id.prefix, "slices put", options), put); !all) return all;
-  Status got;
-  for (const Rank rank : ready.aside) {
-    auto slices = get_slices(storage_, slices_path(ready.id, rank));
-    if (!slices) got = std::unexpected(slices.error());
-    if (slices) by_rank[rank] = *std::move(slices);
-  }
+  const Status got = with_memory("save", [&]() -> Status {
+    for (const Rank rank : ready.aside) {
+      auto slices = get_slices(storage_, slices_path(ready.id, rank));
+      if (!slices) return std::unexpected(slices.error());
+      by_rank[rank] = *std::move(slices);
+    }
+    return {};
+  });
   return collective_.vote(call(ready.id.prefix, "slices read", options), got);
 }
 
@@ -223,7 +221,7 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
     std::uint64_t told = 0;
     const auto tell = [&](std::uint64_t bytes) {
       if (bytes < told) return;
-      collective_.tell_doing(
+      collective_.tell_saving(
           fmt::format("write of {}: {} of {} MiB", to_text(ready.id), bytes >> 20, all_bytes >> 20));
       told = bytes + kTellEvery;
     };
@@ -240,7 +238,7 @@ Result<RankReport> CheckpointCoordinator::write(const Ready& ready, const ShardD
 Result<Status> CheckpointCoordinator::finish(const Ready& ready, const Result<RankReport>& mine,
                                              const SaveOptions& options, SaveResult& result) {
   Result<std::string> report = std::unexpected(mine ? Error{} : mine.error());
-  if (mine) report = with_memory([&] { return to_bring(collective_, storage_, *mine, ready.id); });
+  if (mine) report = with_memory("save", [&] { return to_bring(collective_, storage_, *mine, ready.id); });
   Contribution contribution;
   if (report) contribution = bytes_of(*report);
   if (!report) contribution = std::unexpected(report.error());
@@ -251,8 +249,8 @@ Result<Status> CheckpointCoordinator::finish(const Ready& ready, const Result<Ra
 
   Bytes outcome;
   if (collective_.rank() == 0) {
-    auto decided = with_memory([&] { return commit(ready, *reports, options, result); });
-    if (!decided) decided = with_memory([&] { return give_up(ready.id, decided.error(), result); });
+    auto decided = with_memory("save", [&] { return commit(ready, *reports, options, result); });
+    if (!decided) decided = with_memory("save", [&] { return give_up(ready.id, decided.error(), result); });
     if (decided)
       result = *std::move(decided);
     else
@@ -289,7 +287,7 @@ Result<SaveResult> CheckpointCoordinator::commit(const Ready& ready, const std::
 // The decision is the truth, whatever this rank heard or did not hear.
 Result<SaveResult> CheckpointCoordinator::give_up(const CheckpointId& id, const Error& why,
                                                   SaveResult result) {
-  if (auto ended = AtomicCommitProtocol(storage_).give_up(id, why); !ended)
+  if (auto ended = AtomicCommitProtocol(storage_).give_up(id, why, collective_.rank()); !ended)
     return std::unexpected(ended.error());
   return with_manifest(id, std::move(result));
 }

@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoint_search.h"
 #include "checkpoint/checkpoint_validator.h"
 #include "checkpoint/save_exchange.h"
+#include "checkpoint/with_memory.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -19,6 +20,12 @@ namespace {
 bool is_about_this_one(const Error& error) {
   return error.code == Errc::corrupt || error.code == Errc::io_failed || error.code == Errc::not_found ||
          error.code == Errc::unsupported_version;
+}
+
+// An error is brought in place of bytes, and so reaches all ranks.
+Contribution brought(const Result<Bytes>& mine) {
+  if (!mine) return std::unexpected(mine.error());
+  return ByteView(*mine);
 }
 
 // For whoever did not ask for another one.
@@ -184,6 +191,8 @@ struct CheckpointLoader::Search {
   std::vector<std::string> passed_over;
 
   Result<CheckpointMetadata> next_good(const LoadOptions& options);
+  // The same, as all ranks are told of it.
+  Result<Bytes> next_told(const LoadOptions& options, Rank world_size);
 };
 
 Result<CheckpointMetadata> CheckpointLoader::Search::next_good(const LoadOptions& options) {
@@ -201,27 +210,28 @@ Result<CheckpointMetadata> CheckpointLoader::Search::next_good(const LoadOptions
   return std::unexpected(older->nothing_found());
 }
 
+Result<Bytes> CheckpointLoader::Search::next_told(const LoadOptions& options, Rank world_size) {
+  const auto good = next_good(options);
+  if (!good) return std::unexpected(good.error());
+  Bytes bytes;
+  ByteWriter to(bytes);
+  to.text(good->id.prefix);
+  to.text(good->id.attempt);
+  to.varint(passed_over.size());
+  for (const std::string& why : passed_over) to.text(why);
+  // One that is too large to be handed round is read by each rank itself.
+  const std::string manifest = MetadataSerializer::serialize(*good);
+  if (manifest.size() <= brought_max(1, world_size)) to.raw(bytes_of(manifest));
+  return bytes;
+}
+
 // What is read wrongly here is for the next step, where all ranks hear of it.
 Result<CheckpointLoader::Choice> CheckpointLoader::choose(const Call& call, Search& search,
                                                           const LoadOptions& options) {
-  Bytes bytes;
-  Contribution choice;
-  if (collective_.rank() == 0) {
-    if (auto good = search.next_good(options)) {
-      const std::string manifest = MetadataSerializer::serialize(*good);
-      ByteWriter to(bytes);
-      to.text(good->id.prefix);
-      to.text(good->id.attempt);
-      to.varint(search.passed_over.size());
-      for (const std::string& why : search.passed_over) to.text(why);
-      // One that is too large to be handed round is read by each rank itself.
-      if (manifest.size() <= brought_max(1, collective_.world_size())) to.raw(bytes_of(manifest));
-      choice = bytes;
-    } else {
-      choice = std::unexpected(good.error());
-    }
-  }
-  auto told = collective_.broadcast(call, choice);
+  Result<Bytes> choice = Bytes();
+  if (collective_.rank() == 0)
+    choice = with_memory("load", [&] { return search.next_told(options, collective_.world_size()); });
+  auto told = collective_.broadcast(call, brought(choice));
   if (!told) return std::unexpected(told.error());
   ByteReader from(*told);
   const CheckpointId id{std::string(from.text()), std::string(from.text())};
@@ -229,23 +239,27 @@ Result<CheckpointLoader::Choice> CheckpointLoader::choose(const Call& call, Sear
   for (std::uint64_t count = from.varint(); count > 0 && from.ok(); --count)
     search.passed_over.emplace_back(from.text());
   const ByteView manifest = from.rest();
-  if (manifest.empty()) return Choice{id, read_metadata(storage_, id)};
-  return Choice{id, MetadataSerializer::parse(text_of(manifest), manifest_path(id))};
+  return Choice{id, with_memory("load", [&] {
+                  return manifest.empty() ? read_metadata(storage_, id)
+                                          : MetadataSerializer::parse(text_of(manifest), manifest_path(id));
+                })};
 }
 
 Status CheckpointLoader::agree(const Call& call, const Part& part, LoadResult& result, const Status& chosen,
                                bool strict) {
-  Result<Bytes> wants = chosen ? part.fits(result) : Result<Bytes>(std::unexpected(chosen.error()));
-  Contribution mine;
-  if (wants) mine = ByteView(*wants);
-  if (!wants) mine = std::unexpected(wants.error());
-  const auto all = collective_.gather({call.name + " wanted", call.deadline, call.stop}, mine);
+  const Result<Bytes> wants = with_memory(
+      "load", [&] { return chosen ? part.fits(result) : Result<Bytes>(std::unexpected(chosen.error())); });
+  const auto all = collective_.gather({call.name + " wanted", call.deadline, call.stop}, brought(wants));
   if (!all) return std::unexpected(all.error());
-  const Bytes any = wanted_by_any(*all);
-  const auto told = collective_.broadcast({call.name + " wanted by any", call.deadline, call.stop}, any);
+  const Result<Bytes> any = with_memory("load", [&] { return Result<Bytes>(wanted_by_any(*all)); });
+  const auto told =
+      collective_.broadcast({call.name + " wanted by any", call.deadline, call.stop}, brought(any));
   if (!told) return std::unexpected(told.error());
-  forget_wanted(*told, result.metadata, result.report.unexpected);
-  return collective_.vote(call, strict ? strictly(result.report) : Status{});
+  const Status fits = with_memory("load", [&] {
+    forget_wanted(*told, result.metadata, result.report.unexpected);
+    return strict ? strictly(result.report) : Status{};
+  });
+  return collective_.vote(call, fits);
 }
 
 Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, const Part& part,
@@ -257,15 +271,13 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
   };
   const bool is_any_welcome = prefix.empty() || prefix == "latest";
   Search search;
-  Status listed;
-  if (collective_.rank() == 0) {
+  const Status listed = with_memory("load", [&]() -> Status {
+    if (collective_.rank() != 0) return {};
     auto begun = CheckpointSearch::begin(storage_, prefix.empty() ? "latest" : prefix);
-    if (begun) {
-      search.older = *std::move(begun);
-    } else {
-      listed = std::unexpected(begun.error());
-    }
-  }
+    if (!begun) return std::unexpected(begun.error());
+    search.older = *std::move(begun);
+    return {};
+  });
   if (auto begun = collective_.vote(call("begin"), listed); !begun) return std::unexpected(begun.error());
   for (;;) {
     auto choice = choose(call("choice"), search, options);
@@ -276,7 +288,8 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
     if (choice->metadata) result.metadata = *std::move(choice->metadata);
     if (!choice->metadata) chosen = std::unexpected(choice->metadata.error());
     Status loaded = agree(call("compatible"), part, result, chosen, options.strict);
-    if (loaded) loaded = collective_.vote(call("loaded"), part.read(result));
+    if (loaded)
+      loaded = collective_.vote(call("loaded"), with_memory("load", [&] { return part.read(result); }));
     if (loaded) {
       result.report.passed_over = std::move(search.passed_over);
       return result;

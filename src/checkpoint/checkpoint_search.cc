@@ -48,9 +48,9 @@ void CheckpointSearch::add_attempts(const std::string& prefix) {
     if (step) {
       candidates_.push_back({*step, one.id, {}});
     } else {
-      Attempt attempt = read_attempt(*storage_, one);
-      if (!step_ || step_ == attempt.step())
-        candidates_.push_back({attempt.step(), one.id, std::move(attempt)});
+      auto attempt = read_attempt(*storage_, one);
+      if (attempt && (!step_ || step_ == attempt->step()))
+        candidates_.push_back({attempt->step(), one.id, std::move(attempt)});
     }
   }
 }
@@ -68,7 +68,8 @@ std::optional<Attempt> CheckpointSearch::next() {
       continue;
     }
     if (!newest.attempt) newest.attempt = read_attempt(*storage_, {.id = newest.id, .is_decided = true});
-    if (newest.attempt->metadata || newest.attempt->trouble) return std::move(newest.attempt);
+    if (newest.attempt && (newest.attempt->metadata || newest.attempt->trouble))
+      return std::move(newest.attempt);
   }
   return {};
 }

@@ -2,10 +2,19 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
 #include "checkpoint/turns.h"
 
 namespace baton::checkpoint {
+namespace {
+
+// How many a rank gets.
+std::size_t shares_of(const Operation& operation, Rank rank, Rank world_size) {
+  if (operation.kind == OperationKind::broadcast) return 1;
+  const bool hears_all = operation.kind != OperationKind::gather || operation.root == rank;
+  return group::gathers(operation.kind) && hears_all ? world_size : 0;
+}
+
+}  // namespace
 
 Collective::Collective() : background_turns_(std::make_shared<Turns>()) {}
 
@@ -20,7 +29,6 @@ Result<Bytes> Collective::broadcast(const Call& call, const Contribution& of_roo
   auto got = checked_meet({OperationKind::broadcast, call.name, root},
                           is_root || !of_root ? of_root : ByteView{}, call);
   if (!got) return std::unexpected(got.error());
-  BATON_CHECK(got->size() == 1);
   return std::move(got->front());
 }
 
@@ -69,7 +77,12 @@ Result<std::vector<Bytes>> Collective::checked_meet(const Operation& operation, 
         failure(Errc::too_large, fmt::format("its contribution to \"{}\" has {} bytes, and {} is the most",
                                              call.name, mine->size(), kContributionBytesMax));
   if (!brought && world_size() == 1) return std::unexpected(brought.error());
-  return meet(operation, brought, call);
+  auto met = meet(operation, brought, call);
+  const std::size_t shares = shares_of(operation, rank(), world_size());
+  if (!met || met->size() == shares) return met;
+  // It may have come over a network, from whoever speaks as a coordinator does.
+  return failure(Errc::corrupt, fmt::format("{} gave {} shares in place of {}", group::title(operation),
+                                            met->size(), shares));
 }
 
 }  // namespace baton::checkpoint

@@ -20,6 +20,7 @@
 //   LEASE_LOST         this rank is of an older generation, or another process has taken its place
 //   CLOSED             a rank was stopped while it waited, or has left: which one
 //   TOO_LARGE          a contribution is over its limit, or all of them together are
+//   CORRUPT            what the coordinator answered is no end of this operation
 //   any other          what a rank said in place of a contribution, with its number before it if it is not
 //                      the only one
 //
@@ -90,8 +91,10 @@ class Collective {
   // Fine if it is fine with all; otherwise the first error that was brought.
   Status vote(const Call& call, const Status& mine);
 
-  // Told to others who wait for this rank in vain: "write 3.1 of 8.0 GiB". From any thread.
+  // Told to others who wait for this rank in vain: "epoch 3, evaluation". From any thread.
   virtual void tell_doing(std::string_view doing) { (void)doing; }
+  // Likewise how far a save has got, behind that; nothing when it has written.
+  virtual void tell_saving(std::string_view progress) { (void)progress; }
 
   // The same ranks again, with operations of their own; `name` is the same on all of them. One that was let
   // go and is made again goes on counting where it was.

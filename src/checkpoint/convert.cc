@@ -41,8 +41,32 @@ Status copy_file(Storage& from, const ShardMetadata& shard, Storage& to, const s
 
 // A safetensors file of somebody's, and what it says is in it.
 struct Imported {
-  std::unique_ptr<ShardReader> reader;
+  std::string path;
+  std::uint64_t bytes = 0;
   std::vector<TensorMetadata> tensors;
+};
+
+// Files of which one is open at a time, since each takes memory for its blocks.
+class OneAtATime {
+ public:
+  explicit OneAtATime(Storage& storage) : storage_(storage) {}
+
+  Result<ShardReader*> open(const Imported& file) {
+    if (reader_ && path_ == file.path) return reader_.get();
+    reader_.reset();
+    auto opened = storage_.open(file.path);
+    if (!opened) return std::unexpected(opened.error());
+    if ((*opened)->size() != file.bytes)
+      return failure(Errc::corrupt, path_in(storage_, file.path) + " was changed while it was imported");
+    path_ = file.path;
+    reader_ = *std::move(opened);
+    return reader_.get();
+  }
+
+ private:
+  Storage& storage_;
+  std::string path_;
+  std::unique_ptr<ShardReader> reader_;
 };
 
 Result<Bytes> read_range(ShardReader& reader, const ByteRange& range) {
@@ -56,7 +80,7 @@ Result<Bytes> read_range(ShardReader& reader, const ByteRange& range) {
   return bytes;
 }
 
-Result<Imported> open_file(Storage& from, const std::string& path) {
+Result<Imported> header_of(Storage& from, const std::string& path) {
   const auto damaged = [&](const Error& error) {
     return failure(error.code, fmt::format("{}: {}", path_in(from, path), error.message));
   };
@@ -71,7 +95,7 @@ Result<Imported> open_file(Storage& from, const std::string& path) {
   if (!header) return std::unexpected(header.error());
   auto tensors = parse_safetensors(text_of(*header), size);
   if (!tensors) return damaged(tensors.error());
-  return Imported{*std::move(reader), *std::move(tensors)};
+  return Imported{path, size, *std::move(tensors)};
 }
 
 TensorInfo share_of(const TensorInfo& tensor, Rank rank, Rank ranks) {
@@ -141,17 +165,17 @@ Result<Converted> import_files(Storage& from, const std::vector<std::string>& pa
   std::vector<Imported> files;
   std::vector<TensorInfo> slices;
   struct Place {
-    ShardReader* file;
+    std::size_t file;
     ByteRange range;
   };
   std::vector<Place> places;
   Converted converted;
   for (const std::string& path : paths) {
-    auto file = open_file(from, path);
+    auto file = header_of(from, path);
     if (!file) return std::unexpected(file.error());
     for (const TensorMetadata& tensor : file->tensors) {
       slices.push_back(tensor.info);
-      places.push_back({file->reader.get(), {tensor.begin, tensor.bytes}});
+      places.push_back({files.size(), {tensor.begin, tensor.bytes}});
       converted.bytes += tensor.bytes;
     }
     files.push_back(*std::move(file));
@@ -159,11 +183,14 @@ Result<Converted> import_files(Storage& from, const std::vector<std::string>& pa
   converted.tensors = slices.size();
   const CheckpointMetadata metadata{
       .id = {prefix, {}}, .created_ms = wall_clock_ms(), .training = {.step = step}};
+  OneAtATime open(from);
   const auto saved = save_alone(
       to, metadata, {slices},
-      [&](Rank, std::size_t slice, const Give& give) {
+      [&](Rank, std::size_t slice, const Give& give) -> Status {
         const Place& place = places[slice];
-        return place.file->read({place.range}, [&](std::uint64_t, ByteView piece) { return give(piece); });
+        const auto file = open.open(files[place.file]);
+        if (!file) return std::unexpected(file.error());
+        return (*file)->read({place.range}, [&](std::uint64_t, ByteView piece) { return give(piece); });
       },
       options);
   if (!saved) return std::unexpected(saved.error());

@@ -12,10 +12,10 @@
 
 namespace baton::checkpoint {
 
-// Of tensors and of plain values, which the Python package keeps beside them; by their names.
-// Whether an object of a checkpoint is one, and not how the Python package puts a state together.
+// Whether an object of a checkpoint is a plain value, and not how the Python package puts a state together.
 bool is_plain_value(std::string_view name);
 
+// Of tensors and of plain values, which the Python package keeps beside them; by their names.
 struct Difference {
   std::vector<std::string> only_in_first;
   std::vector<std::string> only_in_second;

@@ -39,7 +39,7 @@ Result<Ticket> DistributedCheckpoint::refuse_async(std::uint64_t step, const Err
 // Made when it is first needed: it takes a stream of the collective.
 Result<AsyncSaver*> DistributedCheckpoint::saver() {
   if (!saver_) {
-    auto made = AsyncSaver::create(collective_, storage_);
+    auto made = AsyncSaver::create(collective_, storage_, async_);
     if (!made) return std::unexpected(made.error());
     saver_ = *std::move(made);
   }

@@ -22,8 +22,8 @@ namespace baton::checkpoint {
 class DistributedCheckpoint {
  public:
   // Every rank opens one; both outlive it.
-  DistributedCheckpoint(Collective& collective, Storage& storage)
-      : collective_(collective), storage_(storage) {}
+  DistributedCheckpoint(Collective& collective, Storage& storage, const AsyncOptions& async = {})
+      : collective_(collective), storage_(storage), async_(async) {}
 
   // Under "step-…", with the step in its metadata.
   Result<SaveResult> save(std::uint64_t step, ShardData mine, SaveOptions options);
@@ -42,6 +42,7 @@ class DistributedCheckpoint {
 
   Collective& collective_;
   Storage& storage_;
+  const AsyncOptions async_;
   std::unique_ptr<AsyncSaver> saver_;
 };
 

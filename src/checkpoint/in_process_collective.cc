@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "checkpoint/doing.h"
 #include "group/group.h"
 
 namespace baton::checkpoint {
@@ -32,6 +33,7 @@ struct InProcessGroup::State {
   std::uint64_t incarnations = 0;
   // Of the next operation, by incarnation and stream: one that is opened again goes on.
   std::map<std::pair<std::string, std::string>, std::uint64_t> numbers;
+  std::map<std::string, Doing> doing;  // by incarnation
   group::Waiter last_waiter = 0;
   std::map<group::Waiter, Result<group::Share>> answers;  // that nobody has taken yet
 
@@ -61,10 +63,8 @@ class InProcessCollective final : public Collective {
   Rank world_size() const override { return state_->world_size; }
   std::uint64_t generation() const override { return seat_.generation; }
 
-  void tell_doing(std::string_view doing) override {
-    const std::lock_guard lock(state_->mutex);
-    (void)state_->group->beat(seat_, doing, now());  // of an older generation: nobody asks
-  }
+  void tell_doing(std::string_view doing) override { tell(&Doing::said, doing); }
+  void tell_saving(std::string_view progress) override { tell(&Doing::saving, progress); }
 
   Result<std::unique_ptr<Collective>> stream(const std::string& name) override {
     if (name.empty()) return failure(Errc::invalid_request, "a stream has a name");
@@ -79,7 +79,8 @@ class InProcessCollective final : public Collective {
                                   const Call& call) override {
     std::unique_lock lock(state_->mutex);
     const group::Waiter waiter = ++state_->last_waiter;
-    const std::uint64_t number = state_->numbers[{seat_.incarnation, stream_}]++;
+    std::uint64_t& next = state_->numbers[{seat_.incarnation, stream_}];
+    const std::uint64_t number = next;
     group::Arrival arrival{stream_, number, operation, Bytes{}, call.deadline};
     if (mine)
       arrival.mine = Bytes(mine->begin(), mine->end());
@@ -87,6 +88,8 @@ class InProcessCollective final : public Collective {
       arrival.mine = std::unexpected(mine.error());
     const Status arrived = state_->group->arrive(seat_, std::move(arrival), waiter, now());
     state_->tell();
+    // Who was refused is still there, unless it ended long ago.
+    if (arrived || arrived.error().code == Errc::deadline_exceeded) ++next;
     if (!arrived) return std::unexpected(arrived.error());
 
     const auto answered = [&] { return state_->answers.contains(waiter); };
@@ -104,6 +107,13 @@ class InProcessCollective final : public Collective {
   }
 
  private:
+  void tell(std::string Doing::* who, std::string_view what) {
+    const std::lock_guard lock(state_->mutex);
+    Doing& doing = state_->doing[seat_.incarnation];
+    doing.*who = what;
+    (void)state_->group->beat(seat_, doing.text(), now());  // of an older generation: nobody asks
+  }
+
   const std::shared_ptr<InProcessGroup::State> state_;
   const group::Seat seat_;
   const std::string stream_;  // "" is the one that a rank joins with

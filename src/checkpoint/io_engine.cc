@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -20,6 +19,8 @@ constexpr unsigned kThreads = 2;  // enough to keep a disk busy while the next b
 class ThreadEngine final : public IoEngine {
  public:
   ThreadEngine() {
+    waiting_.reserve(kTransfersMax);
+    done_.reserve(kTransfersMax);
     try {
       for (unsigned i = 0; i < kThreads; ++i)
         threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
@@ -42,7 +43,7 @@ class ThreadEngine final : public IoEngine {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return !done_.empty(); });
     const Completion first = done_.front();
-    done_.pop_front();
+    done_.erase(done_.begin());
     return first;
   }
 
@@ -51,7 +52,7 @@ class ThreadEngine final : public IoEngine {
     std::unique_lock lock(mutex_);
     while (changed_.wait(lock, stop, [&] { return !waiting_.empty(); })) {
       const Transfer transfer = waiting_.front();
-      waiting_.pop_front();
+      waiting_.erase(waiting_.begin());
       lock.unlock();
       const Completion completion{transfer.tag, carry_out(transfer)};
       lock.lock();
@@ -73,8 +74,9 @@ class ThreadEngine final : public IoEngine {
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<Transfer> waiting_;
-  std::deque<Completion> done_;
+  // With room for all from the start: what a thread throws would end the process.
+  std::vector<Transfer> waiting_;
+  std::vector<Completion> done_;
   std::vector<std::jthread> threads_;  // last: they end before the rest goes
 };
 

@@ -9,10 +9,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <utility>
 
 #include "base/check.h"
+#include "base/descriptor.h"
 #include "base/files.h"
 #include "base/system_error.h"
 #include "checkpoint/checksum.h"
@@ -26,18 +28,18 @@ std::uint64_t rounded_up(std::uint64_t bytes) {
 
 class LocalWriter final : public ShardWriter {
  public:
-  LocalWriter(int descriptor, std::string path, std::uint64_t bytes, IoMode mode,
+  LocalWriter(Descriptor file, std::string path, std::uint64_t bytes, IoMode mode,
               std::shared_ptr<BlockMemory> memory)
-      : descriptor_(descriptor),
+      : file_(std::move(file)),
         path_(std::move(path)),
         bytes_(bytes),
         mode_(mode),
         buffers_(std::move(memory)) {
+    free_.reserve(kTransfersMax);
     for (std::size_t index = 1; index < kTransfersMax; ++index) free_.push_back(index);
   }
   ~LocalWriter() override {
     while (under_way_ > 0) await();  // the memory is theirs until then
-    ::close(descriptor_);
     if (!is_finished_) ::unlink(path_.c_str());
   }
   LocalWriter(const LocalWriter&) = delete;
@@ -64,11 +66,11 @@ class LocalWriter final : public ShardWriter {
     }
     while (under_way_ > 0) await();
     if (trouble_) return std::unexpected(*trouble_);
-    if (::ftruncate(descriptor_, static_cast<off_t>(size)) != 0)
+    if (::ftruncate(file_.number(), static_cast<off_t>(size)) != 0)
       return std::unexpected(system_error(errno, "write", path_));
     // Not again after an error: the kernel may have dropped the pages, and the next sync would report
     // success.
-    if (::fsync(descriptor_) != 0) return std::unexpected(system_error(errno, "sync", path_));
+    if (::fsync(file_.number()) != 0) return std::unexpected(system_error(errno, "sync", path_));
     if (auto synced = sync_directory(parent_of(path_)); !synced) return synced;
     is_finished_ = true;
     return {};
@@ -85,7 +87,7 @@ class LocalWriter final : public ShardWriter {
       return {};
     }
     if (!engine_) engine_ = engine_for(mode_);
-    engine_->submit({Transfer::Direction::write, descriptor_, offset_, buffers_.at(current_),
+    engine_->submit({Transfer::Direction::write, file_.number(), offset_, buffers_.at(current_),
                      sizes_[current_], current_});
     ++under_way_;
     offset_ += filled_;
@@ -112,7 +114,7 @@ class LocalWriter final : public ShardWriter {
   // A write may be cut short, at the end of the space for example; trying again tells why.
   void write_rest(std::size_t index, std::size_t moved) {
     while (moved < sizes_[index] && !trouble_) {
-      const ssize_t more = ::pwrite(descriptor_, buffers_.at(index) + moved, sizes_[index] - moved,
+      const ssize_t more = ::pwrite(file_.number(), buffers_.at(index) + moved, sizes_[index] - moved,
                                     static_cast<off_t>(offsets_[index] + moved));
       if (more < 0 && errno == EINTR) continue;
       if (more <= 0) {
@@ -123,7 +125,7 @@ class LocalWriter final : public ShardWriter {
     }
   }
 
-  const int descriptor_;
+  const Descriptor file_;
   const std::string path_;
   const std::uint64_t bytes_;
   const IoMode mode_;
@@ -142,14 +144,17 @@ class LocalWriter final : public ShardWriter {
 
 class LocalReader final : public ShardReader {
  public:
-  LocalReader(int descriptor, std::string path, std::uint64_t size, IoMode mode,
+  LocalReader(Descriptor file, std::string path, std::uint64_t size, IoMode mode,
               std::shared_ptr<BlockMemory> memory)
-      : descriptor_(descriptor),
+      : file_(std::move(file)),
         path_(std::move(path)),
         size_(size),
         mode_(mode),
         buffers_(std::move(memory)) {}
-  ~LocalReader() override { ::close(descriptor_); }
+  // After a sink that threw, the memory is theirs until then.
+  ~LocalReader() override {
+    for (; under_way_ > 0; --under_way_) (void)engine_->wait();
+  }
   LocalReader(const LocalReader&) = delete;
   LocalReader& operator=(const LocalReader&) = delete;
 
@@ -192,7 +197,7 @@ class LocalReader final : public ShardReader {
   void begin(const ByteRange& piece, std::size_t slot) {
     const std::uint64_t start = piece.begin / kMemoryAlignment * kMemoryAlignment;
     const std::uint64_t end = rounded_up(piece.begin + piece.bytes);
-    engine_->submit({Transfer::Direction::read, descriptor_, start, buffers_.at(slot), end - start, slot});
+    engine_->submit({Transfer::Direction::read, file_.number(), start, buffers_.at(slot), end - start, slot});
     ++under_way_;
   }
 
@@ -208,8 +213,9 @@ class LocalReader final : public ShardReader {
     const std::size_t skip = piece.begin % kMemoryAlignment;
     auto got = static_cast<std::size_t>(result);
     while (got < skip + piece.bytes) {
-      const ssize_t more = ::pread(descriptor_, buffers_.at(slot) + got, rounded_up(skip + piece.bytes) - got,
-                                   static_cast<off_t>(piece.begin - skip + got));
+      const ssize_t more =
+          ::pread(file_.number(), buffers_.at(slot) + got, rounded_up(skip + piece.bytes) - got,
+                  static_cast<off_t>(piece.begin - skip + got));
       if (more < 0 && errno == EINTR) continue;
       if (more < 0) return std::unexpected(system_error(errno, "read", path_));
       if (more == 0)
@@ -220,7 +226,7 @@ class LocalReader final : public ShardReader {
     return sink(piece.begin, {buffers_.at(slot) + skip, piece.bytes});
   }
 
-  const int descriptor_;
+  const Descriptor file_;
   const std::string path_;
   const std::uint64_t size_;
   const IoMode mode_;
@@ -228,6 +234,17 @@ class LocalReader final : public ShardReader {
   std::size_t under_way_ = 0;
   std::unique_ptr<IoEngine> engine_;
 };
+
+// A new file goes again if there is no memory to write it with.
+std::unique_ptr<ShardWriter> made_writer(Descriptor file, const std::string& path, std::uint64_t bytes,
+                                         IoMode mode, std::shared_ptr<BlockMemory> memory) {
+  try {
+    return std::make_unique<LocalWriter>(std::move(file), path, bytes, mode, std::move(memory));
+  } catch (const std::bad_alloc&) {
+    ::unlink(path.c_str());
+    throw;
+  }
+}
 
 }  // namespace
 
@@ -238,7 +255,7 @@ Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, 
   if (descriptor < 0 && errno == EEXIST)
     return failure(Errc::conflict, fmt::format("{} is there already, and is not written over", path));
   if (descriptor < 0) return std::unexpected(system_error(errno, "create", path));
-  auto writer = std::make_unique<LocalWriter>(descriptor, path, bytes, mode, std::move(memory));
+  auto writer = made_writer(Descriptor(descriptor), path, bytes, mode, std::move(memory));
   if (bytes > 0 && ::fallocate(descriptor, 0, 0, static_cast<off_t>(rounded_up(bytes))) != 0 &&
       errno != EOPNOTSUPP && errno != ENOSYS)
     return std::unexpected(system_error(errno, "reserve space for", path));
@@ -250,14 +267,11 @@ Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, Io
   int descriptor = mode == IoMode::buffered ? -1 : open_again(path, O_RDONLY | O_DIRECT, 0666);
   if (descriptor < 0) descriptor = open_again(path, O_RDONLY, 0666);
   if (descriptor < 0) return std::unexpected(system_error(errno, "open", path));
+  Descriptor file(descriptor);
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) {
-    const int number = errno;
-    ::close(descriptor);
-    return std::unexpected(system_error(number, "look at", path));
-  }
-  return std::make_unique<LocalReader>(descriptor, path, static_cast<std::uint64_t>(status.st_size), mode,
-                                       std::move(memory));
+  if (::fstat(descriptor, &status) != 0) return std::unexpected(system_error(errno, "look at", path));
+  return std::make_unique<LocalReader>(std::move(file), path, static_cast<std::uint64_t>(status.st_size),
+                                       mode, std::move(memory));
 }
 
 }  // namespace baton::checkpoint

@@ -80,6 +80,15 @@ Status write_aside(const std::string& path, ByteView bytes) {
   return std::unexpected(system_error(number, "write", path));
 }
 
+// So that it stays the same place if the process goes elsewhere.
+Result<std::string> absolute(const std::string& path) {
+  if (path.empty() || path.starts_with('/')) return path;
+  std::error_code trouble;
+  const fs::path here = fs::current_path(trouble);
+  if (trouble) return std::unexpected(system_error(trouble.value(), "open", path));
+  return path == "." ? here.string() : (here / path).string();
+}
+
 Status check_directory(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return std::unexpected(system_error(errno, "open", path));
@@ -94,14 +103,18 @@ LocalStorage::LocalStorage(std::string root, IoMode mode)
 
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_directory(const std::string& root,
                                                                    std::optional<IoMode> mode) {
-  if (auto made = make_root(root); !made) return std::unexpected(made.error());
-  if (auto fits = check_directory(root); !fits) return std::unexpected(fits.error());
-  return std::unique_ptr<LocalStorage>(new LocalStorage(root, mode ? *mode : best_mode(root)));
+  const auto path = absolute(root);
+  if (!path) return std::unexpected(path.error());
+  if (auto made = make_root(*path); !made) return std::unexpected(made.error());
+  if (auto fits = check_directory(*path); !fits) return std::unexpected(fits.error());
+  return std::unique_ptr<LocalStorage>(new LocalStorage(*path, mode ? *mode : best_mode(*path)));
 }
 
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_existing(const std::string& root) {
-  if (auto fits = check_directory(root); !fits) return std::unexpected(fits.error());
-  return std::unique_ptr<LocalStorage>(new LocalStorage(root, best_mode(root)));
+  const auto path = absolute(root);
+  if (!path) return std::unexpected(path.error());
+  if (auto fits = check_directory(*path); !fits) return std::unexpected(fits.error());
+  return std::unique_ptr<LocalStorage>(new LocalStorage(*path, best_mode(*path)));
 }
 
 // Also of directories that are there: whoever made them may have been killed before their names were durable.

@@ -71,6 +71,9 @@ std::string shard_path(const CheckpointId& id, Rank rank);
 std::string held_path(const CheckpointId& id);  // of an attempt: which files of others it may name
 std::string to_text(const CheckpointId& id);
 
+inline constexpr std::size_t kObjectDepthMax =
+    320;  // arrays and objects of JSON in each other, in one of them
+
 struct CheckpointMetadata {
   std::uint32_t major = kFormatMajor;
   std::uint32_t minor = kFormatMinor;
@@ -102,10 +105,14 @@ enum class Verdict : bool { commit, abort };
 class MetadataSerializer {
  public:
   static std::string serialize(const CheckpointMetadata& metadata);
+  // Different each time, so that of those who give an attempt up with the same words one is the first.
   static std::string serialize_abort(const CheckpointId& id, std::string_view why);
   static Result<Verdict> verdict(std::string_view text);
   // CORRUPT: not what was written. UNSUPPORTED_VERSION: by a newer baton. `where` is named in the error.
   static Result<CheckpointMetadata> parse(std::string_view text, const std::string& where);
+
+  // Whether it can be an object of a checkpoint: JSON, of no more than kObjectDepthMax.
+  static Status check_object(std::string_view text);
 
   static std::string serialize(const RankReport& report);
   static Result<RankReport> parse_report(std::string_view text);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/hash.h"
+#include "base/random_name.h"
 #include "checkpoint/metadata.h"
 #include "wire/sha256.h"
 
@@ -191,9 +192,19 @@ CheckpointMetadata metadata_of(const json::object& from) {
   return metadata;
 }
 
+// Those around an object in the manifest: that of all fields, and that of all objects.
+constexpr std::size_t kAroundObjects = 2;
+
+json::parse_options as_deep_as(std::size_t depth) {
+  json::parse_options options;
+  options.max_depth = depth;
+  return options;
+}
+
 json::object objects_of(const std::map<std::string, std::string>& objects) {
   json::object object;
-  for (const auto& [name, value] : objects) object[name] = json::parse(value);
+  for (const auto& [name, value] : objects)
+    object[name] = json::parse(value, {}, as_deep_as(kObjectDepthMax));
   return object;
 }
 
@@ -201,7 +212,8 @@ Result<json::object> fields_of(std::string_view manifest) {
   auto fields = unsealed(manifest);
   if (!fields) return std::unexpected(fields.error());
   try {
-    json::object object = json::parse(std::string(*fields) + "}").as_object();
+    json::object object =
+        json::parse(std::string(*fields) + "}", {}, as_deep_as(kObjectDepthMax + kAroundObjects)).as_object();
     if (text(object, "format") != kFormat) return failure(Errc::corrupt, "it is no manifest of a checkpoint");
     return object;
   } catch (const std::exception& misfit) {
@@ -247,7 +259,8 @@ std::string MetadataSerializer::serialize_abort(const CheckpointId& id, std::str
                  {"decision", "abort"},
                  {"prefix", id.prefix},
                  {"attempt", id.attempt},
-                 {"why", is_text(why) ? why : std::string_view("for a reason that is no text")}});
+                 {"why", is_text(why) ? why : std::string_view("for a reason that is no text")},
+                 {"by", random_name()}});
 }
 
 Result<Verdict> MetadataSerializer::verdict(std::string_view manifest) {
@@ -274,6 +287,17 @@ Result<CheckpointMetadata> MetadataSerializer::parse(std::string_view manifest, 
   } catch (const std::exception& misfit) {
     return failure(Errc::corrupt, fmt::format("{} makes no sense: {}", where, misfit.what()));
   }
+}
+
+Status MetadataSerializer::check_object(std::string_view text) {
+  json::error_code wrong;
+  (void)json::parse(text, wrong, {}, as_deep_as(kObjectDepthMax));
+  if (!wrong) return {};
+  if (wrong == json::error::too_deep)
+    return failure(Errc::invalid_request, fmt::format("has more than {} arrays and objects of JSON in each "
+                                                      "other, which is the most",
+                                                      kObjectDepthMax));
+  return failure(Errc::invalid_request, "is not JSON: " + wrong.message());
 }
 
 std::string MetadataSerializer::serialize(const RankReport& report) {

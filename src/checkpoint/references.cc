@@ -13,6 +13,24 @@ void add_lines(Paths& paths, std::string_view text) {
   }
 }
 
+// What one attempt needs.
+Status add_needed(Storage& storage, const Attempt& attempt, Paths& paths) {
+  if (attempt.trouble)
+    return failure(Errc::wrong_state,
+                   fmt::format("nothing is removed while it is unknown which files {} needs: {}; if it is "
+                               "to go, remove {}, and gc takes the rest",
+                               to_text(attempt.id), attempt.trouble->message,
+                               path_in(storage, manifest_path(attempt.id))));
+  if (attempt.state == AttemptState::undecided) {
+    const auto held = storage.get(held_path(attempt.id));
+    if (!held && held.error().code != Errc::not_found) return std::unexpected(held.error());
+    if (held) add_lines(paths, text_of(*held));
+  }
+  if (!attempt.metadata) return {};
+  for (const ShardMetadata& shard : attempt.metadata->shards) paths.insert(shard.path);
+  return {};
+}
+
 }  // namespace
 
 bool hold_files(Storage& storage, const CheckpointId& attempt, const CheckpointMetadata& base) {
@@ -26,33 +44,23 @@ Result<Paths> referred_to(Storage& storage, const std::vector<Attempt>& attempts
                           const std::set<CheckpointId>& going) {
   Paths paths;
   for (const Attempt& attempt : attempts) {
-    if (attempt.trouble)
-      return failure(Errc::wrong_state,
-                     fmt::format("nothing is removed while it is unknown which files {} needs: {}; if it is "
-                                 "to go, remove {}, and gc takes the rest",
-                                 to_text(attempt.id), attempt.trouble->message,
-                                 path_in(storage, manifest_path(attempt.id))));
-    if (going.contains(attempt.id))
-      continue;  // though it looks like a save under way once its manifest has gone
-    if (attempt.state == AttemptState::undecided) {
-      const auto held = storage.get(held_path(attempt.id));
-      if (!held && held.error().code != Errc::not_found) return std::unexpected(held.error());
-      if (held) add_lines(paths, text_of(*held));
-    }
-    if (!attempt.metadata) continue;
-    for (const ShardMetadata& shard : attempt.metadata->shards) paths.insert(shard.path);
+    // One that goes looks like a save under way once its manifest has gone.
+    if (going.contains(attempt.id) && !attempt.trouble) continue;
+    if (auto added = add_needed(storage, attempt, paths); !added) return std::unexpected(added.error());
   }
   return paths;
 }
 
 bool is_referred_to(Storage& storage, const CheckpointId& id) {
-  const auto attempts = list_attempts(storage);
-  if (!attempts) return true;
-  const auto paths = referred_to(storage, *attempts);
-  if (!paths) return true;
   const std::string directory = directory_of(id) + "/";
-  const auto first = paths->lower_bound(directory);
-  return first != paths->end() && first->starts_with(directory);
+  const Status nobody = for_each_attempt(storage, [&](const Attempt& attempt) -> Status {
+    Paths paths;
+    if (auto added = add_needed(storage, attempt, paths); !added) return added;
+    const auto first = paths.lower_bound(directory);
+    const bool is_needed = first != paths.end() && first->starts_with(directory);
+    return is_needed ? failure(Errc::wrong_state, *first + " is referred to") : Status{};
+  });
+  return !nobody;
 }
 
 }  // namespace baton::checkpoint

@@ -63,7 +63,7 @@ Status Remover::remove_leftovers(const std::string& prefix, std::int64_t before_
   auto entries = storage_.list(prefix);
   if (!entries) return entries.error().code == Errc::not_found ? Status{} : std::unexpected(entries.error());
   for (const StorageEntry& entry : *entries) {
-    if (entry.is_directory || !entry.name.ends_with(".tmp") || entry.modified_ms > before_ms) continue;
+    if (entry.is_directory || !is_manifest_aside(entry.name) || entry.modified_ms > before_ms) continue;
     if (auto gone = remove_file(prefix + "/" + entry.name, entry.bytes); !gone) return gone;
   }
   return {};
@@ -170,7 +170,7 @@ Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really re
                       const Removing& removing) {
   auto attempts = list_attempts(storage);
   if (!attempts) return std::unexpected(attempts.error());
-  const auto fates = judge(storage, *attempts, policy);
+  auto fates = judge(storage, *attempts, policy);
   if (!fates) return std::unexpected(fates.error());
   std::set<CheckpointId> going;
   for (const Fate& fate : *fates)
@@ -187,6 +187,7 @@ Result<Removed> prune(Storage& storage, const RetentionPolicy& policy, Really re
   for (const CheckpointId& id : going) {
     if (auto gone = remover.remove_files(id, *needed); !gone) return std::unexpected(gone.error());
   }
+  remover.removed.fates = *std::move(fates);
   return std::move(remover.removed);
 }
 

@@ -31,6 +31,7 @@ Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& at
                                 const RetentionPolicy& policy);
 
 struct Removed {
+  std::vector<Fate> fates;  // by which it was pruned
   std::vector<CheckpointId> checkpoints;
   std::vector<std::string> files;
   std::uint64_t bytes = 0;

@@ -22,8 +22,29 @@ std::int64_t ms_of(const std::string& time) {  // 2026-11-15T20:00:00.000Z
 
 Result<std::unique_ptr<S3Storage>> S3Storage::open_bucket(S3Options options) {
   std::unique_ptr<S3Storage> storage(new S3Storage(std::move(options)));
-  if (auto heeded = storage->probe(); !heeded) return std::unexpected(heeded.error());
+  if (auto there = storage->check_bucket(); !there) return std::unexpected(there.error());
   return storage;
+}
+
+Status S3Storage::check_bucket() {
+  const S3Options& options = client_->options();
+  const auto answer =
+      client_->ask({.method = "GET",
+                    .key = {},
+                    .query = {{"list-type", "2"},
+                              {"max-keys", "1"},
+                              {"prefix", options.prefix.empty() ? "" : options.prefix + "/"}}});
+  if (!answer) return std::unexpected(answer.error());
+  if (answer->status == 200) return {};
+  return std::unexpected(s3_error(*answer, "trying bucket '" + options.bucket + "'"));
+}
+
+Status S3Storage::check_writes() {
+  const std::lock_guard lock(mutex_);
+  if (is_heeded_) return {};
+  Status heeded = probe();
+  is_heeded_ = heeded.has_value();
+  return heeded;
 }
 
 Status S3Storage::probe() {
@@ -35,7 +56,7 @@ Status S3Storage::probe() {
   const auto first = put();
   if (!first) return std::unexpected(first.error());
   if (first->status != 200 && !(first->status == 412 && first->was_repeated))
-    return std::unexpected(s3_error(*first, "trying bucket '" + client_->options().bucket + "'"));
+    return std::unexpected(s3_error(*first, "writing to bucket '" + client_->options().bucket + "'"));
   const auto second = put();
   const Status removed = remove(name);
   if (!second) return std::unexpected(second.error());
@@ -50,6 +71,7 @@ Status S3Storage::probe() {
 }
 
 Result<std::unique_ptr<ShardWriter>> S3Storage::create(const std::string& path, std::uint64_t bytes) {
+  if (auto can = check_writes(); !can) return std::unexpected(can.error());
   const auto there = client_->ask({.method = "HEAD", .key = path});
   if (!there) return std::unexpected(there.error());
   if (there->status == 200) return failure(Errc::conflict, path + " is there already");
@@ -67,6 +89,7 @@ Result<std::unique_ptr<ShardReader>> S3Storage::open(const std::string& path) {
 }
 
 Result<bool> S3Storage::put_if_absent(const std::string& path, ByteView bytes) {
+  if (auto can = check_writes(); !can) return std::unexpected(can.error());
   const auto answer =
       client_->ask({.method = "PUT", .key = path, .headers = {{"if-none-match", "*"}}, .body = bytes});
   if (!answer) return std::unexpected(answer.error());

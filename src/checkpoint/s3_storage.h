@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "checkpoint/s3_client.h"
@@ -12,8 +13,8 @@ namespace baton::checkpoint {
 
 class S3Storage final : public Storage {
  public:
-  // Asks the service once whether the bucket is there, and whether it heeds the condition of a put: without
-  // it two writers could both win.
+  // Asks the service whether the bucket is there. Whether it heeds the condition of a put is tried before the
+  // first one: without it two writers could both win. So who just reads needs no permission to write.
   static Result<std::unique_ptr<S3Storage>> open_bucket(S3Options options);
 
   Result<std::unique_ptr<ShardWriter>> create(const std::string& path, std::uint64_t bytes) override;
@@ -28,11 +29,15 @@ class S3Storage final : public Storage {
 
  private:
   explicit S3Storage(S3Options options) : client_(std::make_shared<S3Client>(std::move(options))) {}
+  Status check_bucket();
+  Status check_writes();  // once
   Status probe();
   // All names with this beginning; with a delimiter those below count as one directory.
   Result<std::vector<StorageEntry>> list_names(const std::string& beginning, bool delimited);
 
   const std::shared_ptr<S3Client> client_;
+  std::mutex mutex_;
+  bool is_heeded_ = false;  // the condition, as far as that is known
 };
 
 }  // namespace baton::checkpoint

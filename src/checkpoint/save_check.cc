@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <boost/json.hpp>
 #include <map>
 
 #include "base/utf8.h"
@@ -36,11 +35,8 @@ Status check_data(const ShardData& mine) {
       return failure(
           Errc::invalid_request,
           fmt::format("the name of an object has to be UTF-8, and \"{}\" is not", wire::as_utf8(name)));
-    boost::json::error_code wrong;
-    (void)boost::json::parse(text, wrong);
-    if (wrong)
-      return failure(Errc::invalid_request,
-                     fmt::format("object \"{}\" is not JSON: {}", name, wrong.message()));
+    if (auto fits = MetadataSerializer::check_object(text); !fits)
+      return failure(fits.error().code, fmt::format("object \"{}\" {}", name, fits.error().message));
   }
   return {};
 }

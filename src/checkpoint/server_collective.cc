@@ -11,6 +11,7 @@
 
 #include "base/pause.h"
 #include "base/random_name.h"
+#include "checkpoint/doing.h"
 #include "client/direct_line.h"
 #include "group/memory.h"
 #include "wire/resp_value.h"
@@ -117,9 +118,12 @@ class Session {
     return {};
   }
 
-  void tell_doing(std::string_view doing) {
+  // By the program, or by a save.
+  void tell(std::string Doing::* who, std::string_view what) {
     Words words = as_member("GROUP_WATCH");
-    words.insert(words.end(), {"DOING", std::string(doing)});
+    const std::lock_guard lock(mutex_);  // also while it is sent, so that the last word is the last
+    doing_.*who = what;
+    words.insert(words.end(), {"DOING", doing_.text()});
     client_.ask(words, [](const Result<RespValue>&) {});
   }
 
@@ -200,6 +204,7 @@ class Session {
   std::mutex mutex_;
   std::map<std::string, group::Memory> memories_;  // by stream
   std::map<std::string, std::uint64_t> stopped_;   // likewise: the operation that is not to be waited for
+  Doing doing_;
   std::jthread watcher_;
 };
 
@@ -211,7 +216,8 @@ class ServerCollective final : public Collective {
   Rank rank() const override { return session_->options().rank; }
   Rank world_size() const override { return session_->options().world_size; }
   std::uint64_t generation() const override { return session_->generation(); }
-  void tell_doing(std::string_view doing) override { session_->tell_doing(doing); }
+  void tell_doing(std::string_view doing) override { session_->tell(&Doing::said, doing); }
+  void tell_saving(std::string_view progress) override { session_->tell(&Doing::saving, progress); }
 
   Result<std::unique_ptr<Collective>> stream(const std::string& name) override {
     if (name.empty()) return failure(Errc::invalid_request, "a stream has a name");

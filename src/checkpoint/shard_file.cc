@@ -14,6 +14,7 @@
 #include "checkpoint/safetensors.h"
 #include "checkpoint/slice_digests.h"
 #include "checkpoint/stream_copy.h"
+#include "checkpoint/with_memory.h"
 #include "wire/sha256.h"
 
 namespace baton::checkpoint {
@@ -130,7 +131,7 @@ Result<std::uint64_t> read_shared_out(Storage& storage, const ShardMetadata& sha
   std::mutex mutex;
   std::uint64_t all_done = 0;
   std::vector<Result<std::uint64_t>> results(shares.size(), std::uint64_t{0});
-  const auto read = [&](std::size_t share) {
+  const auto read_share = [&](std::size_t share) {
     ReadOptions own = options;
     std::uint64_t told = 0;
     if (options.progress) {
@@ -140,7 +141,11 @@ Result<std::uint64_t> read_shared_out(Storage& storage, const ShardMetadata& sha
         options.progress(all_done);
       };
     }
-    results[share] = read_blocks(storage, shard, shares[share], own, each());
+    return read_blocks(storage, shard, shares[share], own, each());
+  };
+  // What a thread throws would end the process.
+  const auto read = [&](std::size_t share) {
+    results[share] = with_memory("read", [&] { return read_share(share); });
   };
   {
     std::vector<std::jthread> helpers;

@@ -25,6 +25,8 @@
 namespace baton::group {
 
 inline constexpr Duration kTimeToLive = seconds(10);
+// Of those who are missing, in words; of the others the numbers. Every rank that came is told all of it.
+inline constexpr std::size_t kDescribedMax = 16;
 inline constexpr Duration kBackAfterHangUp = seconds(1);  // for a rank whose connection broke
 
 // Who waits for an answer, by whatever number the caller knows him.

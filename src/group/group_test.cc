@@ -96,6 +96,20 @@ TEST_F(GroupOfTwo, TellsWhatIsKnownOfThoseWhoDoNotCome) {
                                    HasSubstr("doing write 3.1 of 8.0 GiB")));
 }
 
+// C2, X5: with all that is known of a thousand ranks for each of another thousand
+TEST(AGroup, TellsOfTheFirstMissingInWordsAndOfTheOthersByNumber) {
+  const auto heard = [](Rank missing) {
+    Group group(joining(0, missing + 1), 7, false, kStart);
+    const Operation ready{OperationKind::barrier, "ready", 0};
+    EXPECT_TRUE(group.arrive({0, "a", 7}, {"", 0, ready, Bytes{}, seconds(1)}, 1, kStart));
+    group.pass(kStart + seconds(1));
+    return group.take_answers().at(0).outcome.error().message;
+  };
+  EXPECT_THAT(heard(kDescribedMax), ::testing::EndsWith(", rank 16 (has not joined)"));
+  EXPECT_THAT(heard(kDescribedMax + 1), ::testing::EndsWith(", rank 16 (has not joined) and rank 17"));
+  EXPECT_THAT(heard(1023), ::testing::EndsWith(", rank 16 (has not joined) and ranks 17-1023"));
+}
+
 // C14: the two words may come in either order
 TEST_F(GroupOfTwo, TellsWhoWasStoppedAlsoIfItWasBeforeItCame) {
   group.stop(seat(0), "", 0, kStart);

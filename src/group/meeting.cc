@@ -64,6 +64,9 @@ void Meeting::recall(Rank rank, const Kept& kept) {
   if (has_ended()) return;
   if (kept.operation != operation_) return arrive(rank, kept.operation, Bytes{}, {});
   if (!kept.outcome) return fail(kept.outcome.error());
+  // What it never told anybody, a rank made up: that is for it to see to, and for nobody else to hear.
+  const std::size_t shares = operation_.kind == OperationKind::broadcast ? 1 : 0;
+  if (!gathers(operation_.kind) && (*kept.outcome)->size() != shares) return;
   is_complete_ = true;
   // A gathering is known to its root only, or to all of them together; a large one is not told again.
   const bool knows_all = !gathers(operation_.kind) || (*kept.outcome)->size() == world_size_;

@@ -67,6 +67,20 @@ TEST(AMeeting, ThatHasEndedHasNoDeadline) {
   EXPECT_TRUE(recalled.outcome_for(2));
 }
 
+// C2: whoever speaks the protocol without the library
+TEST(AMeeting, IsNotEndedByWhatItCannotHaveTold) {
+  for (const std::size_t shares : {0, 2}) {
+    Meeting broadcast(kBroadcast, kRanks, {});
+    broadcast.recall(0, kept(kBroadcast, std::vector<Bytes>(shares)));
+    EXPECT_FALSE(broadcast.is_over());
+  }
+  Meeting barrier(kBarrier, kRanks, {});
+  barrier.recall(0, kept(kBarrier, {Bytes(3)}));
+  EXPECT_FALSE(barrier.is_over());
+  barrier.recall(0, kept(kBarrier, {}));
+  EXPECT_TRUE(barrier.is_over());
+}
+
 // X5
 TEST(AMeeting, SaysHowManyBytesItHolds) {
   const std::size_t bare = Meeting(kAllGather, 2, {}).held_bytes();

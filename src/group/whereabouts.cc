@@ -1,6 +1,8 @@
 // What a group tells people of its members.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "group/group.h"
 
 namespace baton::group {
@@ -43,8 +45,14 @@ std::string Group::whereabouts(Rank rank, Instant now) const {
 }
 
 Error Group::timed_out(const Meeting& meeting, Rank whose, Instant now) const {
+  std::vector<Rank> missing = meeting.missing();
   std::string absent;
-  for (const Rank rank : meeting.missing()) absent += (absent.empty() ? "" : ", ") + whereabouts(rank, now);
+  for (std::size_t i = 0; i < std::min(missing.size(), kDescribedMax); ++i)
+    absent += (absent.empty() ? "" : ", ") + whereabouts(missing[i], now);
+  if (missing.size() > kDescribedMax) {
+    missing.erase(missing.begin(), missing.begin() + kDescribedMax);
+    absent += " and " + rank_list(missing);
+  }
   return {
       Errc::deadline_exceeded,
       fmt::format("{}: {} of {} ranks came before the time of rank {} was up, {} after the first of them; "

@@ -104,6 +104,9 @@ TEST(AsyncSave, AFailureIsToldByTheTicketOrElseByTheNextCall) {
   as_ranks(2, [&](Collective& collective) {
     DistributedCheckpoint checkpoint(collective, full);
     const State state(model(collective.rank(), 2), 1);
+    const auto unheard = checkpoint.save_async(0, state.shard(), {});
+    EXPECT_TRUE(unheard->is_done_within(kLong));  // which does not say how it ended
+    EXPECT_THAT(said(checkpoint.close()), HasSubstr("disk full"));
     const auto heard = checkpoint.save_async(1, state.shard(), {});
     EXPECT_THAT(said(heard->wait(kLong)), HasSubstr("disk full"));
     ASSERT_TRUE(checkpoint.save_async(2, state.shard(), {}));  // of the one before, somebody has heard
@@ -119,6 +122,33 @@ TEST(AsyncSave, AFailureIsToldByTheTicketOrElseByTheNextCall) {
     EXPECT_EQ(said(checkpoint.close()), "fine");
   });
   EXPECT_THAT(load(*storage, 2, "", 1), Each("fine"));
+}
+
+// C9: whoever refuses has an error of its own to raise, and says nothing of the one before
+TEST(AsyncSave, AFailureThatNobodyHasHeardOfOutlastsARefusal) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  std::atomic<bool> is_full = true;
+  FaultyStorage full(*storage, [&](Call call, const std::string&) -> Status {
+    if (call == Call::create && is_full) return failure(Errc::no_space, "disk full");
+    return {};
+  });
+  as_ranks(1, [&](Collective& collective) {
+    DistributedCheckpoint checkpoint(collective, full);
+    const State state(model(0, 1), 1);
+    const Error why{Errc::invalid_request, "the state makes no sense", {}};
+    ASSERT_TRUE(checkpoint.save_async(1, state.shard(), {}));
+    for (const std::uint64_t step : {2, 3}) {
+      const auto refused = checkpoint.refuse_async(step, why, {});
+      ASSERT_TRUE(refused) << said(refused);
+      EXPECT_THAT(said(refused->wait(kLong)), HasSubstr("the state makes no sense"));
+    }
+    EXPECT_THAT(said(checkpoint.save_async(4, state.shard(), {})),
+                AllOf(HasSubstr("NO_SPACE"), HasSubstr("the save before this one failed")));
+    is_full = false;
+    ASSERT_TRUE(checkpoint.save_async(5, state.shard(), {}));
+    EXPECT_EQ(said(checkpoint.close()), "fine");
+  });
 }
 
 // C2: a rank that is told of an old failure does not leave the others waiting
@@ -260,8 +290,10 @@ TEST(AsyncSave, AThrownErrorIsTheFailureOfTheSaveOnAllRanks) {
     const TemporaryDirectory directory;
     const auto storage = storage_in(directory);
     std::atomic<bool> is_short_of_memory = true;
-    FaultyStorage full(*storage, [&](Call call, const std::string&) -> Status {
-      if (call == at && is_short_of_memory) throw std::bad_alloc();
+    const std::string whose =
+        at == Call::put ? ".manifest" : "r00001";  // of one rank, and the other hears it
+    FaultyStorage full(*storage, [&](Call call, const std::string& path) -> Status {
+      if (call == at && is_short_of_memory && path.find(whose) != path.npos) throw std::bad_alloc();
       return {};
     });
     as_ranks(2, [&](Collective& collective) {
@@ -269,7 +301,8 @@ TEST(AsyncSave, AThrownErrorIsTheFailureOfTheSaveOnAllRanks) {
       const State state(model(collective.rank(), 2), 1);
       const auto ticket = checkpoint.save_async(1, state.shard(), {.deadline = kLong});
       ASSERT_TRUE(ticket);
-      EXPECT_THAT(said(ticket->wait(kLong)), HasSubstr("EXHAUSTED"));
+      EXPECT_THAT(said(ticket->wait(kLong)),
+                  AllOf(HasSubstr("EXHAUSTED"), HasSubstr(at == Call::put ? "rank 0" : "rank 1")));
       ASSERT_TRUE(collective.barrier({"there is memory again"}));
       is_short_of_memory = false;
       ASSERT_TRUE(checkpoint.save_async(2, state.shard(), {}));
@@ -279,16 +312,19 @@ TEST(AsyncSave, AThrownErrorIsTheFailureOfTheSaveOnAllRanks) {
   }
 }
 
+// C9
 TEST(AsyncSave, AStateThatIsTooLargeIsRefusedOnAllRanks) {
   const TemporaryDirectory directory;
   const auto storage = storage_in(directory);
   as_ranks(2, [&](Collective& collective) {
     const std::uint64_t limit = collective.rank() == 0 ? 100 : 99;
-    const auto saver = *AsyncSaver::create(collective, *storage, {.staging_bytes_max = limit});
+    DistributedCheckpoint checkpoint(collective, *storage, {.staging_bytes_max = limit});
     const State state({rows("w", Dtype::u8, {200}, collective.rank(), 2)}, 1);
-    const auto ticket = saver->save("large", state.shard(), {});
+    const auto ticket = checkpoint.save_async(1, state.shard(), {});
     ASSERT_TRUE(ticket);
-    EXPECT_THAT(said(ticket->wait(kLong)), AllOf(HasSubstr("TOO_LARGE"), HasSubstr("rank 1")));
+    EXPECT_THAT(said(ticket->wait(kLong)), AllOf(HasSubstr("TOO_LARGE"), HasSubstr("rank 1"),
+                                                 HasSubstr("save it in the foreground, or allow more")));
+    EXPECT_EQ(said(checkpoint.save(1, state.shard(), {})), "fine");
   });
 }
 

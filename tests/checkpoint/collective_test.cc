@@ -6,8 +6,11 @@
 
 #include <atomic>
 #include <functional>
+#include <latch>
 #include <mutex>
+#include <thread>
 
+#include "checkpoint/in_process_collective.h"
 #include "checkpoint/typed_collective.h"
 #include "tests/checkpoint/collective_subject.h"
 
@@ -362,6 +365,64 @@ TEST_P(Collectives, ManyOperationsOneAfterTheOther) {
 
 INSTANTIATE_TEST_SUITE_P(, Collectives, ::testing::ValuesIn(collective_subjects()),
                          [](const auto& subject) { return subject.param.name; });
+
+// C2: one thread at a time uses a collective, and another that tries harms only itself
+TEST(AnInProcessCollective, IsInStepAfterASecondThreadWasRefused) {
+  InProcessGroup group(2);
+  const auto mine = *group.join(0);
+  const auto other = *group.join(1);
+  std::latch one_was_refused(1);
+  std::atomic<int> refused = 0;
+  const auto come = [&] {
+    const auto met = mine->barrier({"here"});
+    if (met) return;
+    EXPECT_THAT(said(met), HasSubstr("is still at barrier \"here\""));
+    ++refused;
+    one_was_refused.count_down();
+  };
+  {
+    const std::jthread first(come);
+    const std::jthread second(come);
+    one_was_refused.wait();
+    EXPECT_EQ(said(other->barrier({"here"})), "fine");
+  }
+  EXPECT_EQ(refused, 1);
+  const std::jthread next([&] { EXPECT_EQ(said(other->barrier({"next"})), "fine"); });
+  EXPECT_EQ(said(mine->barrier({"next"})), "fine");
+}
+
+// One of two ranks whose coordinator gives so many shares, whatever it is asked.
+class Misled final : public Collective {
+ public:
+  explicit Misled(std::size_t shares) : shares_(shares) {}
+  Rank rank() const override { return 0; }
+  Rank world_size() const override { return 2; }
+  std::uint64_t generation() const override { return 1; }
+  Result<std::unique_ptr<Collective>> stream(const std::string&) override {
+    return std::make_unique<Misled>(shares_);
+  }
+
+ protected:
+  Result<std::vector<Bytes>> meet(const Operation&, const Contribution&, const Call&) override {
+    return std::vector<Bytes>(shares_);
+  }
+
+ private:
+  const std::size_t shares_;
+};
+
+// C2: what comes over a network ends no process
+TEST(ACollective, ThatGetsTooManySharesOrTooFewSaysSo) {
+  Misled none(0);
+  EXPECT_THAT(said(none.broadcast({"config"}, ByteView{})),
+              "CORRUPT: broadcast \"config\" with root 0 gave 0 shares in place of 1");
+  const auto first = [](ByteView left, ByteView) { return Bytes(left.begin(), left.end()); };
+  EXPECT_THAT(said(none.all_reduce({"loss"}, ByteView{}, first)), HasSubstr("CORRUPT"));
+  EXPECT_EQ(said(none.barrier({"ready"})), "fine");
+  Misled three(3);
+  EXPECT_THAT(said(three.all_gather({"hosts"}, ByteView{})), HasSubstr("CORRUPT"));
+  EXPECT_THAT(said(three.gather({"hosts"}, ByteView{})), HasSubstr("CORRUPT"));
+}
 
 }  // namespace
 }  // namespace baton::checkpoint

@@ -7,6 +7,7 @@ usage: commands.py BATON
 """
 import json
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -19,6 +20,14 @@ BATON = sys.argv[1]
 def baton(*words, exit_code=0):
     ran = subprocess.run([BATON, "checkpoint", *map(str, words)], capture_output=True, text=True, timeout=120)
     assert ran.returncode == exit_code, (words, ran.returncode, ran.stdout, ran.stderr)
+    return ran.stdout
+
+
+def limited(*words):
+    """What a command says that may have four gibibytes of memory, which are not enough."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+    ran = subprocess.run([BATON, "checkpoint", *map(str, words)], capture_output=True, text=True, timeout=120, preexec_fn=limit)
+    assert ran.returncode == 1, (words, ran.returncode, ran.stdout, ran.stderr)
     return ran.stdout
 
 
@@ -182,6 +191,8 @@ def main():
 
         baton("bench", folder / "bench", "--mebibytes", 4, exit_code=1)  # a misspelt path is no wish for a directory
         (folder / "bench").mkdir()
+        said = json.loads(limited("bench", folder / "bench", "--mebibytes", 1 << 20, "--json"))
+        assert said["error"]["code"] == "EXHAUSTED", said
         measured = json.loads(baton("bench", folder / "bench", "--mebibytes", 4, "--json"))
         assert measured["save_gb_per_s"] > 0 and measured["load_gb_per_s"] > 0
         assert not list((folder / "bench").iterdir())

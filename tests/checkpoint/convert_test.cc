@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_search.h"
 #include "checkpoint/convert.h"
@@ -93,6 +97,45 @@ TEST(Import, OfAFileThatCannotBeReadToItsEndLeavesNothing) {
   ASSERT_EQ(attempts.size(), 2U);
   EXPECT_EQ(attempts[1].state, AttemptState::aborted);
   EXPECT_FALSE(storage->list(directory_of(attempts[1].id)));
+}
+
+// C11: each file that is open has memory for its blocks
+TEST(Import, OfManyFilesHasOneOpenAtATime) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  std::vector<std::string> files;
+  for (std::uint64_t step = 1; step <= 12; ++step) {
+    const std::string name = "w" + std::to_string(step);
+    const auto one = [&](Rank, Rank) {
+      return std::vector{whole_tensor(name, Dtype::u8, {3}), whole_tensor("wide " + name, Dtype::f64, {3})};
+    };
+    ASSERT_THAT(save(*storage, 1, step, 1, one), Each("fine"));
+    files.push_back(name + ".safetensors");
+    ASSERT_TRUE(export_whole(*storage, *find_checkpoint(*storage, "latest"), *storage, files.back(), {}));
+  }
+  const auto open_now = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const std::ptrdiff_t before = open_now();
+  std::ptrdiff_t most = 0;
+  FaultyStorage watched(*storage, [&](FaultyStorage::Call, const std::string&) -> Status {
+    most = std::max(most, open_now() - before);
+    return {};
+  });
+  const auto imported = import_files(watched, files, *storage, "all", 20, {});
+  ASSERT_TRUE(imported) << said(imported);
+  EXPECT_EQ(imported->tensors, 24U);
+  EXPECT_LE(most, 2) << "one that is read, and the one that is written";
+  const auto all = [](Rank, Rank) {
+    std::vector<TensorInfo> infos;
+    for (int step = 1; step <= 12; ++step) {
+      infos.push_back(whole_tensor("w" + std::to_string(step), Dtype::u8, {3}));
+      infos.push_back(whole_tensor("wide w" + std::to_string(step), Dtype::f64, {3}));
+    }
+    return infos;
+  };
+  EXPECT_THAT(load(*storage, 1, "all", 1, all), Each("fine"));
 }
 
 TEST(Import, OfATensorThatIsThereTwiceIsRefused) {

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -49,6 +51,9 @@ TEST(Prune, KeepsTheLastEveryKthThePinnedAndAlwaysTheNewest) {
   const auto removed = prune(*storage, policy, Really::yes);
   ASSERT_TRUE(removed) << said(removed);
   EXPECT_EQ(removed->checkpoints, planned->checkpoints);
+  ASSERT_THAT(removed->fates, SizeIs(9));
+  for (const Fate& fate : removed->fates)
+    EXPECT_EQ(fate.is_kept, std::ranges::count(removed->checkpoints, fate.id) == 0) << to_text(fate.id);
   EXPECT_THAT(steps_in(*storage), ElementsAre(2, 5, 8, 9));
   ASSERT_TRUE(unpin(*storage, "step-2"));
   ASSERT_TRUE(prune(*storage, {.keep_last = 0}, Really::yes));
@@ -174,6 +179,28 @@ TEST(Checkpoints, ThatGoMeanwhileAreNoTrouble) {
   }
 }
 
+// C12: nor between the listing and the reading of a manifest
+TEST(Checkpoints, WhoseManifestGoesMeanwhileAreGone) {
+  for (const std::string prefix : {"step-2", "best"}) {
+    const TemporaryDirectory directory;
+    const auto storage = storage_in(directory);
+    ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+    const CheckpointId newest{prefix, "a0001-00000000000000ad"};
+    ASSERT_TRUE(
+        AtomicCommitProtocol(*storage).commit({.id = newest, .world_size = 1, .training = {.step = 2}}));
+    const auto pruned = [&](Call call, const std::string& path) -> Status {
+      return call == Call::get && path == manifest_path(newest) ? storage->remove(path) : Status{};
+    };
+    FaultyStorage meanwhile(*storage, pruned);
+    EXPECT_THAT(load(meanwhile, 2, "", 1), Each("fine"));
+    ASSERT_TRUE(
+        AtomicCommitProtocol(*storage).commit({.id = newest, .world_size = 1, .training = {.step = 2}}));
+    const auto listed = list_attempts(meanwhile);
+    ASSERT_TRUE(listed) << said(listed);
+    EXPECT_THAT(*listed, SizeIs(1));
+  }
+}
+
 // C12: one that goes itself holds nothing any more
 TEST(Prune, TakesTheFilesOfAChainThatGoesAsAWhole) {
   const TemporaryDirectory directory;
@@ -234,6 +261,19 @@ TEST(Garbage, IsOnlyWhatABatonHasMade) {
   EXPECT_TRUE(storage->get("proj/a0001-x"));
 }
 
+// C12: beside checkpoints people keep what they like
+TEST(Garbage, IsAManifestThatWasBeingWrittenAndNoOtherFile) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  const std::string aside = "step-1/a0002-00000000000000ad.manifest.00000000000000be.tmp";
+  for (const std::string& path :
+       {aside, std::string("step-1/notes.tmp"), std::string("step-1/my.manifest.tmp")})
+    ASSERT_TRUE(*storage->put_if_absent(path, bytes_of("x")));
+  EXPECT_THAT(collect_garbage(*storage, {}, INT64_MAX / 2, Really::yes)->files, ElementsAre(aside));
+  EXPECT_TRUE(storage->get("step-1/notes.tmp"));
+}
+
 // C12: files that grow do not change the directory they are in
 TEST(Garbage, IsNotWhatIsStillBeingWritten) {
   const TemporaryDirectory directory;
@@ -279,6 +319,40 @@ TEST(GivingUp, HarmsNoCheckpointThatRefersToTheFiles) {
   ASSERT_THAT(save(*storage, 2, 3, 3), Each("fine"));
   ASSERT_TRUE(prune(*storage, {.keep_last = 1}, Really::yes));
   EXPECT_THAT(collect_garbage(*storage, {}, INT64_MAX / 2, Really::yes)->files, SizeIs(2));
+}
+
+// C2: a store may have thousands of checkpoints, and a job as many ranks
+TEST(GivingUp, HasOneRankLookAtTheOtherCheckpoints) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  for (const std::uint64_t step : {1, 2, 3}) ASSERT_THAT(save(*storage, 4, step, step), Each("fine"));
+  std::mutex mutex;
+  std::vector<std::string> read;
+  FaultyStorage watched(*storage, [&](Call call, const std::string& path) -> Status {
+    const std::lock_guard lock(mutex);
+    if (call == Call::get && path.ends_with(".manifest")) read.push_back(path.substr(0, path.find('/')));
+    return {};
+  });
+  const auto overlapping = [](Rank, Rank) { return std::vector{rows("w", Dtype::u8, {8, 8}, 0, 2)}; };
+  EXPECT_THAT(save(watched, 4, 4, 4, overlapping, {.incremental = true}), Each(HasSubstr("\"w\"")));
+  EXPECT_EQ(std::ranges::count(read, "step-1"), 1);
+  EXPECT_EQ(std::ranges::count(read, "step-2"), 1);
+  EXPECT_THAT(*storage->list("step-4"), SizeIs(1)) << "that it was given up";
+}
+
+// C6: also of a rank that is still writing when the others have tidied up
+TEST(GivingUp, RemovesWhatARankWroteLater) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const CheckpointId id = *new_attempt(*storage, "step-1");
+  const Error why{Errc::no_space, "disk full", {}};
+  ASSERT_TRUE((*storage->create(shard_path(id, 0), 0))->finish());
+  EXPECT_EQ(AtomicCommitProtocol(*storage).give_up(id, why, 0).error(), why);
+  ASSERT_TRUE((*storage->create(shard_path(id, 1), 0))->finish());
+  EXPECT_EQ(AtomicCommitProtocol(*storage).give_up(id, why, 2).error(), why);
+  EXPECT_TRUE(storage->open(shard_path(id, 1))) << "which is for rank 1 to see to";
+  EXPECT_EQ(AtomicCommitProtocol(*storage).give_up(id, why, 1).error(), why);
+  EXPECT_FALSE(storage->list(directory_of(id)));
 }
 
 // C12: and one that has begun while somebody prunes

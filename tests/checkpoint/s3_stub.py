@@ -3,7 +3,8 @@
 
 usage: s3_stub.py [--faults PERCENT] [--unconditional]
 
-It prints its port, and serves bucket "bucket" to access key "key" with secret "secret" until it is killed.
+It prints its port, and serves bucket "bucket" to access key "key" with secret "secret" until it is killed. Once there
+is an object called "…/read-only", nothing more may be written or removed.
 Of --faults PERCENT a quarter of the requests are refused with 503, a quarter are dropped before they are done,
 a quarter are done and then dropped, and of a quarter the answer ends in the middle.
 """
@@ -104,6 +105,8 @@ class Service(BaseHTTPRequestHandler):
         return self.conditional and self.headers.get("If-None-Match") == "*" and key in objects
 
     def serve(self, key, query, body):
+        if self.command in ("PUT", "POST", "DELETE") and any(name.endswith("/read-only") for name in objects):
+            return self.complain(403, "AccessDenied")
         if self.command == "PUT" and "uploadId" in query:
             if query["uploadId"] not in uploads:
                 return self.complain(404, "NoSuchUpload")

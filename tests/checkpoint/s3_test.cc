@@ -176,7 +176,22 @@ TEST(S3, IsRefusedClearly) {
   EXPECT_EQ(S3Storage::open_bucket(options).error().code, Errc::unavailable);
   // C6: one that lets two writers win
   const Service careless({"--unconditional"}, Whose::ours);
-  EXPECT_THAT(S3Storage::open_bucket(careless.options()).error().message, HasSubstr("If-None-Match"));
+  const auto opened = open(careless.options());
+  EXPECT_THAT(opened->put_if_absent("manifest", bytes_of("x")).error().message, HasSubstr("If-None-Match"));
+  EXPECT_THAT(opened->create("shard", 1).error().message, HasSubstr("If-None-Match"));
+}
+
+// C11: whoever evaluates a model has no business writing
+TEST(S3, IsReadWithoutPermissionToWrite) {
+  const Service service({}, Whose::ours);
+  const auto writing = open(service.options());
+  ASSERT_THAT(save(*writing, 2, 7, 1), Each("fine"));
+  ASSERT_TRUE(writing->put_if_absent("read-only", bytes_of("from now on")));
+  const auto reading = open(service.options());
+  ASSERT_TRUE(reading);
+  EXPECT_THAT(load(*reading, 3, "", 1), Each("fine"));
+  EXPECT_EQ(reading->put_if_absent("manifest", bytes_of("x")).error().code, Errc::permission_denied);
+  EXPECT_EQ(reading->create("shard", 1).error().code, Errc::permission_denied);
 }
 
 // C4, C7, C11

@@ -178,6 +178,41 @@ TEST(Save, OfWhatCannotBeReadBackIsRefused) {
   EXPECT_THAT(load(*storage, 2, "", 1), Each("fine"));
 }
 
+// C4: a training loop may go to another directory
+TEST(Save, GoesWhereItsStorageWasWhenItWasOpened) {
+  const TemporaryDirectory directory;
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  const auto made = *LocalStorage::open_directory("store");
+  const auto found = *LocalStorage::open_existing("./store");
+  std::filesystem::current_path(before);
+  EXPECT_THAT(save(*made, 1, 1, 1), Each("fine"));
+  EXPECT_THAT(load(*found, 1, "", 1), Each("fine"));
+  EXPECT_THAT(load(**LocalStorage::open_existing(directory.path() + "/store"), 1, "", 1), Each("fine"));
+}
+
+// C4: states are nested, and what was saved can be read back
+TEST(Save, OfWhatIsNestedGoesAsDeepAsItSays) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const auto nested = [&](std::size_t depth) {
+    std::string heard;
+    as_ranks(1, [&](Collective& collective) {
+      ShardData mine;
+      mine.objects["deep"] = std::string(depth, '[') + std::string(depth, ']');
+      heard = said(CheckpointCoordinator(collective, *storage)
+                       .coordinate_save("deep", [&]() -> Result<ShardData> { return std::move(mine); }, {}));
+    });
+    return heard;
+  };
+  EXPECT_EQ(nested(kObjectDepthMax), "fine");
+  EXPECT_EQ(find_checkpoint(*storage, "deep")->objects.at("deep").size(), 2 * kObjectDepthMax);
+  EXPECT_EQ(
+      nested(kObjectDepthMax + 1),
+      "INVALID_REQUEST: object \"deep\" has more than 320 arrays and objects of JSON in each other, which "
+      "is the most");
+}
+
 // C4: more slices than a rank may bring to one operation, and more than it may report
 TEST(Save, OfVeryManySlicesExchangesThemBesideTheShards) {
   const TemporaryDirectory directory;

@@ -5,9 +5,11 @@
 #include <atomic>
 #include <filesystem>
 #include <latch>
+#include <new>
 #include <stop_token>
 
 #include "checkpoint/retrying_storage.h"
+#include "tests/checkpoint/collective_subject.h"
 #include "tests/checkpoint/faulty_storage.h"
 #include "tests/checkpoint/world.h"
 
@@ -26,6 +28,11 @@ struct Saved {
   TemporaryDirectory directory;
   std::unique_ptr<LocalStorage> storage = storage_in(directory);
 };
+
+// So much of each rank that two threads read it.
+std::vector<TensorInfo> large(Rank rank, Rank ranks) {
+  return {rows("w", Dtype::u64, {80, 1 << 17}, rank, ranks)};
+}
 
 // C10: whichever call fails, however: everybody hears it, nothing is committed, the one before loads
 TEST(Trouble, WhicheverCallOfASaveFailsTheCheckpointBeforeStays) {
@@ -210,6 +217,49 @@ TEST(Trouble, WhicheverCallOfALoadFailsEverybodyHearsIt) {
   }
 }
 
+// C2: a rank that runs out of memory is heard of, and no process ends
+TEST(Trouble, WithMemoryInALoadIsHeardOfByAll) {
+  Saved saved;
+  ASSERT_THAT(save(*saved.storage, 2, 1, 1, large), Each("fine"));
+  for (const Call failing : {Call::list, Call::get, Call::open, Call::read, Call::piece}) {
+    FaultyStorage faulty(*saved.storage, [&](Call call, const std::string& path) -> Status {
+      const bool is_of_rank_0 = failing == Call::list || failing == Call::get;
+      if (call == failing && (is_of_rank_0 || path.find("r00001") != path.npos)) throw std::bad_alloc();
+      return {};
+    });
+    EXPECT_THAT(load(faulty, 2, "", 1, large, {.fall_back = true}),
+                Each(AllOf(HasSubstr("EXHAUSTED"), HasSubstr("rank "))));
+  }
+  EXPECT_THAT(load(*saved.storage, 2, "", 1, large), Each("fine"));
+}
+
+// C2: also before it has said what it has to save
+TEST(Trouble, WithMemoryBeforeASaveIsHeardOfByAll) {
+  Saved saved;
+  as_ranks(2, [&](Collective& ranks) {
+    const auto local_save = [&]() -> Result<ShardData> {
+      if (ranks.rank() == 1) throw std::bad_alloc();
+      return ShardData();
+    };
+    EXPECT_THAT(said(CheckpointCoordinator(ranks, *saved.storage).coordinate_save("step-1", local_save, {})),
+                AllOf(HasSubstr("EXHAUSTED"), HasSubstr("rank 1")));
+  });
+}
+
+// C9: what cannot be read where it would be referred to is written again
+TEST(Trouble, WithMemoryInAnIncrementalSaveIsNoEndOfIt) {
+  Saved saved;
+  ASSERT_THAT(save(*saved.storage, 2, 1, 1, large), Each("fine"));
+  for (const Call failing : {Call::open, Call::read, Call::piece}) {
+    FaultyStorage faulty(*saved.storage, [&](Call call, const std::string& path) -> Status {
+      if (call == failing && path.find("r00001") != path.npos) throw std::bad_alloc();
+      return {};
+    });
+    EXPECT_THAT(save(faulty, 2, 2, 1, large, {.incremental = true}), Each("fine"));
+  }
+  EXPECT_THAT(load(*saved.storage, 2, "", 1, large), Each("fine"));
+}
+
 // C10: a real full disk, read-only directory and missing place, by the system's own words
 TEST(Trouble, OfTheSystemIsNamedWithTheFile) {
   const auto full = LocalStorage::open_directory("/dev/full/store");
@@ -265,15 +315,38 @@ TEST(Trouble, OfASlowDiskIsToldWithItsRankAndProgress) {
     return std::vector{rows("w", Dtype::u8, {8, 1 << 20}, rank, ranks)};
   };
   as_ranks(2, [&](Collective& collective) {
+    collective.tell_doing("epoch 3");
     const State state(large(collective.rank(), 2), 1);
     const auto saved = CheckpointCoordinator(collective, slow)
                            .coordinate_save("step-1", [&]() -> Result<ShardData> { return state.shard(); },
                                             {.deadline = seconds(2)});
-    EXPECT_THAT(said(saved), AllOf(HasSubstr("DEADLINE_EXCEEDED"), HasSubstr("save step-1 written"),
-                                   HasSubstr("missing: rank 1"), HasSubstr("doing write of step-1/a0001-"),
-                                   HasSubstr("of 4 MiB")));
+    EXPECT_THAT(
+        said(saved),
+        AllOf(HasSubstr("DEADLINE_EXCEEDED"), HasSubstr("save step-1 written"), HasSubstr("missing: rank 1"),
+              HasSubstr("doing epoch 3, write of step-1/a0001-"), HasSubstr("of 4 MiB")));
     if (collective.rank() == 0) others_have_heard.count_down();
   });
+}
+
+// C2: a save says how far it has got, and wipes away nothing that the program has said
+TEST(Trouble, IsToldWithWhatTheProgramSaidBeforeASave) {
+  for (const CollectiveSubject& subject : collective_subjects()) {
+    SCOPED_TRACE(subject.name);
+    Saved saved;
+    const auto group = subject.make(2);
+    std::latch is_told(1);
+    on_every_rank(*group, 2, [&](Collective& collective) {
+      collective.tell_doing("epoch 3");
+      const State state(model(collective.rank(), 2), 1);
+      ASSERT_EQ(
+          said(CheckpointCoordinator(collective, *saved.storage)
+                   .coordinate_save("step-1", [&]() -> Result<ShardData> { return state.shard(); }, {})),
+          "fine");
+      if (collective.rank() == 1) return is_told.wait();
+      EXPECT_THAT(said(collective.barrier({"next", seconds(1)})), HasSubstr(", doing epoch 3)"));
+      is_told.count_down();
+    });
+  }
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 import numpy
-from support import BATON, Folder
+from support import BATON, Folder, on_all
 
 import baton
 
@@ -58,6 +58,16 @@ class States(Folder):
         self.assertIs(back["embedding"], back["head"]["tied"])
         names = [name for name, _, _ in baton.checkpoints(self.folder)[0].tensors]
         self.assertEqual(names, ["embedding"])
+
+    def test_come_back_however_deep_they_reasonably_are(self):
+        state, plain = {"w": numpy.ones(2)}, {"x": 1}
+        for _ in range(100):
+            state, plain = {"in": state}, {"in": plain}
+        self.assertSame({**state, "plain": plain}, self.back({**state, "plain": plain}))
+        with self.assertRaisesRegex(baton.Error, "INVALID_REQUEST: .*has more than 320"):
+            for _ in range(20):
+                state = {"in": state}
+            baton.save(self.folder, state)
 
     def test_keys_that_look_like_paths_do_not_mix(self):
         state = {"a/b": numpy.zeros(1), "a": {"b": numpy.ones(1)}, "a~1b": numpy.full(1, 2.0)}
@@ -300,22 +310,63 @@ class Async(Folder):
                 checkpoints.save_async({"w": numpy.zeros(1)}, step=3)
             checkpoints.save_async({"w": numpy.zeros(1)}, step=3).wait()
 
+    # C9
+    def test_a_failure_outlasts_a_state_that_cannot_be_saved(self):
+        store = os.path.join(self.folder, "store")
+        with baton.Checkpoints(store) as checkpoints:
+            Path(store, "step-0000000002").write_text("a file where a directory should be")
+            checkpoints.save_async({"w": numpy.zeros(1)}, step=2)
+            with self.assertRaisesRegex(TypeError, '"x" is of type set'):
+                checkpoints.save_async({"x": {1}}, step=3)
+            with self.assertRaisesRegex(baton.Error, "the save before this one failed: .*step-0000000002"):
+                checkpoints.save_async({"w": numpy.zeros(1)}, step=3)
+            checkpoints.save_async({"w": numpy.zeros(1)}, step=3).wait()
+
+    # C9
+    def test_places_that_nothing_is_under_way_in_keep_no_memory(self):
+        places = [os.path.join(self.folder, name) for name in "abc"]
+        for place in places:
+            baton.save_async(place, {"w": numpy.zeros(1000)}, step=1).wait()
+        self.assertEqual([name for name in baton._alone if name in places], places[-1:])
+        Path(places[2], "step-0000000002").write_text("a file where a directory should be")
+        baton.save_async(places[2], {"w": numpy.zeros(1)}, step=2)
+        baton.save(places[0], {"w": numpy.ones(1)}, step=2)
+        with self.assertRaisesRegex(baton.Error, "the save before this one failed"):
+            baton.save_async(places[2], {"w": numpy.zeros(1)}, step=3)
+        self.assertEqual([baton.load(place)["w"].sum() for place in places], [1, 0, 0])
+
+    # C9
+    def test_a_state_may_be_as_large_as_one_says(self):
+        state = {"w": numpy.zeros(100)}
+        with baton.Checkpoints(self.folder, staging_bytes=799) as checkpoints:
+            with self.assertRaisesRegex(baton.Error, "TOO_LARGE: .* 800 bytes.* 799 .*staging_bytes="):
+                checkpoints.save_async(state, step=1).wait()
+        with baton.Checkpoints(self.folder, staging_bytes=800) as checkpoints:
+            checkpoints.save_async(state, step=1).wait()
+        for value, kind in ((-1, ValueError), (1.5, TypeError)):
+            self.assertRaisesRegex(kind, "^staging_bytes is an int", baton.Checkpoints, self.folder, staging_bytes=value)
+
     def test_a_wait_ends_in_time(self):
-        ticket = baton.save_async(self.folder, {"w": numpy.zeros(8_000_000)})
-        try:
-            ticket.wait(timeout=0)
-        except baton.Error as error:
-            self.assertEqual(error.code, "DEADLINE_EXCEEDED")
-        ticket.wait()
+        mine, other = groups = baton.threads(2)
+        on_all(groups, lambda group: baton.save(self.folder, {"x": 0}, group=group))
+        ticket = baton.save_async(self.folder, {"x": 1}, step=1, group=mine)  # under way until the other rank comes
+        for timeout in (0, 0.01):
+            with self.assertRaisesRegex(baton.Error, "^DEADLINE_EXCEEDED: "):
+                ticket.wait(timeout)
+        self.assertFalse(ticket.done)
+        baton.save_async(self.folder, {"x": 1}, step=1, group=other).wait()
+        self.assertRegex(ticket.wait().name, "step-0000000001/")
 
     def test_one_that_is_cancelled_leaves_nothing(self):
-        ticket = baton.save_async(self.folder, {"w": numpy.zeros(30_000_000)})
+        mine, other = groups = baton.threads(2)
+        on_all(groups, lambda group: baton.save(self.folder, {"x": 0}, group=group))
+        ticket = baton.save_async(self.folder, {"x": 1}, step=1, group=mine)
         ticket.cancel()
-        try:
-            ticket.wait()
-        except baton.Error as error:
-            self.assertEqual(error.code, "CLOSED")
-        self.assertEqual(len(baton.checkpoints(self.folder)), int(ticket.committed))
+        for each in (ticket, baton.save_async(self.folder, {"x": 1}, step=1, group=other)):
+            with self.assertRaisesRegex(baton.Error, "^CLOSED: .*rank 0 was stopped"):
+                each.wait()
+            self.assertTrue(each.done and not each.committed)
+        self.assertEqual([each.step for each in baton.checkpoints(self.folder)], [0])
 
 
 if __name__ == "__main__":

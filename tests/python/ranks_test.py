@@ -80,6 +80,55 @@ class Threads(Folder):
             baton.save_async(self.folder, {"w": numpy.zeros(1000)}, step=2, group=other, deadline=30).wait(60)
         self.assertEqual([each.step for each in baton.checkpoints(self.folder)], [0, 1])
 
+    # C9
+    def test_that_interrupt_a_wait_hear_of_the_failure_later(self):
+        mine, other = groups = baton.threads(2)
+        on_all(groups, lambda group: baton.save(self.folder, {"x": 1}, group=group))
+        ticket = baton.save_async(self.folder, {"x": 2}, step=1, group=mine)  # under way until the other rank comes
+
+        def interrupt(*_):
+            other.close()  # which is the end of the save, while the wait ends too
+            raise KeyboardInterrupt
+
+        self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, interrupt))
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            ticket.wait()
+        with self.assertRaisesRegex(baton.Error, "the save before this one failed: .*rank 1"):
+            baton.save_async(self.folder, {"x": 2}, step=2, group=mine)
+
+    # C9
+    def test_leave_though_their_checkpoints_are_open(self):
+        mine, other = groups = baton.threads(2)
+        opened = on_all(groups, lambda group: baton.Checkpoints(self.folder, group))
+        on_all(groups, lambda group: opened[group.rank].save_async({"w": rows(group)}, step=1))
+        with other:
+            pass
+        self.assertEqual([each.step for each in baton.checkpoints(self.folder)], [1])
+        with self.assertRaisesRegex(baton.Error, "^UNAVAILABLE: .*rank 1"):
+            mine.barrier("here", deadline=10)
+        with self.assertRaisesRegex(baton.Error, "^CLOSED"):
+            opened[1].save({"x": 1})
+
+    # C9
+    def test_leave_though_a_save_in_the_background_failed(self):
+        mine, other = groups = baton.threads(2)
+        places = [f"{self.folder}/{name}" for name in "ab"]
+        opened = [on_all(groups, lambda group: baton.Checkpoints(place, group)) for place in places]
+        for place in places:
+            open(f"{place}/step-0000000001", "w").close()
+        for pair in opened:
+            on_all(groups, lambda group: pair[group.rank].save_async({"x": 1}, step=1))
+        try:
+            other.close()
+            self.fail("nobody was told")
+        except baton.Error as error:  # and the other one is told as its context
+            told = f"{error}\n{error.__context__}"
+            for place in places:
+                self.assertIn(place, told)
+            with self.assertRaisesRegex(baton.Error, "^UNAVAILABLE: .*rank 1"):
+                mine.barrier("here", deadline=10)
+
     def test_hear_what_one_of_them_cannot_bring(self):
         outcomes = on_all(baton.threads(2), lambda group: group.all_gather("g", print if group.rank else 1))
         for outcome in outcomes:

@@ -1,0 +1,21 @@
+// A rank that runs out of memory has an error to tell like any other, and the others do not wait for it.
+#pragma once
+
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace baton::checkpoint {
+
+template <class Step>
+auto with_memory(std::string_view to_do, const Step& step) -> decltype(step()) {
+  try {
+    return step();
+  } catch (const std::bad_alloc&) {
+    return failure(Errc::exhausted, "there is not enough memory to " + std::string(to_do));
+  }
+}
+
+}  // namespace baton::checkpoint
