@@ -17,17 +17,6 @@ std::string of_module(const std::string& artifact, const std::string& module) {
   return "artifact '" + artifact + "' of " + module;
 }
 
-// A path with the values of a matrix in it: out/${matrix.os}.
-std::string on_target(std::string path, const GraphNode& node) {
-  if (!node.target) return path;
-  for (const auto& [axis, value] : node.target->axes) {
-    const std::string name = "${matrix." + axis + "}";
-    for (std::size_t at = 0; (at = path.find(name, at)) != std::string::npos; at += value.size())
-      path.replace(at, name.size(), value);
-  }
-  return path;
-}
-
 BlobStore& store_of(const Site& site, const std::string& what) {
   if (site.blobs == nullptr)
     throw ArtifactFailed(what + " has nowhere to go: there is no place for artifacts (--blobs)");
@@ -65,6 +54,16 @@ void fetch_one(const Site& site, const GraphNode& node, const Consumed& consumed
 }
 
 }  // namespace
+
+std::string on_target(std::string path, const GraphNode& node) {
+  if (!node.target) return path;
+  for (const auto& [axis, value] : node.target->axes) {
+    const std::string name = "${matrix." + axis + "}";
+    for (std::size_t at = 0; (at = path.find(name, at)) != std::string::npos; at += value.size())
+      path.replace(at, name.size(), value);
+  }
+  return path;
+}
 
 void fetch_artifact(const Site& site, const GraphNode& node, const Consumed& consumed,
                     const std::vector<ArtifactRef>& artifacts, const std::stop_token& stop) {

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "pipeline/coordinator.h"
@@ -31,5 +32,8 @@ void fetch_artifact(const Site& site, const GraphNode& node, const Consumed& con
                     const std::vector<ArtifactRef>& artifacts, const std::stop_token& stop);
 ArtifactRef store_artifact(const Site& site, const GraphNode& node, const Produced& produced,
                            const std::stop_token& stop);
+
+// A path with the values of a matrix in it: out/${matrix.os}.
+std::string on_target(std::string path, const GraphNode& node);
 
 }  // namespace baton::pipeline

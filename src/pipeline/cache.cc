@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "pipeline/artifacts.h"
 #include "pipeline/glob.h"
 #include "pipeline/shared_files.h"
 #include "pipeline/wire_text.h"
@@ -66,10 +67,15 @@ Result<Circumstances> circumstances(const GraphNode& node, const ModuleAssignmen
     produced.insert(produced.end(), one.paths.begin(), one.paths.end());
   }
   all["what it produces"] = hash_of(produced);
+  std::vector<std::string> consumed;
+  for (const Consumed& one : spec.consumes)
+    consumed.insert(consumed.end(), {one.producer, one.name, on_target(one.into, node)});
+  if (!consumed.empty()) all["where it finds what it consumes"] = hash_of(consumed);
   if (node.target) {
     for (const auto& [axis, value] : node.target->axes) all["axis " + axis] = hash_of(value);
   }
-  for (const std::string& path : spec.cache.existence) {
+  for (const std::string& pattern : spec.cache.existence) {
+    const std::string path = on_target(pattern, node);
     std::error_code absent;
     all["whether " + path + " exists"] =
         std::filesystem::exists(std::filesystem::path(directory) / path, absent) ? "yes" : "no";

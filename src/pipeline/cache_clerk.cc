@@ -10,11 +10,6 @@ namespace baton::pipeline {
 namespace {
 
 Status copy(BlobStore& from, BlobStore& to, const BlobRef& blob, const std::stop_token& stop) {
-  auto known = to.has(blob, stop);
-  if (known && *known) return {};
-  if (from.place() == to.place())
-    return known ? failure(Errc::not_found, "it is no longer in " + to.place())
-                 : Status(std::unexpected(known.error()));
   auto put = to.put([&](const ByteSink& into) { return fetch(from, blob, into, stop); }, stop);
   if (!put) return std::unexpected(put.error());
   return {};
@@ -32,6 +27,11 @@ CacheClerk::CacheClerk(const Graph& graph, const Site& site, Cache& cache, bool 
       thread_([this] { run(); }) {}
 
 CacheClerk::~CacheClerk() {
+  if (thread_.joinable()) finish({});
+}
+
+void CacheClerk::finish(const std::stop_token& stop) {
+  const std::stop_callback on_stop(stop, [this] { hurry(); });
   {
     const std::lock_guard lock(mutex_);
     is_over_ = true;
@@ -84,32 +84,57 @@ CacheAnswer CacheClerk::look_up(NodeIndex node, const ModuleAssignment& assignme
 // To where this run has its blobs, and its files to where they were.
 Status CacheClerk::bring(const CachedResult& result) {
   if (result.value.blob) {
-    if (auto done = copy(cache_.blobs, *site_.blobs, *result.value.blob, hurry_.get_token()); !done)
-      return done;
+    if (auto done = bring(*result.value.blob); !done) return done;
   }
   for (const ArtifactRef& artifact : result.artifacts) {
-    if (auto done = copy(cache_.blobs, *site_.blobs, artifact.blob, hurry_.get_token()); !done) return done;
-    if (!puts_files_back_) continue;
-    const std::string archive =
-        (std::filesystem::path(site_.directory) / (".baton-" + random_name() + ".tar")).string();
-    auto done = fetch_file(cache_.blobs, artifact.blob, archive, hurry_.get_token());
-    if (done) done = unpack_archive(archive, site_.directory);
-    std::error_code absent;
-    std::filesystem::remove(archive, absent);
+    auto done = puts_files_back_ ? put_files_back(artifact.blob) : Status{};
+    if (done && !(puts_files_back_ && is_one_place())) done = bring(artifact.blob);
     if (!done) return done;
   }
   return {};
 }
 
+// Where it need not be brought anywhere it is looked at all the same: whoever needs it could do nothing but
+// fail if it is not what it was.
+Status CacheClerk::bring(const BlobRef& blob) {
+  const std::stop_token stop = hurry_.get_token();
+  if (is_one_place())
+    return noted(blob, fetch(cache_.blobs, blob, [](std::string_view) { return Status{}; }, stop));
+  const auto known = site_.blobs->has(blob, stop);
+  return known && *known ? Status{} : noted(blob, copy(cache_.blobs, *site_.blobs, blob, stop));
+}
+
+Status CacheClerk::put_files_back(const BlobRef& blob) {
+  const std::string archive =
+      (std::filesystem::path(site_.directory) / (".baton-" + random_name() + ".tar")).string();
+  auto done = noted(blob, fetch_file(cache_.blobs, blob, archive, hurry_.get_token()));
+  if (done) done = unpack_archive(archive, site_.directory);
+  std::error_code absent;
+  std::filesystem::remove(archive, absent);
+  return done;
+}
+
+Status CacheClerk::noted(const BlobRef& blob, Status done) {
+  if (!done && done.error().code == Errc::corrupt) damaged_.insert(blob.hash);
+  return done;
+}
+
 Status CacheClerk::store(const CachedResult& result) {
   if (result.value.blob) {
-    if (auto done = copy(*site_.blobs, cache_.blobs, *result.value.blob, hurry_.get_token()); !done)
-      return done;
+    if (auto done = store(*result.value.blob); !done) return done;
   }
   for (const ArtifactRef& artifact : result.artifacts) {
-    if (auto done = copy(*site_.blobs, cache_.blobs, artifact.blob, hurry_.get_token()); !done) return done;
+    if (auto done = store(artifact.blob); !done) return done;
   }
   return {};
+}
+
+Status CacheClerk::store(const BlobRef& blob) {
+  const auto known = cache_.blobs.has(blob, hurry_.get_token());
+  if (!known) return std::unexpected(known.error());
+  if (*known && (is_one_place() || !damaged_.contains(blob.hash))) return {};
+  if (is_one_place()) return failure(Errc::not_found, "it is no longer in " + cache_.blobs.place());
+  return copy(*site_.blobs, cache_.blobs, blob, hurry_.get_token());
 }
 
 void CacheClerk::keep(NodeIndex node, const Carried& value, const std::vector<ArtifactRef>& artifacts) {

@@ -7,7 +7,9 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <stop_token>
+#include <string>
 #include <thread>
 
 #include "pipeline/cache.h"
@@ -30,6 +32,8 @@ class CacheClerk {
   bool takes(NodeIndex node, const std::function<Result<ModuleAssignment>()>& assignment);
   // Somebody wants to be gone: what is looked up is not found, and what is not kept yet is not.
   void hurry() { hurry_.request_stop(); }
+  // Nothing more comes. Returns when what was to be kept is kept, or `stop` tells it to hurry.
+  void finish(const std::stop_token& stop);
   // It was run: what came of it is for the next time.
   void keep(NodeIndex node, const Carried& value, const std::vector<ArtifactRef>& artifacts);
 
@@ -38,7 +42,13 @@ class CacheClerk {
   void ask(std::function<void()> work);
   CacheAnswer look_up(NodeIndex node, const ModuleAssignment& assignment);
   Status bring(const CachedResult& result);
+  Status bring(const BlobRef& blob);
+  Status put_files_back(const BlobRef& blob);
+  // What fetching a blob of the cache came to: one that is damaged is replaced when there is another.
+  Status noted(const BlobRef& blob, Status done);
   Status store(const CachedResult& result);
+  Status store(const BlobRef& blob);
+  bool is_one_place() const { return site_.blobs->place() == cache_.blobs.place(); }
 
   const Graph& graph_;
   const Site& site_;
@@ -50,6 +60,7 @@ class CacheClerk {
     Circumstances circumstances;
   };
   std::map<NodeIndex, LookedUp> looked_up_;  // the thread's own
+  std::set<std::string> damaged_;            // likewise: hashes of blobs
   std::set<NodeIndex> taken_;                // the caller's own
 
   std::stop_source hurry_;

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sstream>
 
+#include "pipeline/memory_coordinator.h"
 #include "pipeline/run.h"
 #include "pipeline/testing.h"
 #include "tests/temporary_directory.h"
@@ -48,6 +51,18 @@ TEST(Circumstances, HaveTheAxesOfATargetInThem) {
   };
   EXPECT_EQ(with("msvc17"), with("msvc17"));
   EXPECT_EQ(difference(with("msvc17"), with("msvc19")), "axis compiler changed");
+}
+
+TEST(Circumstances, HaveInThemWhereArtifactsAreFetched) {  // P15
+  const auto with = [](const std::string& folder) {
+    Sketch sketch;
+    sketch.add("build").produces = {{.name = "bin", .paths = {"out"}}};
+    sketch.add("test", {"build"}).consumes = {{.producer = "build", .name = "bin", .into = folder}};
+    const Graph graph = sketch.graph();
+    return *circumstances(graph[*graph.find("test")], {}, ".");
+  };
+  EXPECT_EQ(with("here"), with("here"));
+  EXPECT_EQ(difference(with("here"), with("there")), "where it finds what it consumes changed");
 }
 
 TEST(Circumstances, AreNotKnownWithoutTheFilesThatAreMeant) {  // P15
@@ -196,6 +211,82 @@ TEST_F(ACachedRun, EndsWhenItIsStoppedWhateverTheCacheIsWaitingFor) {  // P7
   SlowBlobs blobs(kept_.path() + "/others", asked);
   EXPECT_EQ(run("-O2", blobs, asked.get_token()).outcome, RunOutcome::cancelled);
   EXPECT_EQ(compiled_, 1);
+}
+
+// Nothing is read of it until somebody wants to be gone, which is so by then.
+class StuckBlobs : public FolderBlobs {
+ public:
+  StuckBlobs(std::string folder, std::stop_source& asked) : FolderBlobs(std::move(folder)), asked_(asked) {}
+  Status pour(const BlobRef&, const ByteSink&, const std::stop_token& stop) override {
+    asked_.request_stop();
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any().wait_for(lock, stop, std::chrono::seconds(20), [] { return false; });
+    was_let_go = stop.stop_requested();
+    return failure(Errc::closed, "stopped");
+  }
+  std::atomic<bool> was_let_go = false;
+
+ private:
+  std::stop_source& asked_;
+};
+TEST_F(ACachedRun, EndsWhenItIsStoppedWhileTheLastOfItIsKept) {  // P7 P15
+  Pipeline pipeline("kept");
+  pipeline.add("compile").cache_inputs({"src/*.cc"}).produces("object", {"src/a.cc"}).run([](Context&) {
+    return 1;
+  });
+  std::stop_source asked;
+  StuckBlobs blobs(kept_.path() + "/others", asked);
+  RunOptions options{.jobs = 1, .stop = asked.get_token(), .cache = &cache_};
+  options.site.directory = folder_.path();
+  options.site.blobs = &blobs;
+  const Graph graph = *Graph::of(pipeline.definition());
+  EXPECT_EQ(pipeline::run(graph, std::move(options)).outcome, RunOutcome::succeeded);
+  EXPECT_TRUE(blobs.was_let_go);
+}
+
+// Each file of theirs has other bytes.
+void damage(const std::string& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) write(entry.path(), "damaged");
+  }
+}
+TEST_F(ACachedRun, ReplacesWhatWasDamaged) {  // P15
+  const std::string others = kept_.path() + "/others";
+  FolderBlobs blobs(others);
+  run("-O2", blobs, {});
+  damage(kept_.path() + "/blobs");
+  fs::remove_all(others);
+  const RunReport second = run("-O2", blobs, {});
+  EXPECT_EQ(second.modules[0].status, ModuleStatus::succeeded);
+  EXPECT_THAT(second.modules[0].cache, HasSubstr("its result is gone"));
+  fs::remove_all(others);
+  EXPECT_EQ(run("-O2", blobs, {}).modules[0].status, ModuleStatus::cached);
+  EXPECT_EQ(compiled_, 2);
+}
+
+TEST_F(ACachedRun, HandsOnNoValueThatWasDamaged) {  // P15
+  int made = 0;
+  Pipeline pipeline("large");
+  auto text = pipeline.add("text").cache_inputs({"src/*.cc"}).run([&](Context&) {
+    return std::to_string(++made) + std::string(100'000, 'x');
+  });
+  pipeline.add("uses", text).run([](Context&, const std::string&) {});
+  const Graph graph = *Graph::of(pipeline.definition());
+  const auto outcome = [&] {
+    MemoryExchange exchange;
+    MemoryCoordinator alone(exchange);
+    RunOptions options{.jobs = 1, .cache = &cache_, .coordinator = &alone};
+    options.site.directory = folder_.path();
+    options.site.blobs = &cache_.blobs;
+    return pipeline::run(graph, std::move(options)).outcome;
+  };
+  EXPECT_EQ(outcome(), RunOutcome::succeeded);
+  damage(kept_.path() + "/blobs");
+  EXPECT_EQ(outcome(), RunOutcome::succeeded);
+  EXPECT_EQ(made, 2);
+  EXPECT_EQ(outcome(), RunOutcome::succeeded);
+  EXPECT_EQ(made, 2);
 }
 
 TEST_F(ACachedRun, RunsAgainWhatIsNoLongerStored) {

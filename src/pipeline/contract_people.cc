@@ -158,6 +158,26 @@ Status heeds_one_master_alone(Subject& subject) {
   return {};
 }
 
+Status refuses_a_run_that_is_over(Subject& subject) {
+  CAST(all);
+  DONE(all.master->close_run("succeeded", {}));
+  subject.let_pass(subject.lease() + milliseconds(1));
+  const Party next = subject.connect();
+  const auto refused = next->open_run(opening("next"), {});
+  HOLDS(!refused && refused.error().code == Errc::conflict,
+        "a run that is over should not be opened again (CONFLICT)");
+  return {};
+}
+
+Status tells_how_long_leases_last(Subject& subject) {
+  CAST(all);
+  const auto told = all.first->run_opening({});
+  HOLDS(told || told.error().code == Errc::not_found, "a worker should hear of the run, if anything is told");
+  HOLDS(!told || !told->lease || *told->lease == subject.lease(),
+        "leases last for another time than is told");
+  return {};
+}
+
 Status goes_on_after_a_restart_of_the_master(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("done"), {}));

@@ -134,6 +134,22 @@ Status leases_again_what_was_lost(Subject& subject) {
   return {};
 }
 
+Status is_not_misled_by_a_result_of_nobody(Subject& subject) {
+  CAST(all);
+  DONE(all.master->enqueue_module(assignment("m"), {}));
+  const auto assigned = take_assignment(*all.first, all.one, subject.patience());
+  HOLDS(assigned, "no assignment");
+  SerializedModuleResult nobodys = result_of(*assigned, 1);
+  nobodys.module = "later";
+  nobodys.lease += "0";
+  HOLDS(!is(all.first->publish_result(nobodys, {}), Accepted::first),
+        "a result of what was never enqueued was accepted");
+  DONE(all.master->enqueue_module(assignment("later"), {}));
+  const auto later = take_assignment(*all.second, all.two, subject.patience());
+  HOLDS(later && later->assignment.module == "later", "after that, the module is not handed out");
+  return {};
+}
+
 Status refuses_a_late_result(Subject& subject) {
   CAST(all);
   DONE(all.master->enqueue_module(assignment("m"), {}));

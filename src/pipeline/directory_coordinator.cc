@@ -28,8 +28,10 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " was begun with another pipeline: give each run a folder of its own");
   if (auto held = folder_->claim(opening.session); !held) return held;
+  // A run keeps the lease that it was begun with: those who take part in it have heard of no other.
+  const auto first = run_opening(stop);
   RunOpening mine = opening;
-  mine.lease = folder_->options.lease;
+  mine.lease = first && first->lease ? first->lease : folder_->options.lease;
   folder_->heed(mine);
   if (auto written = files.write("run", to_text(mine)); !written) return written;
   return folder_->look_around();

@@ -143,6 +143,9 @@ class Condition {
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) return complain("a quotation mark is missing"), "";
     const std::size_t begin = std::exchange(at_, end + 1) + 1;
+    return substituted(begin, end);
+  }
+  std::string substituted(std::size_t begin, std::size_t end) {
     auto value = substitute(text_.substr(begin, end - begin), [&](Reference reference) {
       reference.at += begin;
       return resolve_(reference);
@@ -163,17 +166,28 @@ class Condition {
     while (at_ < text_.size() && is_word(text_[at_])) ++at_;
     std::string word(text_.substr(begin, at_ - begin));
     if (!take("(")) return word;
-    const std::size_t end = text_.find(')', at_);
-    if (end == std::string_view::npos) return complain("a ) is missing behind " + word + "("), "";
-    Asked asked{word, std::string(text_.substr(at_, end - at_))};
-    at_ = end + 1;
-    std::erase_if(asked.argument, [](char c) { return c == ' ' || c == '"' || c == '\''; });
+    const Asked asked{word, argument_of(word)};
+    if (!take(")")) complain("a ) is missing behind " + word + "(");
+    if (error_) return {};
     if (std::ranges::find(kFunctions, word) == kFunctions.end()) {
       return complain("there is no " + word + "()" + suggestion(word, kFunctions)), "";
     }
     auto answer = ask_(asked);
     if (!answer) return complain(answer.error().message), "";
     return truth(*answer);
+  }
+
+  // A path as it is; the name of a module has no spaces in it.
+  std::string argument_of(const std::string& function) {
+    skip_spaces();
+    if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'')) return quoted(text_[at_]);
+    const std::size_t begin = std::exchange(at_, std::min(text_.find(')', at_), text_.size()));
+    std::size_t end = at_;
+    while (end > begin && text_[end - 1] == ' ') --end;
+    if (function == "exists") return substituted(begin, end);
+    std::string name(text_.substr(begin, end - begin));
+    std::erase(name, ' ');
+    return name;
   }
 
   static constexpr int kDepthMax = 64;

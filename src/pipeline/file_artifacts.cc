@@ -1,5 +1,6 @@
 #include "pipeline/file_artifacts.h"
 
+#include <optional>
 #include <string>
 
 namespace baton::pipeline {
@@ -19,9 +20,13 @@ void read_artifacts(YamlMap& map, const Complaints& complaints, ModuleSpec& spec
         map.complain(what, "consumes names MODULE/ARTIFACT, and '" + what.text + "' is not of that form");
         continue;
       }
+      // Nothing said: where they were.
+      const auto folder = into.kind == Yaml::Kind::null
+                              ? std::nullopt
+                              : map.text_of(into, "the folder for '" + what.text + "'");
       spec.consumes.push_back({.producer = what.text.substr(0, slash),
                                .name = what.text.substr(slash + 1),
-                               .into = into.kind == Yaml::Kind::scalar ? into.text : "",
+                               .into = folder.value_or(""),
                                .where = complaints.where(what.place)});
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "pipeline/similar.h"
 
@@ -30,12 +31,14 @@ std::vector<Target> combinations_of(YamlMap& map, const Yaml& matrix) {
     std::vector<Axes> some;
     if (list.kind != Yaml::Kind::list) map.complain(list, key.text + " has to be a list of `{AXIS: value}`");
     for (const Yaml& item : list.items) {
-      if (item.kind != Yaml::Kind::map) map.complain(item, "an item of " + key.text + " is `{AXIS: value}`");
-      Axes& axes = some.emplace_back();
+      if (item.fields.empty()) map.complain(item, "an item of " + key.text + " is `{AXIS: value}`");
+      Axes axes;
       for (const auto& [name, value] : item.fields) {
-        axes[name.text] = value.text;
+        if (auto text = map.text_of(value, name.text)) axes[name.text] = std::move(*text);
         if (key.text == "exclude") check_axis(map, matrix, name, name.text);
       }
+      // What was complained of is left out: with fewer axes than were meant it would fit too much.
+      if (axes.size() == item.fields.size() && !axes.empty()) some.push_back(std::move(axes));
     }
     return some;
   };

@@ -70,6 +70,13 @@ TEST(AFileThatMakesNoSense, IsToldNothingThatOnlyFollowsFromIt) {  // P14
            "}\n",
            "modules:\n  a: { run: ls, produces: [x] }\n  b: { needs: a, consumes: { a/x: }, run: ls }\n",
            "modules: { a: { steps: [make] } }\n",
+           "modules: { a: { matrix: { os: [a, b], exclude: [{ os: [a] }] }, run: ls } }\n",
+           "modules: { a: { matrix: { os: [a, b], include: [{ os: [c] }] }, run: ls } }\n",
+           "modules: { a: { matrix: { os: [a, b], exclude: [a] }, run: ls } }\n",
+           "modules:\n  a: { run: ls, produces: { x: y } }\n  b: { needs: a, consumes: { a/x: [y] }, run: ls "
+           "}\n",
+           "modules: { a: { run: ls, retry: { on: ['exit:7x'] } } }\n",
+           "modules: { a: { run: ls, retry: { on: ['exit:999'] } } }\n",
            "modules: { a: { cmd: [[make]] } }\n",
            "modules: { a: { needs: [{ optional: true }], run: ls } }\n",
            "env: { X: '${vras.x}' }\nmodules: { a: { run: ls }, b: { run: ls } }\n",
@@ -117,7 +124,7 @@ modules:
   condition:
     needs: [block]
     if: success(words) && ${params.x} == 'y'
-    skip_if: "'${params.z}' == ''"
+    skip_if: "exists(${params.w}) || '${params.z}' == ''"
     produces: { bin: [out, "out/${params.config}"] }
     dir: >-
       folded
@@ -132,7 +139,8 @@ modules:
                           StartsWith("ci.yaml:14:33: steps: ${env.}: a name is missing behind the dot"),
                           StartsWith("ci.yaml:17:17: condition: success(words): the module does not need"),
                           StartsWith("ci.yaml:17:27: condition: ${params.x} is not known"),
-                          StartsWith("ci.yaml:18:16: condition: ${params.z} is not known"),
+                          StartsWith("ci.yaml:18:22: condition: ${params.w} is not known"),
+                          StartsWith("ci.yaml:18:39: condition: ${params.z} is not known"),
                           StartsWith("ci.yaml:19:33: condition: ${params.config} is not known"),
                           StartsWith("ci.yaml:22:7: condition: ${vars.wehre} is not known")));
 }

@@ -1,6 +1,7 @@
 #include "pipeline/file_references.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "pipeline/similar.h"
@@ -21,6 +22,34 @@ bool is_among(const std::vector<std::string>& all, const std::string& one) {
 }
 
 std::string without_target(const std::string& id) { return id.substr(0, id.find('[')); }
+
+// The paths that a condition asks for, with ${matrix.…} as it is. False: one of them is known only when the
+// module runs.
+bool add_existence(CacheInputs& cache, const std::string& condition, const FileModule& module,
+                   const std::map<std::string, std::string>& parameters) {
+  constexpr char kUnknown = '\0';
+  const auto found = [](const std::map<std::string, std::string>& all, const std::string& name) {
+    const auto one = all.find(name);
+    return one == all.end() ? std::string() : one->second;
+  };
+  const auto resolve = [&](const Reference& reference) -> Result<std::string> {
+    if (reference.root == "params") return found(parameters, reference.rest);
+    if (reference.root == "vars") return found(module.variables, reference.rest);
+    if (reference.root == "matrix") return spelled(reference);
+    if (reference.root != "env") return std::string(1, kUnknown);
+    const char* const value = std::getenv(reference.rest.c_str());
+    return value != nullptr && *value != '\0' ? std::string(value) : reference.otherwise.value_or("");
+  };
+  bool are_known = true;
+  const auto ask = [&](const Asked& asked) -> Result<bool> {
+    if (asked.function != "exists") return false;
+    cache.existence.push_back(asked.argument);
+    are_known &= asked.argument.find(kUnknown) == std::string::npos;
+    return false;
+  };
+  (void)evaluate(condition, resolve, ask);  // one that makes no sense was complained of
+  return are_known;
+}
 
 }  // namespace
 
@@ -203,10 +232,10 @@ void add_command_to_key(CacheInputs& cache, const FileModule& module,
     }
   }
   for (const auto& condition : {module.run_if, module.skip_if}) {
-    const auto asks = condition ? parts_of_condition(*condition) : Result<ConditionParts>();
-    if (!condition || !asks) continue;
-    for (const Asked& asked : asks->asked) {
-      if (asked.function == "exists") cache.existence.push_back(asked.argument);
+    // Otherwise nobody would notice that it holds no longer.
+    if (condition && !add_existence(cache, *condition, module, parameters)) {
+      cache = {};
+      return;
     }
   }
   cache.parts.insert(cache.parts.end(), parts.begin(), parts.end());

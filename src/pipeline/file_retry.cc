@@ -1,10 +1,24 @@
 #include "pipeline/file_retry.h"
 
 #include <charconv>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 namespace baton::pipeline {
+namespace {
+
+// As it is compared; 7 and 07 are the same.
+std::optional<std::string> exit_code_in(std::string_view text) {
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number > 255)
+    return std::nullopt;
+  return std::to_string(number);
+}
+
+}  // namespace
 
 void read_retry(YamlMap& map, Complaints& complaints, ModuleSpec& spec) {
   const Yaml* retry = map.take("retry");
@@ -19,13 +33,13 @@ void read_retry(YamlMap& map, Complaints& complaints, ModuleSpec& spec) {
   const Yaml* reasons = one.take("on");
   std::set<std::string> on;
   if (reasons != nullptr) {
+    constexpr std::string_view kExit = "exit:";
     for (const std::string& reason : one.texts_of(*reasons, "on")) {
-      const bool is_known =
-          reason == "any" || reason == "timeout" || reason == "lost" || reason.starts_with("exit:");
-      if (!is_known)
-        one.complain(*reasons,
-                     "retries are on any, timeout, lost or exit:CODE, and '" + reason + "' is none of these");
-      on.insert(reason);
+      const auto code = reason.starts_with(kExit) ? exit_code_in(reason.substr(kExit.size())) : std::nullopt;
+      if (!code && reason != "any" && reason != "timeout" && reason != "lost")
+        one.complain(*reasons, "retries are on any, timeout, lost or exit:CODE, from 1 to 255, and '" +
+                                   reason + "' is none of these");
+      on.insert(code ? std::string(kExit) + *code : reason);
     }
   }
   one.finish();
@@ -48,11 +62,9 @@ void read_allowed_failure(YamlMap& map, ModuleSpec& spec) {
   } else if (allowed->kind == Yaml::Kind::list) {
     std::set<std::string> codes;
     for (const std::string& code : map.texts_of(*allowed, "allow_failure")) {
-      unsigned number = 0;
-      const auto [end, error] = std::from_chars(code.data(), code.data() + code.size(), number);
-      if (error != std::errc{} || end != code.data() + code.size() || number < 1 || number > 255)
-        map.complain(*allowed, "allow_failure: '" + code + "' is no exit code from 1 to 255");
-      codes.insert(code);
+      const auto known = exit_code_in(code);
+      if (!known) map.complain(*allowed, "allow_failure: '" + code + "' is no exit code from 1 to 255");
+      codes.insert(known.value_or(code));
     }
     spec.allow_failure = [codes](const ModuleFailure& failure) {
       return codes.contains(std::to_string(failure.exit_code));

@@ -105,6 +105,7 @@ RunReport Master::run() {
   restore();
   take_over();
   restore_failures();
+  heed_cancellation();
   if (coordinator_)
     begin_listening();
   else
@@ -213,6 +214,7 @@ std::vector<WorkerTimes> Master::times() const {
 
 RunReport Master::close() {
   crew_.reset();
+  if (clerk_) clerk_->finish(options_.stop);
   clerk_.reset();
   take_in();  // the last of what was said
   const bool spoiled =

@@ -59,6 +59,7 @@ class Master {
   std::optional<NodeIndex> asked_for_in_vain(const std::map<NodeIndex, Lost>& known) const;
   void make_again(NodeIndex node, std::map<NodeIndex, Lost>& known);
   void restore_failures();
+  void heed_cancellation();
   void take_over();
   void skip_what_cannot_run_here();
   void dispatch();
@@ -134,9 +135,10 @@ class Master {
   std::size_t here_ = 0;      // modules that run here
   std::size_t here_cpu_ = 0;  // of them, those that keep a processor busy
   std::map<NodeIndex, Lane> there_;
-  std::vector<std::string> enqueued_before_;         // by an earlier master of this run
-  std::vector<SerializedModuleResult> own_before_;   // likewise, of what it ran itself
-  std::map<std::string, std::size_t> noted_before_;  // likewise, that they begin: how often
+  std::vector<std::string> enqueued_before_;            // by an earlier master of this run
+  std::vector<SerializedModuleResult> own_before_;      // likewise, of what it ran itself
+  std::map<std::string, std::size_t> noted_before_;     // likewise, that they begin: how often
+  std::optional<CancellationSignal> cancelled_before_;  // likewise
   struct Heard {
     std::uint32_t attempt = 0;
     std::uint64_t lines = 0;

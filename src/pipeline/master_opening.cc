@@ -60,6 +60,9 @@ Status Master::open_at_coordinator() {
   auto own = coordinator_->own_results(options_.stop);
   if (!own) return std::unexpected(own.error());
   own_before_ = std::move(*own);
+  auto cancelled = coordinator_->is_cancellation_requested(options_.stop);
+  if (!cancelled) return std::unexpected(cancelled.error());
+  cancelled_before_ = std::move(*cancelled);
   return {};
 }
 
@@ -193,6 +196,13 @@ void Master::restore_failures() {
     report_.modules[*node].tries = restored.tries;
     finish(*node, status_of_failure(graph_[*node], *restored.failure), {}, *restored.failure);
   }
+}
+
+// That is for good: workers begin nothing of it any more. The first reason stands.
+void Master::heed_cancellation() {
+  if (!cancelled_before_ || schedule_.is_stopping()) return;
+  observer_.noticed("the run was cancelled before: " + cancelled_before_->reason);
+  stop(cancelled_before_->reason, true);
 }
 
 // What an earlier master handed out may be running: it is nobody else's, and so is what it shares with

@@ -28,6 +28,7 @@ BlobStore* MemoryCoordinator::blobs() { return &state_.blobs; }
 Status MemoryCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
   if (stop.stop_requested()) return stopped();
   const std::lock_guard lock(state_.mutex);
+  if (state_.closed) return failure(Errc::conflict, "this run is over: give each run its own id");
   const bool is_there = state_.master && state_.now() - state_.master_heard_of <= state_.options.lease;
   if (is_there && state_.master->session != opening.session) {
     return failure(Errc::locked, "this run has a master that is still there: give each run its own id");
@@ -35,6 +36,7 @@ Status MemoryCoordinator::open_run(const RunOpening& opening, std::stop_token st
   if (state_.master && state_.master->fingerprint != opening.fingerprint)
     return failure(Errc::conflict, "this run was begun with another pipeline: give each run its own id");
   state_.master = opening;
+  state_.master->lease = state_.options.lease;
   session_ = opening.session;
   state_.master_heard_of = state_.now();
   return {};
@@ -84,6 +86,7 @@ Status MemoryCoordinator::enqueue_modules(const std::vector<ModuleAssignment>& a
                                           std::stop_token stop) {
   if (stop.stop_requested()) return stopped();
   const std::lock_guard lock(state_.mutex);
+  if (auto held = stay_master(); !held) return held;
   if (state_.closed) return failure(Errc::wrong_state, "the run is closed: " + state_.closed->reason);
   for (const ModuleAssignment& assignment : assignments) {
     const auto [entry, is_new] = state_.entries.try_emplace(assignment.module);
@@ -198,10 +201,13 @@ Result<Accepted> MemoryCoordinator::publish_result(const SerializedModuleResult&
                                                    std::stop_token stop) {
   if (stop.stop_requested()) return stopped();
   const std::lock_guard lock(state_.mutex);
+  const bool is_own = result.lease.empty();  // the master's
+  if (auto held = is_own ? stay_master() : Status{}; !held) return std::unexpected(held.error());
   state_.expire();
+  if (!is_own && !state_.entries.contains(result.module)) return Accepted::stale;
   Entry& entry = state_.entries[result.module];
   if (entry.phase == Phase::done) return entry.result == result ? Accepted::duplicate : Accepted::stale;
-  if (result.lease.empty()) {  // the master's own
+  if (is_own) {
     if (entry.phase == Phase::leased) return Accepted::stale;
     if (entry.number != 0) state_.withdraw(result.module, entry);
     state_.settle(entry, result, false);

@@ -11,12 +11,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Where no file can be made there are no copies, and that is all.
+fs::path temporary_folder() {
+  std::error_code absent;
+  const fs::path folder = fs::temp_directory_path(absent);
+  return absent ? fs::path("/tmp") : folder;
+}
+
 }  // namespace
 
 NearBlobs::NearBlobs(BlobStore& far, std::uint64_t bytes_max)
     : far_(far),
       bytes_max_(bytes_max),
-      folder_((fs::temp_directory_path() / ("baton-near-" + random_name())).string()) {}
+      folder_((temporary_folder() / ("baton-near-" + random_name())).string()) {}
 
 NearBlobs::~NearBlobs() {
   std::error_code ignored;  // nobody is left to be told

@@ -110,7 +110,8 @@ modules:
           "ci.yaml:7:31: build: ${params.confg} is not known (did you mean 'config'?)",
           "ci.yaml:7:62: build: ${needs.test.outputs.x}: the module does not need 'test'",
           "ci.yaml:8:14: build: timeout has to be a time with its unit, as 30s, 5m or 1h30m",
-          "ci.yaml:9:26: build: retries are on any, timeout, lost or exit:CODE, and 'sometimes' is none of "
+          "ci.yaml:9:26: build: retries are on any, timeout, lost or exit:CODE, from 1 to 255, and "
+          "'sometimes' is none of "
           "these",
           "ci.yaml:11:5: test: it needs one of `run` (a script), `cmd` (a list of words) and `steps`",
           "ci.yaml:11:13: test: it needs 'biuld', which does not exist (did you mean 'build'?)",
@@ -271,7 +272,7 @@ on_failure: continue
 modules:
   soft: { run: exit 75, allow_failure: [75] }
   hard: { run: exit 76, allow_failure: [75] }
-  again: { run: exit 3, retry: { max: 2, delay: 1ms, on: ["exit:3"] } }
+  again: { run: exit 3, retry: { max: 2, delay: 1ms, on: ["exit:03"] } }
   once: { run: exit 4, retry: { max: 2, delay: 1ms, on: ["exit:3"] } }
   late: { run: sleep 100, timeout: 20ms, stop_grace: 10ms, retry: { max: 2, delay: 1ms, on: [timeout] } }
 )");
@@ -283,16 +284,40 @@ modules:
   EXPECT_EQ(ran.report.modules[4].status, ModuleStatus::timed_out);
 }
 
+// What is looked for before its result is taken from an earlier run. Nothing: it never is.
+std::optional<std::vector<std::string>> looked_for(const std::string& condition) {
+  const auto file = PipelineFile::parse(
+      "version: 1\nparams: { out: { default: build } }\nmodules:\n  a: { run: ls }\n  b: { needs: [a], "
+      "inputs: "
+      "[x], matrix: { os: [linux] }, run: ls, if: \"" +
+          condition + "\" }\n",
+      "ci.yaml");
+  if (!file) throw std::logic_error(describe(file.error().front()));
+  const CacheInputs& cache = file->definition.modules[1].cache;
+  return cache.empty() ? std::nullopt : std::optional(cache.existence);
+}
+TEST(ACondition, IsPartOfWhatACachedResultDependsOn) {  // P14 P15
+  EXPECT_THAT(*looked_for("exists(${params.out}/my file)"), ElementsAre("build/my file"));
+  EXPECT_THAT(*looked_for("exists('${matrix.os}') || ${needs.a.status} == failed"),
+              ElementsAre("${matrix.os}"));
+  EXPECT_FALSE(looked_for("exists(${needs.a.status})")) << "what it asks for is known too late";
+}
+
 Result<bool> holds(const std::string& condition) {
   return evaluate(
       condition, [](const Reference& reference) -> Result<std::string> { return reference.rest; },
-      [](const Asked& asked) -> Result<bool> { return asked.argument == "yes"; });
+      [](const Asked& asked) -> Result<bool> {
+        return asked.argument == "yes" || asked.argument == "a b/(yes)";
+      });
 }
 TEST(ACondition, IsReadAsItLooks) {  // P14
   EXPECT_TRUE(*holds("${params.a} == a && !(${params.b} == 'a') || false"));
   EXPECT_TRUE(*holds("success(yes) && !failed(no)"));
   EXPECT_TRUE(*holds("${env.x} != \"y\""));
   EXPECT_TRUE(*holds("'${params.a}-${params.b}' == \"a-b\"")) << "also where it is quoted";
+  EXPECT_TRUE(*holds("exists(${params.yes}) && exists( '${vars.yes}' ) && success( \"yes\" )"));
+  EXPECT_TRUE(*holds("exists('${vars.a} b/(yes)')")) << "a path may have anything in it";
+  EXPECT_TRUE(*holds("success(y es) && !exists(y es) && !exists(a b)"));
   EXPECT_FALSE(*holds("false || 0"));
   EXPECT_FALSE(*holds("!${env.x}"));
   EXPECT_EQ(holds("a ==").error().message, "something is missing at the end");
@@ -300,6 +325,8 @@ TEST(ACondition, IsReadAsItLooks) {  // P14
   EXPECT_EQ(holds("a b").error().message, "'b' is too much");
   EXPECT_EQ(holds("a = b").error().message, "'= b' is too much: values are compared with ==");
   EXPECT_EQ(holds("succes(a)").error().message, "there is no succes() (did you mean 'success'?)");
+  EXPECT_EQ(holds("exists(a").error().message, "a ) is missing behind exists(");
+  EXPECT_EQ(holds("exists('a' b)").error().message, "a ) is missing behind exists(");
   EXPECT_EQ(holds("'a").error().message, "a quotation mark is missing");
   EXPECT_EQ(holds("a ; b").error().message, "'; b' is too much");
   EXPECT_EQ(holds(std::string(100, '!') + "a").error().message, "too deep");

@@ -49,6 +49,12 @@ bool Pulse::keep(const Assigned& assigned) {
   return true;
 }
 
+bool Pulse::has(const std::string& lease) {
+  const std::lock_guard lock(mutex_);
+  const auto one = held_.find(lease);
+  return one != held_.end() && !one->second.is_lost && steady_ms() < one->second.until_ms;
+}
+
 void Pulse::let_go(const std::string& lease) {
   const std::lock_guard lock(mutex_);
   held_.erase(lease);

@@ -43,6 +43,8 @@ class Pulse {
 
   // False: its time is over already, counted from when it was asked for; another may have it.
   bool keep(const Assigned& assigned);
+  // Whether it is still ours. If not, whoever listens is told so sooner or later.
+  bool has(const std::string& lease);
   void let_go(const std::string& lease);
 
  private:

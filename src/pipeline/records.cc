@@ -92,6 +92,23 @@ std::vector<JournalLine> lines_in(const std::string& path) {
   return lines;
 }
 
+std::map<std::string, std::uint32_t> ends_in(const std::string& directory) {
+  std::map<std::string, std::uint32_t> ends;
+  for (const JournalLine& line : lines_in(directory + "/journal")) ++ends[line.module];
+  return ends;
+}
+
+// Of modules that have not ended since.
+std::vector<JournalLine> progress_in(const std::string& directory) {
+  std::vector<JournalLine> lines = lines_in(directory + "/progress");
+  const auto ends = ends_in(directory);
+  std::erase_if(lines, [&](const JournalLine& line) {
+    const auto ended = ends.find(line.module);
+    return ended != ends.end() && ended->second > line.ended_before.value_or(0);
+  });
+  return lines;
+}
+
 JournalLine line_of(const ModuleReport& report) {
   JournalLine line{.module = report.id,
                    .status = std::string(word(report.status)),
@@ -145,6 +162,7 @@ void Records::began(const Graph& graph, const std::string& run) {
     directory_.clear();
     return;
   }
+  ends_ = ends_in(directory_);
   if (!held_.is_open()) (void)hold(run);             // elsewhere, the coordinator says who the master is
   fs::remove(directory_ + "/report.json", trouble);  // of the same run, that is gone on with: it is not over
   // Nobody wants this in a repository.
@@ -197,7 +215,7 @@ Status Records::note_beginning(const ModuleReport& report) {
   if (directory_.empty()) return failure(Errc::io_failed, trouble_);
   const std::string path = directory_ + "/progress";
   // On a line of its own: the last one before may be torn.
-  if (!append(progress_, path, "\n" + to_text(line_of(report))))
+  if (!append(progress_, path, "\n" + to_text(progress_line(report))))
     return failure(Errc::io_failed, path + " cannot be written");
   if (::fdatasync(::fileno(progress_.get())) != 0) return std::unexpected(system_error(errno, "sync", path));
   if (!is_durable_) is_durable_ = make_durable();
@@ -209,6 +227,12 @@ void Records::keep(const std::string& path, const std::string& text) {
     trouble_ = path + " cannot be written: some of this run is not kept";
 }
 
+JournalLine Records::progress_line(const ModuleReport& report) const {
+  JournalLine line = line_of(report);
+  if (const auto before = ends_.find(report.id); before != ends_.end()) line.ended_before = before->second;
+  return line;
+}
+
 void Records::changed(const ModuleReport& report, const std::shared_ptr<const void>& value) {
   const ResultType& type = (*graph_)[report.node].spec->result;
   JournalLine line = line_of(report);
@@ -218,9 +242,10 @@ void Records::changed(const ModuleReport& report, const std::shared_ptr<const vo
   }
   if (directory_.empty()) return;
   if (!is_final(report.status)) {
-    append(progress_, directory_ + "/progress", to_text(line));
+    append(progress_, directory_ + "/progress", to_text(progress_line(report)));
     return;
   }
+  ++ends_[report.id];
   append(journal_, directory_ + "/journal", to_text(line));
   logs_.erase(report.id);
   if (report.status == ModuleStatus::succeeded) {
@@ -309,9 +334,16 @@ Result<PastRun> Records::past(const std::string& folder, const std::string& run)
 
 std::map<std::string, JournalLine> Records::under_way(const std::string& folder, const std::string& run) {
   std::map<std::string, JournalLine> all;
-  for (JournalLine& line : lines_in(run_folder(folder, run) + "/progress"))
-    all[line.module] = std::move(line);
-  for (const JournalLine& line : journal(folder, run)) all.erase(line.module);
+  for (JournalLine& line : progress_in(run_folder(folder, run))) all[line.module] = std::move(line);
+  return all;
+}
+
+std::set<std::string> Records::handed_out(const std::string& folder, const std::string& run) {
+  std::set<std::string> all;
+  for (const JournalLine& line : progress_in(run_folder(folder, run))) {
+    if (line.status == word(ModuleStatus::queued) || line.status == word(ModuleStatus::running))
+      all.insert(line.module);
+  }
   return all;
 }
 

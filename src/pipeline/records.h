@@ -57,9 +57,11 @@ struct JournalLine {
   std::optional<std::uint32_t> attempt;
   std::optional<std::uint32_t> tries;
   std::optional<ModuleFailure> failure;
+  // Of one that has not ended: how often it had before, where a run was gone on with. None: never.
+  std::optional<std::uint32_t> ended_before;
 };
 BATON_FIELDS(JournalLine, module, status, value, reason, worker, took, blob, artifacts, cache, attempt, tries,
-             failure)
+             failure, ended_before)
 
 // A run in a few words.
 struct PastRun {
@@ -111,6 +113,8 @@ class Records : public RunObserver {
   static Result<PastRun> past(const std::string& folder, const std::string& run);
   // Where modules stand that have not ended, by the last that was told of them.
   static std::map<std::string, JournalLine> under_way(const std::string& folder, const std::string& run);
+  // Of those, the ones that were given to workers, or run, whatever was told of them since.
+  static std::set<std::string> handed_out(const std::string& folder, const std::string& run);
   // One line for each module: the last, where a run was gone on with.
   static std::vector<JournalLine> journal(const std::string& folder, const std::string& run);
   static Result<std::string> log(const std::string& folder, const std::string& run,
@@ -129,6 +133,7 @@ class Records : public RunObserver {
   using File = std::unique_ptr<std::FILE, Close>;
 
   bool append(File& file, const std::string& path, const std::string& line);  // false: trouble() says why
+  JournalLine progress_line(const ModuleReport& report) const;
   Status make_durable();
   void keep(const std::string& path, const std::string& text);
 
@@ -144,6 +149,7 @@ class Records : public RunObserver {
   std::optional<Status> is_durable_;  // the run itself, once that was asked for
   std::map<std::string, File> logs_;
   std::map<std::string, std::string> values_;  // by module
+  std::map<std::string, std::uint32_t> ends_;  // likewise, of this run, by earlier masters too
   Descriptor held_;
   History history_;
 };

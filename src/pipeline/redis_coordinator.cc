@@ -46,8 +46,15 @@ RedisCoordinator::~RedisCoordinator() = default;
 Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token stop) {
   RunOpening mine = opening;
   mine.lease = run_->options.lease;
-  const auto answer =
-      run_->call(redis_scripts::kOpen, {mine.session, identity_of(mine), to_text(mine)}, stop);
+  const auto ask = [&] {
+    return run_->call(redis_scripts::kOpen,
+                      {mine.session, identity_of(mine), to_text(mine), std::to_string(mine.lease->ms)}, stop);
+  };
+  auto answer = ask();
+  while (answer && answer->front() == "another lease") {
+    mine.lease = Duration{number_in((*answer)[1])};
+    answer = ask();
+  }
   if (!answer) return std::unexpected(answer.error());
   if (answer->front() == "over")
     return failure(Errc::conflict, "run " + run_->options.run + " is over: give each run its own id");

@@ -2,12 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <thread>
 
 #include "pipeline/inbox.h"
@@ -202,7 +204,7 @@ TEST(ACommand, ThatNeverFallsSilentIsStoppedWhenTimeIsUp) {  // P13
   EXPECT_EQ(module(report, "loud").failure.message, "it took longer than 50 ms and was stopped");
 }
 
-TEST(AModule, ThatDoesNotListenIsNotWaitedForForEver) {  // P13
+TEST(AModule, ThatDoesNotListenIsNotWaitedForForEver) {  // P13 P17
   // Its thread is still at work when the run is over, so what it works with is never taken away.
   static std::atomic<bool> go_on = false;
   static std::atomic<bool> is_over = false;
@@ -219,6 +221,7 @@ TEST(AModule, ThatDoesNotListenIsNotWaitedForForEver) {  // P13
   const RunReport report = run(graph, RunOptions{.jobs = 1});
   EXPECT_EQ(module(report, "deaf").failure.message,
             "it took longer than 1 ms and did not react to being asked to stop");
+  EXPECT_EQ(module(report, "deaf").tries, 1U) << "it counts as never begun";
   EXPECT_EQ(module(report, "other").status, ModuleStatus::succeeded) << "its place is free again";
   go_on = true;
   go_on.notify_all();
@@ -311,6 +314,26 @@ TEST(WhatIsSaid, ReachesTheObserverInOrderAndWithoutSecrets) {  // P16
   EXPECT_EQ(run(pipeline, std::move(options)).outcome, RunOutcome::succeeded);
   EXPECT_THAT(listener.lines,
               ElementsAre("talk: the token is ***", "talk: one", "talk: two ***", "talk: three"));
+}
+
+TEST(ACommand, IsLookedForOnThePathThatItIsGiven) {  // P14
+  Pipeline pipeline("paths");
+  std::string said;
+  pipeline.add("m").run([&](Context& context) {
+    const std::string folder = context.temporary_directory();
+    for (const char* name : {"baton-test-tool", "uname"}) {
+      std::ofstream(folder + "/" + name) << "echo \"mine $1\"\n";  // a script that names no program
+      ::chmod((folder + "/" + name).c_str(), 0700);
+    }
+    const CommandOptions with{.environment = {{"PATH", folder}}};
+    for (const char* name : {"baton-test-tool", "uname"}) said += context.exec({name, name}, with).output;
+    said += context.shell("uname again", with).output;  // the shell is found elsewhere
+    context.exec({"baton-test-tool"});
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(said, "mine baton-test-tool\nmine uname\nmine again\n");
+  // It is not on ours.
+  EXPECT_THAT(module(report, "m").failure.message, HasSubstr("baton-test-tool"));
 }
 
 // Each piece that is read of it ends within the secret.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "pipeline/pulse.h"
 #include "pipeline/server_run.h"
 #include "pipeline/wire_text.h"
 
@@ -186,20 +187,16 @@ Status ServerCoordinator::close_run(const std::string& reason, std::stop_token s
                                                          {server.said(), "waiting"},
                                                          {server.workers(), "waiting"}};
   for (const auto& [queue, state] : nobodys) {
-    const auto left = server.list(queue, state, stop);
-    if (!left) return std::unexpected(left.error());
-    for (const client::TaskView& view : *left)
-      (void)server.ask<void>(
-          stop, [&](auto answer) { server.client->cancel(view.task, "master", {}, std::move(answer)); });
+    if (auto done = server.cancel_all(queue, state, stop); !done) return done;
   }
   auto closed = server.ask<client::Verdict>(
       stop, [&](auto answer) { server.client->complete(server.run_held, reason, std::move(answer)); });
   if (!closed) return std::unexpected(closed.error());
   // It has been heard of, or nobody is left to hear of it.
-  (void)server.ask<void>(stop, [&](auto answer) {
+  const auto forgotten = server.ask<void>(stop, [&](auto answer) {
     server.client->cancel(ServerRun::named(server.cancel_key()), {}, {}, std::move(answer));
   });
-  server.let_go_of_own_results(stop);
+  if (forgotten || !is_transient(forgotten.error().code)) server.let_go_of_own_results(stop);
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "pipeline/pulse.h"
 #include "pipeline/wire_text.h"
 
 namespace baton::pipeline {
@@ -131,6 +132,20 @@ Result<Accepted> ServerRun::withdraw(const SerializedModuleResult& result, const
   if (!ended && ended.error().code == Errc::wrong_state) return Accepted::stale;
   if (!ended) return std::unexpected(ended.error());
   return Accepted::first;
+}
+
+Status ServerRun::cancel_all(const std::string& queue, const std::string& state,
+                             const std::stop_token& stop) {
+  const auto left = list(queue, state, stop);
+  if (!left) return std::unexpected(left.error());
+  std::vector<Question<void>> questions(left->size());
+  for (std::size_t i = 0; i < questions.size(); ++i)
+    client->cancel((*left)[i].task, "master", {}, questions[i].answer());
+  for (Question<void>& question : questions) {
+    // One that has ended meanwhile is as good as cancelled.
+    if (const auto done = question.wait(stop); !done && is_transient(done.error().code)) return done;
+  }
+  return {};
 }
 
 // If that fails they stay, and harm nobody.

@@ -64,6 +64,9 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   // Ends the task of an assignment that nobody has, with this as what became of it. One of the master's own
   // results stands as it is.
   Result<Accepted> withdraw(const SerializedModuleResult& result, const std::stop_token& stop);
+  // Tasks that nobody waits for any more. Asked for together: with a server that is gone by then, each would
+  // be waited for as long as all of them.
+  Status cancel_all(const std::string& queue, const std::string& state, const std::stop_token& stop);
   // The run is over: the server may forget them.
   void let_go_of_own_results(const std::stop_token& stop);
   static Result<SerializedModuleResult> result_of(const client::Task& task, const std::string& module);

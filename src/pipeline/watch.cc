@@ -26,6 +26,7 @@ Clock::duration as_clock(Duration duration) { return std::chrono::milliseconds(d
 struct Watch::Job {
   ModuleOrder order;
   std::function<void(ModuleResult)> abandoned;
+  std::uint32_t tries = 0;   // that were begun
   std::stop_source stop;     // of this try
   bool is_late = false;      // this try is
   bool is_unwanted = false;  // the module is: there is no other try
@@ -101,12 +102,12 @@ struct Watch::State {
     running.remove(job);
     const GraphNode& node = *job->order.node;
     ModuleResult result;
-    result.failure = {
-        .kind = job->is_late ? FailureKind::timeout : FailureKind::cancelled,
-        .message = (job->is_late ? "it took longer than " + in_words(node.spec->timeout)
-                                 : std::string("the run was stopped")) +
-                   " and did not react to being asked to stop"};
+    result.failure = {.kind = job->is_late ? FailureKind::timeout : FailureKind::cancelled,
+                      .message = (job->is_late ? "it took longer than " + in_words(node.spec->timeout)
+                                               : std::string("the run was stopped")) +
+                                 " and did not react to being asked to stop"};
     result.status = job->is_late ? status_of_failure(node, result.failure) : ModuleStatus::cancelled;
+    result.tries = job->tries;  // or it would count as never begun
     lock.unlock();
     job->abandoned(std::move(result));
     lock.lock();
@@ -129,10 +130,10 @@ class Watch::Supervision : public Supervisor {
       std::vector<std::stop_source> sources;
       state_.do_without(job_, sources);
       State::trigger(sources);  // nobody listens yet
-    } else if (spec.timeout > Duration{}) {
-      state_.set_alarm(job_, Clock::now() + as_clock(delay + spec.timeout));
     } else {
+      ++job_->tries;
       state_.clear_alarm(*job_);
+      if (spec.timeout > Duration{}) state_.set_alarm(job_, Clock::now() + as_clock(delay + spec.timeout));
     }
     return job_->stop.get_token();
   }
@@ -156,8 +157,8 @@ Watch::~Watch() {
   state_->clock.join();
 }
 
-std::optional<ModuleResult> Watch::run(ModuleOrder order,
-                                       const std::function<void(ModuleResult)>& abandoned) {
+std::optional<ModuleResult> Watch::run(ModuleOrder order, const std::function<void(ModuleResult)>& abandoned,
+                                       const std::function<bool()>& is_wanted) {
   const std::shared_ptr<State> state = state_;
   const auto job = std::make_shared<Job>();
   job->order = std::move(order);
@@ -165,6 +166,10 @@ std::optional<ModuleResult> Watch::run(ModuleOrder order,
   {
     const std::lock_guard lock(state->mutex);
     state->running.push_front(job);
+  }
+  if (is_wanted && !is_wanted()) {
+    const std::lock_guard lock(state->mutex);
+    job->is_unwanted = true;
   }
   Supervision supervision(*state, job);
   ModuleResult result = execute(*state->site, job->order, supervision);

@@ -30,7 +30,10 @@ class Watch {
   // Runs it on this thread. If it is abandoned, `abandoned` is called with what counts as its result, on
   // another thread, and nothing is returned here, whenever that may be: the caller should then end its
   // thread.
-  std::optional<ModuleResult> run(ModuleOrder order, const std::function<void(ModuleResult)>& abandoned);
+  // `is_wanted`, if there is one, is asked once stop() would find the module: whoever changed his mind before
+  // that is heard too, and it is not begun.
+  std::optional<ModuleResult> run(ModuleOrder order, const std::function<void(ModuleResult)>& abandoned,
+                                  const std::function<bool()>& is_wanted = {});
 
   // Asks what runs to stop, but for modules that always run; with `all`, those too. What begins later is
   // asked at once.

@@ -206,11 +206,13 @@ class WorkerShift {
     const auto began = Clock::now();
     // By value: this thread may have gone by then, or be lost for good. Another takes its place, and has to
     // begin with what this one leaves.
-    auto ended = watch_.run(std::move(order), [this, result, began, is_busy](const ModuleResult& instead) {
+    const auto replace = [this, result, began, is_busy](const ModuleResult& instead) {
       if (is_busy) processors_.give_back();
       hire([this, given_up = packed(result, instead, since(began))] { publish(given_up); });
       leave();
-    });
+    };
+    // It may have waited for a processor for longer than its lease lasted.
+    auto ended = watch_.run(std::move(order), replace, [&] { return pulse_.has(result.lease); });
     if (!ended) return false;
     if (is_busy) processors_.give_back();
     publish(packed(std::move(result), *ended, since(began)));

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <list>
@@ -89,6 +90,30 @@ std::vector<std::string> environment_of(const ChildCommand& command) {
   return all;
 }
 
+std::string_view path_in(const std::vector<std::string>& environment) {
+  constexpr std::string_view kName = "PATH=";
+  for (const std::string_view variable : environment) {
+    if (variable.starts_with(kName)) return variable.substr(kName.size());
+  }
+  return "/bin:/usr/bin";
+}
+
+// Where a program may be: first by the PATH that it gets itself, so that what a command runs is what its own
+// commands would. Then by ours, for that PATH need not have the shell.
+std::vector<std::string> places_of(const std::string& program, const std::vector<std::string>& environment) {
+  if (program.empty() || program.find('/') != std::string::npos) return {program};
+  std::vector<std::string> places;
+  const char* const ours = std::getenv("PATH");
+  for (std::string_view path : {path_in(environment), std::string_view(ours != nullptr ? ours : "")}) {
+    while (!path.empty()) {
+      const std::string_view folder = path.substr(0, path.find(':'));
+      places.push_back(folder.empty() ? program : std::string(folder) + "/" + program);
+      path.remove_prefix(std::min(path.size(), folder.size() + 1));
+    }
+  }
+  return places;
+}
+
 // Held while a command has our files: from vfork until it runs.
 std::shared_mutex& starting() {
   static std::shared_mutex mutex;  // of the process, as its files are
@@ -112,7 +137,15 @@ class Child {
   ChildEnd attend(std::span<const std::stop_token> stops);
 
  private:
-  [[noreturn]] void become(char* const* arguments, char* const* variables);
+  // All that exec needs, made before vfork.
+  struct Program {
+    std::vector<char*> places;  // where it is, if not at the one before
+    std::vector<char*> arguments;
+    std::vector<char*> as_script;  // the same for the shell, which reads what is no program
+    std::vector<char*> variables;
+  };
+  [[noreturn]] void become(Program& program);
+  static int execute(Program& program);
   void feed();
   void listen(Descriptor& from, int reads);
   void keep(const Descriptor& from, std::string_view text);
@@ -140,7 +173,7 @@ Child::~Child() {
 
 // Between vfork and exec, in the memory of its parent, which stands still meanwhile: system calls and nothing
 // else. A fork would copy the tables of all our memory for a program that has no use for them.
-void Child::become(char* const* arguments, char* const* variables) {
+void Child::become(Program& program) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::signal(SIGPIPE, SIG_DFL);
@@ -151,9 +184,23 @@ void Child::become(char* const* arguments, char* const* variables) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (is_there) ::execvpe(arguments[0], arguments, variables);
-  trouble_ = errno;
+  trouble_ = is_there ? execute(program) : errno;
   ::_exit(127);
+}
+
+// Like execvpe(), which would look for it on our own PATH. Returns why it cannot be.
+int Child::execute(Program& program) {
+  int trouble = ENOENT;
+  for (char* const place : program.places) {
+    ::execve(place, program.arguments.data(), program.variables.data());
+    if (errno == ENOEXEC) {
+      program.as_script[1] = place;
+      ::execve(program.as_script[0], program.as_script.data(), program.variables.data());
+    }
+    if (errno != ENOENT && errno != ENOTDIR) trouble = errno;
+    if (trouble != ENOENT && trouble != EACCES) break;
+  }
+  return trouble;
 }
 
 Status Child::start() {
@@ -165,15 +212,18 @@ Status Child::start() {
   if (!stopped_.is_open() || !output_.open() || !errors_.open())
     return cannot("no pipe to the command", errno);
   const std::vector<std::string> environment = environment_of(command_);
-  const auto arguments = pointers(command_.words);
-  const auto variables = pointers(environment);
+  const std::vector<std::string> places = places_of(command_.words[0], environment);
+  std::vector<std::string> script = command_.words;
+  script.insert(script.begin(), "/bin/sh");
+  Program program{pointers(places), pointers(command_.words), pointers(script), pointers(environment)};
+  program.places.pop_back();  // it is no list for exec
   // No handler of ours may run in the child: it would do so in our memory.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   std::shared_lock start(starting());
   const pid_t pid = ::vfork();
-  if (pid == 0) become(arguments.data(), variables.data());
+  if (pid == 0) become(program);
   const int error = errno;
   start.unlock();
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);

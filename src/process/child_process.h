@@ -21,7 +21,7 @@ namespace baton::process {
 enum class Output : bool { standard, errors };
 
 struct ChildCommand {
-  std::vector<std::string> words;        // the first one is looked for on the PATH
+  std::vector<std::string> words;        // the first one is looked for on its PATH, and then on ours
   std::vector<std::string> environment;  // NAME=value, besides our own
   std::vector<std::string> withheld;     // names of our own that it does not get
   std::string directory;                 // to run in; empty: ours

@@ -24,6 +24,7 @@ constexpr std::pair<std::string_view, Fault> kFaults[] = {
     {"LetsWaitersGo", Fault::stops_all_waiters},
     {"AcceptsAResultOnce", Fault::accepts_anything},
     {"LeasesAgainWhatWasLost", Fault::never_expires},
+    {"IsNotMisledByAResultOfNobody", Fault::keeps_results_of_nobody},
     {"RefusesALateResult", Fault::accepts_late_results},
     {"KeepsLeasesAlive", Fault::ignores_heartbeats},
     {"TellsOfLostLeases", Fault::tells_of_no_lost_lease},
@@ -34,6 +35,8 @@ constexpr std::pair<std::string_view, Fault> kFaults[] = {
     {"HasOneMaster", Fault::admits_a_second_master},
     {"HasOneMasterOfManyThatComeAtOnce", Fault::looks_before_it_admits},
     {"HeedsOneMasterAlone", Fault::heeds_a_former_master},
+    {"RefusesARunThatIsOver", Fault::opens_what_is_over},
+    {"TellsHowLongLeasesLast", Fault::tells_another_lease},
     {"GoesOnAfterARestartOfTheMaster", Fault::forgets_at_a_restart},
     {"HandsOverToTheNextMaster", Fault::hands_nothing_over},
     {"BroadcastsCancellation", Fault::last_reason_stands},
@@ -79,7 +82,13 @@ class BrokenCoordinator : public MemoryCoordinator {
       scene_.has_master = true;
       return {};
     }
-    return MemoryCoordinator::open_run(changed, stop);
+    auto opened = MemoryCoordinator::open_run(changed, stop);
+    return is(Fault::opens_what_is_over) ? Status{} : opened;
+  }
+  Result<RunOpening> run_opening(std::stop_token stop) override {
+    auto told = MemoryCoordinator::run_opening(stop);
+    if (is(Fault::tells_another_lease) && told) told->lease = milliseconds(1);
+    return told;
   }
 
   Result<std::vector<std::string>> enqueued_modules(std::stop_token stop) override {
@@ -125,7 +134,9 @@ class BrokenCoordinator : public MemoryCoordinator {
   Result<Accepted> publish_result(const SerializedModuleResult& result, std::stop_token stop) override {
     if (is(Fault::drops_own_results) && result.lease.empty()) return Accepted::stale;
     if (is(Fault::hands_out_what_was_withdrawn) && result.module == "waits") return acknowledged(result);
-    auto accepted = MemoryCoordinator::publish_result(result, stop);
+    SerializedModuleResult changed = result;
+    if (is(Fault::keeps_results_of_nobody)) changed.lease.clear();
+    auto accepted = MemoryCoordinator::publish_result(changed, stop);
     if (is(Fault::accepts_anything) || is(Fault::accepts_late_results)) return Accepted::first;
     return accepted;
   }

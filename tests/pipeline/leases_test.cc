@@ -59,12 +59,11 @@ TEST(AWorkerThatIsCutOff, StopsWhatAnotherMayHaveBegun) {  // P4 P6
     was_stopped.count_down();
   });
   const Graph graph = *Graph::of(pipeline.definition());
-  MemoryExchange exchange;
+  MemoryExchange exchange({.lease = milliseconds(300)});
   MemoryCoordinator master(exchange);
   ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = graph.fingerprint()}, {}));
-  ASSERT_TRUE(master.enqueue_module({.module = "holds"}, {}));
+  ASSERT_TRUE(master.enqueue_module({.module = "holds", .attempts_max = 1}, {}));
   WorkerOptions options = worker_options(1, {});
-  options.lease = milliseconds(300);
   options.unreachable_max = options.publish_max = hours(1);
   std::stop_source over;
   std::jthread worker([&] {
@@ -72,6 +71,47 @@ TEST(AWorkerThatIsCutOff, StopsWhatAnotherMayHaveBegun) {  // P4 P6
     run_worker(graph, coordinator, options, over.get_token());
   });
   was_stopped.wait();
+  is_mute = false;
+  over.request_stop();
+}
+
+// Both are its own, and there is one processor for them; both are lost while the first one runs.
+TEST(AWorkerThatIsCutOff, DoesNotBeginWhatItHasLostMeanwhile) {  // P4 P6 P8
+  std::atomic<bool> is_mute = false;
+  std::atomic<int> begun = 0;
+  std::latch are_lost(2), is_decided(1);
+  MemoryExchange exchange({.lease = seconds(1)});
+  MemoryCoordinator master(exchange);
+  const auto has_both = [&] {
+    const auto workers = master.get_registered_workers({});
+    return workers && workers->size() == 1 && workers->front().current_modules.size() == 2;
+  };
+  Pipeline pipeline("cut off");
+  for (const char* id : {"one", "other"}) {
+    pipeline.add(id).hint(Hint::cpu).stop_grace(minutes(2)).run([&](Context&) {
+      if (++begun > 1) return is_decided.count_down();
+      EXPECT_TRUE(eventually(has_both));
+      is_mute = true;
+      are_lost.wait();
+    });
+  }
+  const Graph graph = *Graph::of(pipeline.definition());
+  ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = graph.fingerprint()}, {}));
+  for (const char* id : {"one", "other"})
+    ASSERT_TRUE(master.enqueue_module({.module = id, .attempts_max = 1}, {}));
+  WorkerOptions options = worker_options(1, {}, 2);
+  options.processors = 1;
+  options.notice = [&](const std::string& text) {
+    if (text.ends_with("was lost; it is stopped")) are_lost.count_down();
+    if (text.find("was stopped here") != std::string::npos) is_decided.count_down();
+  };
+  std::stop_source over;
+  std::jthread worker([&] {
+    Mute coordinator(exchange, is_mute);
+    run_worker(graph, coordinator, options, over.get_token());
+  });
+  is_decided.wait();
+  EXPECT_EQ(begun, 1);
   is_mute = false;
   over.request_stop();
 }

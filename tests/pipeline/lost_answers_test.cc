@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <latch>
 #include <thread>
@@ -49,6 +50,25 @@ TEST(AQuestionForWork, IsAnsweredTheSameIfTheAnswerWasLost) {  // P3 P4
     EXPECT_EQ(std::get<Assigned>(*dequeued).assignment.module, module);
   }
   EXPECT_EQ(proxy.cuts(), 1U);
+}
+
+TEST(ARunThatEnds, DoesNotWaitForEachTaskAtAServerThatIsGone) {  // P5 P17
+  Served server(BATON_PROGRAM);
+  Proxy proxy(server.port());
+  ServerCoordinatorOptions behind_proxy = at(proxy.address());
+  behind_proxy.client.deadline = milliseconds(500);
+  ServerCoordinator master(behind_proxy), other(at(server.address()));
+  ASSERT_TRUE(master.open_run(opening(), {}));
+  std::vector<ModuleAssignment> left;
+  for (int i = 0; i < 200; ++i) left.push_back({.module = "m" + std::to_string(i)});
+  ASSERT_TRUE(other.enqueue_modules(left, {}));
+  // It is gone when some of them are cancelled.
+  proxy.set({.refuses = true, .cut_requests_after = 5000});
+  const auto began = std::chrono::steady_clock::now();
+  const Status closed = master.close_run("succeeded", {});
+  EXPECT_FALSE(closed);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(20));
+  EXPECT_EQ(proxy.cuts(), 1U) << "it had ended before";
 }
 
 // Something happens before a worker asks for work for the second time.

@@ -189,6 +189,23 @@ modules:
   EXPECT_EQ(yard.contents("here"), "ran\n");
 }
 
+TEST(APastRun, IsGoneOnWithByWorkersToo) {  // P11 P17
+  const Yard yard(R"(
+version: 1
+modules:
+  once: { idempotent: false, run: 'echo once >> here' }
+  a: { needs: [once], run: 'echo a >> here; [ -e good ]' }
+)");
+  const auto goes_on = [&] {
+    return crash::run(yard.run({"--run", "r", "--workers", "1", "--only-master"}), 60'000);
+  };
+  EXPECT_EQ(goes_on().exit.code, 1);
+  std::ofstream(yard.path() + "/good").close();
+  const crash::Ran again = goes_on();
+  EXPECT_EQ(again.exit.code, 0) << again.errors;
+  EXPECT_EQ(yard.contents("here"), "once\na\na\n");
+}
+
 TEST(APastRun, HasOneMasterHoweverManyAreStartedAtOnce) {  // P17
   const Yard yard(
       "version: 1\nmodules: { a: { run: 'echo ran >> here; until [ -e go ]; do sleep 0.01; done' } }");

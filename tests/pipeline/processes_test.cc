@@ -8,6 +8,7 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <thread>
 
 #include "tests/pipeline/redis_server.h"
 #include "tests/pipeline/yard.h"
@@ -88,6 +89,18 @@ TEST(APipelineOfProcesses, StartsItsOwnWorkers) {  // P11
       crash::run(yard.run({"--workers", "2", "--cap", "windows", "--cap", "macos"}), 60'000);
   EXPECT_EQ(ran.exit.code, 0) << ran.errors;
   EXPECT_THAT(ran.lines.back(), HasSubstr("spread succeeded"));
+}
+
+TEST(APipelineOfProcesses, HasAsManyPlacesAtItsOwnWorkersAsThereAreProcessors) {  // P11
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "there is one processor";
+  const Yard yard(R"(
+version: 1
+modules:
+  a: { timeout: 20s, run: 'touch a; until [ -e b ]; do sleep 0.01; done' }
+  b: { timeout: 20s, run: 'touch b; until [ -e a ]; do sleep 0.01; done' }
+)");
+  const crash::Ran ran = crash::run(yard.run({"--workers", "1", "--only-master"}), 60'000);
+  EXPECT_EQ(ran.exit.code, 0) << ran.errors;
 }
 
 TEST(APipelineOfProcesses, SaysByItsExitCodeHowItEnded) {  // P16

@@ -7,9 +7,12 @@
 
 #include "pipeline/context.h"
 #include "pipeline/directory_coordinator.h"
+#include "pipeline/memory_coordinator.h"
+#include "pipeline/redis_coordinator.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/server_coordinator.h"
 #include "tests/pipeline/company.h"
+#include "tests/pipeline/redis_server.h"
 #include "tests/pipeline/subjects.h"
 #include "tests/served.h"
 #include "tests/temporary_directory.h"
@@ -55,6 +58,36 @@ TEST_P(AMasterThatWasSuspended, BeginsNothingThatTheNextOneHasBegun) {  // P17
   EXPECT_THAT(report.reason, ::testing::HasSubstr("another master"));
 }
 
+class ARunThatWasCancelled : public ::testing::TestWithParam<Transport> {
+ protected:
+  const std::unique_ptr<contract::Subject> subject_ = GetParam().make();
+};
+INSTANTIATE_TEST_SUITE_P(On, ARunThatWasCancelled, ::testing::ValuesIn(transports()),
+                         [](const auto& one) { return one.param.name; });
+
+// Its master was killed before it could end it.
+TEST_P(ARunThatWasCancelled, StaysSoUnderTheNextMaster) {  // P7 P17
+  std::atomic<int> begun = 0, tidied = 0;
+  Pipeline pipeline("cancelled");
+  pipeline.add("handed").run([&](Context&) { ++begun; });
+  auto kept = pipeline.add("kept").run([&](Context&) { ++begun; });
+  pipeline.add("tidy", after(kept)).always_run().run([&](Context&) { ++tidied; });
+  const Graph graph = *Graph::of(pipeline.definition());
+  const auto first = subject_->connect(), second = subject_->connect();
+  const RunOpening opening{
+      .session = "first", .name = "cancelled", .fingerprint = graph.fingerprint(), .parts = graph.parts()};
+  ASSERT_TRUE(first->open_run(opening, {}));
+  ASSERT_TRUE(first->enqueue_module({.module = "handed"}, {}));
+  ASSERT_TRUE(first->broadcast_cancellation("enough", {}));
+  subject_->let_pass(subject_->lease() + milliseconds(10));
+  const RunReport report = run(graph, {.jobs = 1, .coordinator = second.get()});
+  EXPECT_EQ(report.outcome, RunOutcome::cancelled);
+  EXPECT_EQ(report.reason, "enough");
+  EXPECT_EQ(module(report, "handed").status, ModuleStatus::cancelled);
+  EXPECT_EQ(begun, 0);
+  EXPECT_EQ(tidied, 1);
+}
+
 // Keeps what it is told.
 class Notices : public RunObserver {
  public:
@@ -92,6 +125,36 @@ TEST(AMasterThatGoesOn, CountsByTheLeaseOfTheFirst) {  // P17
   waits_for_the_first(there, next);
 }
 
+// Workers have heard of no other.
+void keeps_the_first_lease(DistributedCoordinator& first, DistributedCoordinator& second) {
+  ASSERT_TRUE(first.open_run({.session = "first", .name = "leases", .fingerprint = 7}, {}));
+  ASSERT_TRUE(eventually([&] {
+    return second.open_run({.session = "second", .name = "leases", .fingerprint = 7}, {}).has_value();
+  }));
+  const auto told = first.run_opening({});
+  ASSERT_TRUE(told) << told.error().message;
+  EXPECT_EQ(told->lease, milliseconds(50));
+  EXPECT_TRUE(eventually([&] {  // and it counts by that itself
+    return first.open_run({.session = "third", .name = "leases", .fingerprint = 7}, {}).has_value();
+  }));
+}
+TEST(ARunThatIsTakenOver, KeepsTheLeaseThatItWasBegunWithInAFolder) {  // P4 P6 P17
+  const TemporaryDirectory folder;
+  const auto lasting = [&](Duration lease) {
+    return DirectoryCoordinatorOptions{.directory = folder.path() + "/run", .lease = lease};
+  };
+  DirectoryCoordinator first(lasting(milliseconds(50))), second(lasting(hours(1)));
+  keeps_the_first_lease(first, second);
+}
+TEST(ARunThatIsTakenOver, KeepsTheLeaseThatItWasBegunWithAtRedis) {  // P4 P6 P17
+  RedisServer server;
+  const auto lasting = [&](Duration lease) {
+    return RedisCoordinatorOptions{.host = server.path(), .run = "run", .lease = lease};
+  };
+  RedisCoordinator first(lasting(milliseconds(50))), second(lasting(hours(1)));
+  keeps_the_first_lease(first, second);
+}
+
 TEST(AMasterOfAFolder, HandsOutNothingOnceAnotherHasTakenOver) {  // P17
   const TemporaryDirectory folder;
   const DirectoryCoordinatorOptions there{.directory = folder.path() + "/run", .lease = milliseconds(1)};
@@ -102,6 +165,17 @@ TEST(AMasterOfAFolder, HandsOutNothingOnceAnotherHasTakenOver) {  // P17
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().code, Errc::conflict);
   EXPECT_THAT(*second.enqueued_modules({}), ::testing::IsEmpty());
+}
+
+TEST(AMasterInMemory, DoesNothingOnceAnotherHasTakenOver) {  // P17
+  MemoryExchange exchange({.lease = milliseconds(-1)});      // whoever is the master is taken to be gone
+  MemoryCoordinator first(exchange), second(exchange);
+  ASSERT_TRUE(first.open_run({.session = "first"}, {}));
+  ASSERT_TRUE(second.open_run({.session = "second"}, {}));
+  EXPECT_EQ(first.enqueue_module({.module = "a"}, {}).error().code, Errc::conflict);
+  EXPECT_EQ(first.publish_result({.module = "b"}, {}).error().code, Errc::conflict);
+  EXPECT_THAT(*second.enqueued_modules({}), ::testing::IsEmpty());
+  EXPECT_THAT(*second.own_results({}), ::testing::IsEmpty());
 }
 
 }  // namespace

@@ -58,8 +58,10 @@ modules:
 }
 
 // Kills the master of run "killed" once that file is there.
-void kill_once(const Yard& yard, const std::string& file) {
-  crash::Child master(yard.run({"--run", "killed", "-j", "2"}));
+void kill_once(const Yard& yard, const std::string& file, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> how = {"--run", "killed", "-j", "2"};
+  how.insert(how.end(), more.begin(), more.end());
+  crash::Child master(yard.run(how));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/" + file); }));
   master.signal(SIGKILL);
   master.wait(crash::after_ms(10'000));
@@ -75,6 +77,50 @@ modules:
   const crash::Ran again = crash::run(yard.run({"--run", "killed"}));
   EXPECT_EQ(again.exit.code, 1) << again.errors;
   EXPECT_THAT(again.lines, Contains(HasSubstr("the master was killed while it ran")));
+  EXPECT_EQ(yard.contents("ran"), "publish\n");
+}
+
+// It had ended before it began, when the run was last gone on with.
+TEST(ProcessesInTrouble, BeginNothingTwiceInARunThatHadEnded) {  // P17
+  const Yard yard(R"(
+version: 1
+modules:
+  first: { run: '[ -e good ]' }
+  publish: { needs: [first], idempotent: false, run: 'echo publish >> ran; touch began; sleep 1000' }
+)");
+  EXPECT_EQ(crash::run(yard.run({"--run", "killed"})).exit.code, 1);
+  std::ofstream(yard.path() + "/good").close();
+  kill_once(yard, "began");
+  const crash::Ran again = crash::run(yard.run({"--run", "killed"}));
+  EXPECT_EQ(again.exit.code, 1) << again.errors;
+  EXPECT_THAT(again.lines, Contains(HasSubstr("the master was killed while it ran")));
+  EXPECT_EQ(yard.contents("ran"), "publish\n");
+}
+
+TEST(ProcessesInTrouble, RunAgainWhatHadFailedInARunThatHadEnded) {  // P17
+  const Yard yard(R"(
+version: 1
+modules:
+  slow: { run: 'echo slow >> ran; [ -e good ]; [ -e better ] || { touch began; sleep 1000; }' }
+)");
+  EXPECT_EQ(crash::run(yard.run({"--run", "killed"})).exit.code, 1);
+  std::ofstream(yard.path() + "/good").close();
+  kill_once(yard, "began");
+  std::ofstream(yard.path() + "/better").close();
+  EXPECT_EQ(crash::run(yard.run({"--run", "killed"})).exit.code, 0);
+  EXPECT_EQ(yard.contents("ran"), "slow\nslow\nslow\n");
+}
+
+TEST(ProcessesInTrouble, BeginNothingTwiceThatAWorkerMayHaveBegun) {  // P17
+  const Yard yard(R"(
+version: 1
+modules:
+  publish: { idempotent: false, run: 'echo publish >> ran; touch began; sleep 1000' }
+)");
+  kill_once(yard, "began", {"--workers", "1", "--only-master"});
+  const crash::Ran alone = crash::run(yard.run({"--run", "killed"}));
+  EXPECT_EQ(alone.exit.code, 1) << alone.errors;
+  EXPECT_THAT(alone.lines, Contains(HasSubstr("an earlier master handed it out to a worker")));
   EXPECT_EQ(yard.contents("ran"), "publish\n");
 }
 

@@ -211,8 +211,9 @@ class Killed : public DistributedCoordinator {
     return behind_->publish_result(result, stop);
   }
   Result<HeartbeatReply> send_heartbeat(const WorkerHeartbeat&, std::stop_token) override { return dead(); }
-  Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token) override {
-    return dead();
+  Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) override {
+    if (is_dead_) return dead();
+    return behind_->is_cancellation_requested(stop);
   }
 
  private:
@@ -373,7 +374,7 @@ TEST(ASecondMaster, DoesNotTidyUpForTheFirst) {  // P5 P7
   Pipeline pipeline("twice");
   std::atomic<bool> tidied = false;
   pipeline.add("tidy").always_run().run([&](Context&) { tidied = true; });
-  MemoryExchange exchange;
+  MemoryExchange exchange({.lease = milliseconds(1), .now = [] { return Instant{1}; }});  // no time passes
   MemoryCoordinator first(exchange), second(exchange);
   ASSERT_TRUE(first.open_run({.session = "first"}, {}));
   const Graph graph = *Graph::of(pipeline.definition());
