@@ -7,26 +7,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
+
+#include "wire/host_port.h"
 
 namespace baton::client {
 
 Result<Address> parse_address(std::string_view text) {
-  const std::size_t colon = text.rfind(':');
-  std::uint16_t port = 0;
-  if (colon != std::string_view::npos && colon > 0) {
-    std::string_view host = text.substr(0, colon);
-    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
-    if (error == std::errc{} && stop == end && port > 0 && !host.empty())
-      return Address{std::string(host), std::to_string(port)};
-  }
-  return failure(Errc::invalid_request,
-                 "'" + std::string(text) + "' is not HOST:PORT, such as 127.0.0.1:7077");
+  auto read = wire::parse_host_port(text);
+  if (!read) return std::unexpected(read.error());
+  if (read->port == 0)
+    return failure(Errc::invalid_request, "'" + std::string(text) + "' names no port that can be called");
+  return Address{std::move(read->host), std::to_string(read->port)};
 }
 
 namespace {

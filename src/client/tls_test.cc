@@ -137,13 +137,31 @@ TEST(Tls, SaysWhatIsWrongWithWhichFile) {  // X7
             other.key() + ": it is not the key of the certificate in " + ours.file());
 }
 
-TEST(Tls, SaysThatACertificateHasExpired) {  // X7
-  const Certificate expired("old");
-  // Signed again, to end at this moment.
-  ASSERT_EQ(crash::run({.command = {"/usr/bin/openssl", "x509", "-in", expired.file(), "-days", "0",
-                                    "-signkey", expired.key(), "-out", expired.file()}})
+// Signs it again, to end at this moment.
+void let_expire(const Certificate& certificate) {
+  ASSERT_EQ(crash::run({.command = {"/usr/bin/openssl", "x509", "-in", certificate.file(), "-days", "0",
+                                    "-signkey", certificate.key(), "-out", certificate.file()}})
                 .exit.code,
             0);
+}
+
+// Also from those who do not look at their own certificate, as our client does.
+TEST(Tls, LetsNobodyInWhoseCertificateHasExpired) {  // X4
+  const Certificate server_side("coordinator"), ours("ci", "DNS:ci");
+  let_expire(ours);
+  Served server(BATON_PROGRAM, {"--tls-certificate", server_side.file(), "--tls-key", server_side.key(),
+                                "--tls-client-ca", ours.file()});
+  const crash::Ran refused =
+      crash::run({.command = {"/usr/bin/openssl", "s_client", "-ign_eof", "-connect", server.address(),
+                              "-CAfile", server_side.file(), "-cert", ours.file(), "-key", ours.key()},
+                  .environment = {}});
+  EXPECT_EQ(refused.exit.code, 1);
+  EXPECT_NE(refused.errors.find("alert certificate expired"), std::string::npos) << refused.errors;
+}
+
+TEST(Tls, SaysThatACertificateHasExpired) {  // X7
+  const Certificate expired("old");
+  let_expire(expired);
   const std::string complaint = complaint_about({.certificate = expired.file(), .key = expired.key()});
   EXPECT_TRUE(complaint.starts_with(expired.file() + ": the certificate expired on 20")) << complaint;
   EXPECT_TRUE(complaint.ends_with(" UTC, and nobody would accept it; renew it")) << complaint;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "client/call.h"
 #include "client/command.h"
+#include "client/stoppable_answer.h"
 #include "client/stream_json.h"
 #include "client/work_reply.h"
 #include "stream/checks.h"
@@ -58,26 +58,6 @@ Result<bool> woken_by(const Result<RespValue>& reply) {
   return woken != nullptr && (woken->truth || woken->number != 0);
 }
 
-// What a thread waits with that may be stopped: the answer may come when it has gone.
-class Awaited {
- public:
-  void set(Result<RespValue> reply) {
-    const std::lock_guard lock(mutex_);
-    reply_ = std::move(reply);
-    comes_.notify_all();
-  }
-  std::optional<Result<RespValue>> wait(std::stop_token stop) {
-    std::unique_lock lock(mutex_);
-    comes_.wait(lock, std::move(stop), [&] { return reply_.has_value(); });
-    return std::move(reply_);
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable_any comes_;
-  std::optional<Result<RespValue>> reply_;
-};
-
 }  // namespace
 
 // What can be complained about here is not sent. A claim is not repeated: it would give the next work, and
@@ -94,12 +74,10 @@ Result<WorkBatch> WorkCoordinator::say(Status checked, const Command& command, c
 Result<RespValue> WorkCoordinator::ask(const Command& command, const std::stop_token& stop, Says says) {
   if (!stop.stop_possible()) return says == Says::claim ? client_.say_once(command) : client_.say(command);
   if (auto may = client_.may_wait(); !may) return std::unexpected(may.error());
-  const auto answer = std::make_shared<Awaited>();
+  const auto answer = std::make_shared<StoppableAnswer<RespValue>>();
   const auto done = [answer](Result<RespValue> reply) { answer->set(std::move(reply)); };
   says == Says::claim ? client_.say_once(command, done) : client_.say(command, {}, done);
-  auto reply = answer->wait(stop);
-  if (!reply) return failure(Errc::outcome_unknown, "stopped before an answer came; it may have happened");
-  return *std::move(reply);
+  return answer->wait(stop);
 }
 
 Result<WorkBatch> WorkCoordinator::do_process_work_batch(const WorkBatchRequest& request,
@@ -232,7 +210,7 @@ Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token
     }
     const Duration slice{std::min(until - now_ms(), kWaitAtOnce.ms)};
     if (slice <= Duration{} || stop.stop_requested()) return false;
-    const auto answer = std::make_shared<Awaited>();
+    const auto answer = std::make_shared<StoppableAnswer<RespValue>>();
     client_.say(command, slice, [answer](Result<RespValue> reply) { answer->set(std::move(reply)); });
     const auto reply = answer->wait(stop);
     if (!reply) return false;

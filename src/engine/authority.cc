@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/mutant.h"
@@ -20,7 +21,9 @@ constexpr int kExitLogFailed = 74;  // EX_IOERR
 constexpr std::size_t kFlushThere = 256;
 constexpr std::size_t kTurnIsLong = 512;
 constexpr std::size_t kPerTurn = 4096;
-constexpr std::size_t kVisit = 128;  // counts for so many more: some look through thousands of tasks
+// Visits of one turn, and for how long: some look through thousands of tasks.
+constexpr std::size_t kVisitsPerTurn = 32;
+constexpr Duration kVisitsFor = milliseconds(10);
 
 void fill_random(void* into, std::size_t bytes) {
   BATON_CHECK(getrandom(into, bytes, 0) == static_cast<ssize_t>(bytes));
@@ -154,54 +157,65 @@ Authority::~Authority() {
 // Whoever waits for one of these learns that no answer will come. Outside of any lock: a callback that goes
 // may run code of its owner.
 void Authority::drop_everything() {
-  std::vector<Item> dropped;
+  std::vector<Asked> dropped;
+  std::vector<Visit> dropped_visits;
   {
     const std::lock_guard lock(mutex_);
     dropped.swap(inbox_);
+    dropped_visits.swap(visits_inbox_);
   }
   dropped.clear();
+  dropped_visits.clear();
   taken_.clear();
+  visits_.clear();
   next_ = 0;
   callers_.clear();
   visitors_.clear();
 }
 
-bool Authority::put(Item item) {
+template <class Add>
+bool Authority::put(const Add& add) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return false;
-    inbox_.push_back(std::move(item));
-    if (inbox_.size() > 1) return true;  // who came first has woken it
+    const bool is_first = inbox_.empty() && visits_inbox_.empty();
+    add();
+    if (!is_first) return true;  // who came first has woken it
   }
   wake_();
   return true;
 }
 
 bool Authority::ask(core::Request request, Done done) {
-  return put(Asked{std::move(request), std::move(done)});
+  return put([&] {
+    inbox_.push_back({std::move(request), std::move(done)});
+    ++asked_;
+  });
 }
 
 bool Authority::run(std::function<bool(Engine&)> now, std::function<void()> then) {
-  return put(Visit{std::move(now), std::move(then)});
+  return put([&] { visits_inbox_.push_back({std::move(now), std::move(then), asked_}); });
 }
 
 Duration Authority::wait() {
-  if (next_ < taken_.size()) {
+  if (next_ < taken_.size() || !visits_.empty()) {
     // What is left over has its turn at once, or waits for room in the log, that is, for the flush in flight
     // or the next segment.
     return log_->has_room() && !log_->awaits_successor() ? Duration{} : turns_->wait();
   }
   const std::lock_guard lock(mutex_);
-  return inbox_.empty() ? turns_->wait() : Duration{};
+  return inbox_.empty() && visits_inbox_.empty() ? turns_->wait() : Duration{};
 }
 
 void Authority::begin_turn(bool quiet) {
   turns_->begin(quiet);
-  handled_ = visits_ = look_again_at_ = 0;
+  handled_ = received_ = look_again_at_ = 0;
+  receive_visits();  // first, for one of them may have to find room in the log
   handle_taken();
   // Behind what was left over, and before anything is asked here.
   if (next_ == taken_.size()) take_inbox();
   handle_taken();
+  receive_visits();
   from_inbox_ = handled_;
   may_ask_here_ = next_ == taken_.size();
 }
@@ -228,6 +242,11 @@ void Authority::when_durable(std::function<void()> then) {
 
 bool Authority::is_turn_long() const { return handled_ - from_inbox_ >= kTurnIsLong; }
 
+std::size_t Authority::waiting() {
+  const std::lock_guard lock(mutex_);
+  return taken_.size() - next_ + inbox_.size();
+}
+
 bool Authority::end_turn() {
   may_ask_here_ = false;
   if (mutant(Mutant::m1_reply_before_flush)) deliver();
@@ -246,19 +265,34 @@ void Authority::take_inbox() {
   next_ = 0;
   const std::lock_guard lock(mutex_);
   taken_.swap(inbox_);
+  std::ranges::move(visits_inbox_, std::back_inserter(visits_));
+  visits_inbox_.clear();
 }
 
 // So that time and the disk are looked at often enough.
 bool Authority::may_handle() {
-  const std::size_t weight = handled_ + visits_ * kVisit;
-  if (weight < look_again_at_) return true;
-  const bool may = weight < kPerTurn && !log_->awaits_successor();
-  if (may) look_again_at_ = weight + kTurnIsLong;
+  if (handled_ < look_again_at_) return true;
+  const bool may = handled_ < kPerTurn && !log_->awaits_successor();
+  if (may) look_again_at_ = handled_ + kTurnIsLong;
   return may;
 }
 
 void Authority::handle_taken() {
-  for (; next_ < taken_.size() && may_handle() && handle(taken_[next_]); ++next_) ++handled_;
+  for (; next_ < taken_.size() && may_handle() && handle(taken_[next_]); ++next_) ++handled_, ++decided_;
+}
+
+// At least one in every turn, and no more than fit into it: whoever completes or renews is not to wait for
+// those who ask.
+void Authority::receive_visits() {
+  while (!visits_.empty() && visits_.front().after <= decided_) {
+    const bool is_late = received_ > 0 && time_->now() - engine_->now() >= kVisitsFor;
+    if (is_late || received_ == kVisitsPerTurn) return;
+    Visit& visit = visits_.front();
+    if (!visit.now(*engine_)) return;
+    ++received_, ++handled_;
+    when_durable(std::move(visit.then));
+    visits_.pop_front();
+  }
 }
 
 // The flush of a small turn happens here: answers come sooner than by way of another thread, and who asks
@@ -269,16 +303,9 @@ void Authority::flush() {
   is_small && !mutant(Mutant::m1_reply_before_flush) ? log_->flush_here() : log_->start_flush();
 }
 
-bool Authority::handle(Item& item) {
-  if (auto* asked = std::get_if<Asked>(&item)) {
-    if (!engine_->handle(0, asked->request)) return false;
-    callers_.push_back(std::move(asked->done));
-    return true;
-  }
-  auto& visit = std::get<Visit>(item);
-  if (!visit.now(*engine_)) return false;
-  ++visits_;
-  when_durable(std::move(visit.then));
+bool Authority::handle(Asked& asked) {
+  if (!engine_->handle(0, asked.request)) return false;
+  callers_.push_back(std::move(asked.done));
   return true;
 }
 
@@ -299,9 +326,10 @@ void Authority::deliver() {
 bool Authority::finish() {
   {
     const std::lock_guard lock(mutex_);
-    if (!stopping_ || !inbox_.empty()) return false;
+    if (!stopping_ || !inbox_.empty() || !visits_inbox_.empty()) return false;
   }
-  const bool quiet = next_ == taken_.size() && !engine_->has_waiting_answers() && visitors_.empty();
+  const bool quiet =
+      next_ == taken_.size() && visits_.empty() && !engine_->has_waiting_answers() && visitors_.empty();
   if (!quiet || !engine_->seal()) return false;
   outcome_ = log_->close();
   return true;

@@ -2,8 +2,10 @@
 // It has no loop of its own: whoever owns it takes a turn whenever there is something to do.
 //
 //   callers --ask--> inbox --> [ a turn: engine ] --flush--> [ log's thread ] --wake--> [ a turn: answers ]
-//                                  ^      ^------- snapshots, blobs to move ------ [ snapshot thread ]
+//           --run--> visits -->    ^      ^------- snapshots, blobs to move ------ [ snapshot thread ]
 //                              ask_here
+//
+// Visits stand in a line of their own: each sees all that was asked before it, and no request waits for one.
 #pragma once
 
 #include <atomic>
@@ -13,7 +15,6 @@
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "engine/options.h"
@@ -41,8 +42,8 @@ class Authority {
   // From any thread. `done` is called in a turn, when the outcome is durable. Both are false, and what was
   // given goes uncalled, once it has stopped.
   bool ask(core::Request request, Done done);
-  // `now` runs in a turn between two requests, again later if it returns false; `then` is called once
-  // everything recorded so far is durable.
+  // `now` runs in a turn between two requests, behind those that were asked before, again later if it
+  // returns false; `then` is called once everything recorded so far is durable.
   bool run(std::function<bool(Engine&)> now, std::function<void()> then);
   Status make_snapshot();
   Result<Bytes> read(const core::BlobRef& blob);
@@ -72,7 +73,8 @@ class Authority {
   bool is_turn_long() const;
   // What is asked now waits, in memory, for room in the log.
   bool is_behind() const { return !may_ask_here_; }
-  bool end_turn();  // false when it is all over
+  std::size_t waiting();  // requests that do
+  bool end_turn();        // false when it is all over
   // After that: lets the data directory go, and tells whether all is well.
   Status close();
 
@@ -95,19 +97,21 @@ class Authority {
   struct Visit {
     std::function<bool(Engine&)> now;
     std::function<void()> then;
+    std::uint64_t after = 0;  // so many requests ever came before it by the inbox
   };
-  using Item = std::variant<Asked, Visit>;
 
   Authority(CoordinatorOptions options, std::function<void()> wake);
   Status start();
   Clock& clock() { return options_.clock == nullptr ? system_clock_ : *options_.clock; }
   SnapshotCalls snapshot_calls();
-  bool put(Item item);
+  template <class Add>
+  bool put(const Add& add);
   void take_inbox();
   void handle_taken();
+  void receive_visits();
   void flush();
   bool may_handle();
-  bool handle(Item& item);
+  bool handle(Asked& asked);
   void deliver();
   bool finish();
   void give_up(const Error& error);
@@ -127,15 +131,19 @@ class Authority {
   std::unique_ptr<Turns> turns_;
 
   std::mutex mutex_;
-  std::vector<Item> inbox_;
+  std::vector<Asked> inbox_;
+  std::vector<Visit> visits_inbox_;
+  std::uint64_t asked_ = 0;             // requests that ever came by the inbox
   std::atomic<bool> stopping_ = false;  // nothing more is taken in; changed under the mutex
 
   // The driving thread's own.
-  std::vector<Item> taken_;        // from the inbox
+  std::vector<Asked> taken_;       // from the inbox
   std::size_t next_ = 0;           // the first of them not yet handled
-  std::size_t handled_ = 0;        // requests in this turn
+  std::uint64_t decided_ = 0;      // of those that ever came by the inbox
+  std::deque<Visit> visits_;       // not yet received
+  std::size_t handled_ = 0;        // requests and visits in this turn
   std::size_t from_inbox_ = 0;     // of them
-  std::size_t visits_ = 0;         // likewise
+  std::size_t received_ = 0;       // visits in this turn
   std::size_t look_again_at_ = 0;  // at the disk, when there were so many
   bool may_ask_here_ = false;      // a turn has begun, and nobody waits for room
   std::deque<Done> callers_;       // in the order of the engine's answers

@@ -68,6 +68,23 @@ struct House {
   Housekeeper housekeeper;
 };
 
+// X6: whoever stops the coordinator does not wait for a large snapshot; what was written of it goes.
+TEST(Housekeeper, LeavesASnapshotUnfinishedWhenItIsToldTo) {
+  sim::SimDisk disk;
+  HandClock clock;
+  House house(disk, clock);
+  house.fill_the_state(100);
+  const auto has_begun = [&] { return disk.open("snap/unfinished.tmp").has_value(); };
+  const auto refuse_to_go_on = [&]() -> Status {
+    return has_begun() ? failure(Errc::closed, "it is to stop") : Status{};
+  };
+  EXPECT_EQ(house.housekeeper.make_snapshot(refuse_to_go_on).error().code, Errc::closed);
+  EXPECT_EQ(House::newest(disk), 0u);
+  EXPECT_FALSE(has_begun());
+  ASSERT_TRUE(house.housekeeper.make_snapshot());
+  EXPECT_GT(House::newest(disk), 0u);
+}
+
 // X7
 TEST(Turns, TellOnceOfADiskThatFillsAndOnceOfOneThatHasRoomAgain) {
   sim::SimDisk disk;
@@ -96,6 +113,27 @@ TEST(Turns, TellOnceOfADiskThatFillsAndOnceOfOneThatHasRoomAgain) {
   look(kMuch, 70);
   ASSERT_EQ(notes.size(), 2u);
   EXPECT_TRUE(notes[1].starts_with("the disk has room again: ")) << notes[1];
+}
+
+// D24: that the loop waited for a moment and nothing came is no reason yet, or a busy log would be full of
+// marks.
+TEST(Turns, MarkTheEndWhenNothingHasComeForAWhile) {
+  sim::SimDisk disk;
+  HandClock clock;
+  House house(disk, clock);
+  Turns turns({house.life.engine(), house.life.log(), disk, house.life.time(), house.housekeeper, kSmallLog,
+               [](const std::string&) {}});
+  house.life.expect<core::Submitted>(a_task());
+  const core::Lsn last = house.life.state().last;
+  const auto is_quiet_for = [&](Duration time) {
+    clock.pass(time);
+    turns.begin(true);
+    return house.life.state().last;
+  };
+  EXPECT_EQ(is_quiet_for(milliseconds(1)), last);
+  EXPECT_EQ(is_quiet_for(milliseconds(48)), last);
+  EXPECT_EQ(is_quiet_for(milliseconds(1)), last + 1);
+  EXPECT_EQ(is_quiet_for(milliseconds(50)), last + 1) << "once is enough";
 }
 
 // A house whose snapshots are made when its turns ask for them.

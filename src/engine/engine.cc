@@ -65,7 +65,6 @@ bool Engine::start(Instant now, const SecretKey& key_if_new) {
 void Engine::begin_turn(Instant now) {
   BATON_CHECK(now >= now_);
   if (!mutant(Mutant::m26_validated_with_a_stale_time)) now_ = now;
-  backlog_ = false;
   cache_.pass(state_.last);
   if (admission_ == Admission::closed) return;
   for (std::uint32_t count = 0; count < options_.due_per_turn; ++count) {
@@ -73,7 +72,6 @@ void Engine::begin_turn(Instant now) {
     if (!event) break;
     if (!record(*event)) return;
   }
-  backlog_ = core::due(state_, moment()).has_value();
   forget_finished();
   forget_streams();
   if (now_ - registry_swept_ < kSilence) return;
@@ -90,9 +88,9 @@ void Engine::forget_streams() {
 }
 
 void Engine::forget_finished() {
-  for (std::uint32_t visits = 0; visits < options_.purge_visits_per_turn; ++visits) {
+  const std::uint32_t visits_max = std::min(options_.purge_visits_per_turn, state_.queues.end() - 1);
+  for (std::uint32_t visits = 0; visits < visits_max; ++visits) {
     if (purge_cursor_ >= state_.queues.end()) purge_cursor_ = 1;
-    if (purge_cursor_ >= state_.queues.end()) return;
     const auto overdue = core::overdue_for_purge(state_, purge_cursor_, moment());
     if (overdue && !record(*overdue)) return;
     // A queue with more to forget than one entry takes is visited again in the next turn.

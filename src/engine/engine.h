@@ -95,8 +95,6 @@ class Engine {
   Instant now() const { return now_; }
   // When time alone will next bring something about, if it will.
   std::optional<Instant> next_due() const;
-  // True if begin_turn() stopped early and there is more to record at once.
-  bool has_backlog() const { return backlog_; }
 
  private:
   core::Moment moment() const;
@@ -125,7 +123,6 @@ class Engine {
   core::Lsn last_digest_ = 0;
   core::Slot purge_cursor_ = 1;
   Instant registry_swept_;
-  bool backlog_ = false;
 };
 
 }  // namespace baton::engine

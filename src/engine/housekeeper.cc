@@ -64,12 +64,13 @@ Status Housekeeper::check_room(std::uint64_t needed, std::uint64_t in_all) const
 }
 
 // While it is written, what is to come becomes less as what is free does.
-Result<std::uint64_t> Housekeeper::write(const core::State& state) {
+Result<std::uint64_t> Housekeeper::write(const core::State& state, const std::function<Status()>& rest) {
   const std::uint64_t expected = snapshot_to_come_;
   std::uint64_t reached = 0;
   auto written = write_snapshot(disk_, uuid_, state, [&](std::uint64_t so_far, std::uint64_t next) {
     reached = so_far + next;
     snapshot_to_come_ = expected - std::min(expected, reached);
+    if (auto rested = rest(); !rested) return rested;
     return check_room(
         next, reached);  // the state may have grown since the last one, or somebody else fills the disk
   });
@@ -104,7 +105,7 @@ Result<SnapshotMade> Housekeeper::make_snapshot(const std::function<Status()>& r
       if (segment.last <= target) (void)segments_.remove(segment.first);
     }
   }
-  auto written = write(*state);
+  auto written = write(*state, rest);
   if (!written) return std::unexpected(written.error());
   newest_bytes_ = *written;
   last_snapshot_ = target;

@@ -66,7 +66,7 @@ class Housekeeper {
   core::Lsn newest_sealed() const;
   std::uint64_t sealed_since_snapshot() const;
   Status check_room(std::uint64_t needed, std::uint64_t in_all) const;
-  Result<std::uint64_t> write(const core::State& state);
+  Result<std::uint64_t> write(const core::State& state, const std::function<Status()>& rest);
   Status remove_old_snapshots(std::vector<core::Lsn>& snapshots);
   void find_living(const core::State& state);
   void find_living(const core::streams::Streams& streams);

@@ -18,6 +18,8 @@ constexpr char kMagic[] = "BATONSNP";
 constexpr std::uint16_t kMajor = 1;
 constexpr std::uint16_t kMinor = 0;
 constexpr std::size_t kPieceBytesMax = std::size_t{64} << 20;
+// A disk that has hundreds of megabytes to bring out at once lets the log's flushes wait behind them.
+constexpr std::uint64_t kSyncedEvery = std::uint64_t{4} << 20;
 constexpr const char* kUnfinished = "snap/unfinished.tmp";
 
 Bytes header_of(const log::Uuid& uuid, const core::State& state) {
@@ -48,6 +50,7 @@ Result<std::uint64_t> write_content(log::File& file, const log::Uuid& uuid, cons
                                     const MayGoOn& may_go_on) {
   if (auto done = file.write(0, header_of(uuid, state)); !done) return std::unexpected(done.error());
   std::uint64_t offset = kHeaderBytes;
+  std::uint64_t synced = 0;
   core::StateWriter writer(state);
   Bytes piece;
   for (std::uint64_t number = 0;; ++number) {
@@ -61,10 +64,11 @@ Result<std::uint64_t> write_content(log::File& file, const log::Uuid& uuid, cons
     }
     if (auto done = file.write(offset, piece); !done) return std::unexpected(done.error());
     offset += piece.size();
-    if (!more) break;
+    if (more && offset - synced < kSyncedEvery) continue;
+    if (auto done = file.sync(); !done) return std::unexpected(done.error());
+    if (!more) return offset;
+    synced = offset;
   }
-  if (auto done = file.sync(); !done) return std::unexpected(done.error());
-  return offset;
 }
 
 Status check_header(ByteView bytes, const log::Uuid& uuid, core::Lsn lsn) {

@@ -26,7 +26,9 @@ Duration Turns::wait() {
 
 void Turns::begin(bool quiet) {
   Engine& engine = around_.engine;
-  if (quiet && engine.state().last != marked_ && engine.mark()) marked_ = engine.state().last;
+  const Duration idle_for = around_.time.now() - engine.state().time;
+  const bool is_idle = quiet && idle_for >= kMarkWhenIdleFor;  // it may be quiet for a moment under load too
+  if (is_idle && engine.state().last != marked_ && engine.mark()) marked_ = engine.state().last;
   // Read after waiting, so that no request is judged by a time from before a pause.
   engine.begin_turn(around_.time.now());
 }

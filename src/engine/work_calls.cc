@@ -36,6 +36,25 @@ Status check_texts(const NewMessage& message) {
   return {};
 }
 
+template <class Reported>
+Status check_texts(const std::vector<Reported>& results, std::string Reported::* name) {
+  for (const Reported& result : results) {
+    if (!is_utf8(result.*name) || !is_utf8(result.error))
+      return invalid("the name or the error of a receptor or perspective is not UTF-8");
+  }
+  return {};
+}
+
+Status check_results(const WorkBatchRequest& request) {
+  for (const auto* results : {&request.receptor_completions, &request.receptor_failures}) {
+    if (auto fine = check_texts(*results, &ReceptorResult::receptor); !fine) return fine;
+  }
+  for (const auto* results : {&request.perspective_completions, &request.perspective_failures}) {
+    if (auto fine = check_texts(*results, &PerspectiveResult::perspective); !fine) return fine;
+  }
+  return {};
+}
+
 Status take(std::vector<core::StoreMessage>& into, const std::vector<NewMessage>& messages) {
   into.reserve(messages.size());
   for (const NewMessage& message : messages) {
@@ -86,6 +105,7 @@ core::GivenMessage given(const core::streams::Stream& of, const core::streams::M
 Result<core::ProcessWork> turn_of(std::string ns, const WorkBatchRequest& request) {
   if (auto fine = check(request); !fine) return std::unexpected(fine.error());
   if (auto fine = check_texts(request.instance); !fine) return std::unexpected(fine.error());
+  if (auto fine = check_results(request); !fine) return std::unexpected(fine.error());
   core::ProcessWork work{.ns = std::move(ns), .instance = request.instance.id};
   work.heartbeat = request.instance;
   work.stale = request.stale;

@@ -61,8 +61,9 @@ Place LogWriter::append(std::uint16_t type, Instant time, ByteView body) {
 
   const std::size_t at = filling_.bytes.size();
   const std::size_t stored = stored_bytes(body.size());
+  filling_.bytes.resize(at + kRecordHeaderBytes);
+  filling_.bytes.insert(filling_.bytes.end(), body.begin(), body.end());
   filling_.bytes.resize(at + stored);
-  std::ranges::copy(body, filling_.bytes.begin() + static_cast<std::ptrdiff_t>(at + kRecordHeaderBytes));
   const RecordHeader header{
       .body_bytes = static_cast<std::uint32_t>(body.size()), .type = type, .time = time};
   encode(header, std::span(filling_.bytes).subspan(at));

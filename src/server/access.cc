@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 #include <openssl/rand.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "core/names.h"
+#include "wire/sha256.h"
 
 namespace baton::server {
 namespace {
@@ -22,29 +23,10 @@ namespace {
 constexpr Permission kAll[] = {Permission::submit, Permission::work, Permission::query, Permission::admin};
 constexpr std::string_view kEverywhere = "*";
 
-using Hash = std::array<std::uint8_t, 32>;
-
-Hash hash_of(std::string_view token) {
-  Hash hash;
-  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), hash.data());
-  return hash;
-}
-
-std::string hex(const Hash& bytes) {
-  std::string text;
-  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
-
-bool parse_hex(std::string_view text, Hash& hash) {
-  if (text.size() != 2 * hash.size()) return false;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const std::string_view digits = "0123456789abcdef";
-    const std::size_t digit = digits.find(text[at]);
-    if (digit == std::string_view::npos) return false;
-    hash[at / 2] = static_cast<std::uint8_t>(hash[at / 2] << 4 | static_cast<int>(digit));
-  }
-  return true;
+std::string hash_of(std::string_view token) {
+  wire::Sha256 sum;
+  sum.add(token);
+  return sum.hex();
 }
 
 unsigned bit(Permission permission) { return 1u << static_cast<unsigned>(permission); }
@@ -107,9 +89,10 @@ Result<Access> Access::read(std::string_view text) {
     std::string hash;
     if (!(words >> principal->name_)) continue;
     if (!core::is_name(principal->name_)) return wrong("a name is 1 to 128 graphic ASCII characters");
-    if (!(words >> hash) || !parse_hex(hash, principal->token_hash_))
+    if (!(words >> hash) || !wire::is_sha256(hash))
       return wrong(
           "behind the name comes the SHA-256 of the token, 64 hexadecimal digits; `baton token` makes one");
+    principal->token_hash_ = hash;
     for (std::string grant; words >> grant;) {
       const std::size_t equals = std::min(grant.find('='), grant.size());
       const std::string ns = grant.substr(0, equals);
@@ -140,7 +123,7 @@ Result<Access> Access::read_file(const std::string& path) {
 }
 
 PrincipalRef Access::find(std::string_view name, std::string_view token) const {
-  const Hash hash = hash_of(token);
+  const std::string hash = hash_of(token);
   PrincipalRef found;
   for (const auto& principal : principals_) {
     const bool right = CRYPTO_memcmp(hash.data(), principal->token_hash_.data(), hash.size()) == 0;
@@ -165,10 +148,11 @@ PrincipalRef Access::find_certified(std::string_view name) const {
 }
 
 NewToken make_token() {
-  Hash random;
+  std::array<std::uint8_t, 32> random;
   BATON_CHECK(RAND_bytes(random.data(), random.size()) == 1);
-  NewToken made{.token = "baton_" + hex(random), .hash = {}};
-  made.hash = hex(hash_of(made.token));
+  NewToken made{.token = "baton_", .hash = {}};
+  for (const std::uint8_t byte : random) made.token += fmt::format("{:02x}", byte);
+  made.hash = hash_of(made.token);
   return made;
 }
 

@@ -11,7 +11,6 @@
 // A name may have two lines, so that a token can be replaced without a gap.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,7 +34,7 @@ class Principal {
  private:
   friend class Access;
   std::string name_;
-  std::array<std::uint8_t, 32> token_hash_{};
+  std::string token_hash_;                                // SHA-256
   std::map<std::string, unsigned, std::less<>> allowed_;  // a bit for each permission; "*" is every namespace
 };
 using PrincipalRef = std::shared_ptr<const Principal>;  // shared: files are read again while it is used

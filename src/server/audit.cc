@@ -2,11 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <openssl/sha.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -15,17 +13,16 @@
 #include <optional>
 
 #include "base/files.h"
+#include "wire/sha256.h"
 #include "wire/text.h"
 
 namespace baton::server {
 namespace {
 
 std::string hash_of(std::string_view line) {
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> hash;
-  SHA256(reinterpret_cast<const unsigned char*>(line.data()), line.size(), hash.data());
-  std::string text;
-  for (const unsigned char byte : hash) fmt::format_to(std::back_inserter(text), "{:02x}", byte);
-  return text;
+  wire::Sha256 sum;
+  sum.add(line);
+  return sum.hex();
 }
 
 void put_member(std::string& out, std::string_view name, std::string_view value) {
@@ -40,7 +37,7 @@ struct Line {
 
 constexpr std::string_view kBegins = "{\"number\":";
 constexpr std::string_view kBefore = ",\"before\":\"";
-constexpr std::size_t kHashLetters = 64;
+constexpr std::size_t kHashLetters = wire::kSha256Letters;
 
 // Nothing if it is not whole.
 std::optional<Line> parse(std::string_view line) {

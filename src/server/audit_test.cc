@@ -177,7 +177,7 @@ TEST_F(AuditFile, HasEveryAdministrativeActionOfBothProtocols) {
   client.ask({"PURGE", "nothing"});
   client.ask({"PAUSE", "two words"});
   EXPECT_EQ(lines_of(content_of(path_)).size(), 4u) << "neither what is no action, nor what makes no sense";
-  const Pages no_pages = [](std::string_view, const Principal*) { return std::optional<Page>(); };
+  const Pages no_pages = [](std::string_view, const PrincipalRef&) { return std::optional<Page>(); };
   HttpSession browser(stage.desk(), stage.access, {}, no_pages, [] {});
   browser.arrived("10.0.0.8", {});
   browser.receive("POST /v1/resume HTTP/1.1\r\nAuthorization: Bearer " + ops.token +

@@ -26,7 +26,8 @@ std::unexpected<Error> cannot(const char* what, const std::string& path) {
   return failure(code, fmt::format("cannot {} {}: {}", what, path, std::strerror(error)));
 }
 
-bool make_folder(const std::string& path) { return ::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST; }
+// For nobody else to read, like the log: what a task may be seen by is for the server to say.
+bool make_folder(const std::string& path) { return ::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST; }
 
 }  // namespace
 
@@ -43,7 +44,7 @@ Status NewBlobFile::open() {
   if (std::uint64_t{room.f_bavail} * room.f_frsize < bytes_ + kLeftForTheLog)
     return failure(Errc::no_space, fmt::format("the disk has no room for {} bytes: free some space", bytes_));
   const std::string path = fmt::format("{}/{}.{}.tmp", folder_, hash_, ++number);
-  file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file_.is_open()) return cannot("write", path);
   path_ = path;
   // Set aside at once, where the file system can: uploads at the same time would otherwise count on the same

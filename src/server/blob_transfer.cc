@@ -68,7 +68,8 @@ void BlobDownload::begin() {
         if (!opened) return finish(opened);
         left_ = *size;
         reads_ = false;
-        if (tells_.begins) tells_.begins(*size);
+        // Whoever wants the head alone lets go of us while it runs, and of all that we tell.
+        if (const auto begins = std::exchange(tells_.begins, {})) begins(*size);
       });
 }
 

@@ -75,9 +75,13 @@ std::string& Connection::filtered_output() {
   return tls_->output();
 }
 
-void Connection::write(Instant now) {
-  do session_->resume();  // also with what it left alone while too much was unsent
-  while (send_output(now));
+bool Connection::write(Instant now) {
+  constexpr int kRounds = 4;
+  for (int round = 0; round < kRounds; ++round) {
+    session_->resume();  // also with what it left alone while too much was unsent
+    if (!send_output(now)) return true;
+  }
+  return false;
 }
 
 void Connection::count_unsent() {
@@ -108,11 +112,17 @@ bool Connection::is_over() const {
   return broken_ || (nothing_due && (ended_ || session_->is_closing()) && !has_output());
 }
 
+// Within a reply that is not wholly sent nothing else can be said.
+void Connection::give_up(Instant now) {
+  if (has_output() || shakes_hands()) return;
+  session_->give_up();
+  send_output(now);
+}
+
 // A long body may take as long as it needs, but who sends it drop by drop keeps its place from others.
 bool Connection::is_stuck(Instant now, Duration max) {
   constexpr std::uint64_t kLeastMoved = std::uint64_t{256} << 10;  // of it in that time
-  const bool shakes_hands = tls_ && !tls_->is_ready();
-  const bool is_due = has_output() || session_->is_halfway() || session_->is_stranger() || shakes_hands;
+  const bool is_due = has_output() || session_->is_halfway() || session_->is_stranger() || shakes_hands();
   const std::uint64_t moved = session_->moved();
   const bool gets_on = moved < moved_ || moved - moved_ >= kLeastMoved;  // less: this is the next one
   if (gets_on) moved_ = moved;

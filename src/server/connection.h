@@ -28,8 +28,9 @@ class Connection {
   int socket() const { return socket_.number(); }
   // Hands what has come to the session, after a call of `came`. False if there is nothing more to read.
   bool read(std::span<char> buffer, const std::function<void(std::size_t)>& came);
-  // Lets the session go on, and sends what it has to say.
-  void write(Instant now);
+  // Lets the session go on, and sends what it has to say. False if there may be more at once: then others
+  // have their part of the turn first.
+  bool write(Instant now);
   // Brings `unsent` up to date, also while the socket takes nothing.
   void count_unsent();
   void hung_up() { hung_up_ = true; }
@@ -40,10 +41,14 @@ class Connection {
   bool is_over() const;
   // It has been halfway through something for longer than `max`.
   bool is_stuck(Instant now, Duration max);
+  // Tells the other side why it is closed, where it can be told.
+  void give_up(Instant now);
 
  private:
-  // It hung up and will never come back to what it waits for, even if it has sent more behind that.
-  bool has_left() const { return hung_up_ && session_->is_waiting(); }
+  bool shakes_hands() const { return tls_ && !tls_->is_ready(); }
+  // It hung up and will never come back to what it waits for, even if it has sent more behind that. Nor is
+  // the rest of what it sent worth keeping what there is while memory is short.
+  bool has_left() const { return hung_up_ && (session_->is_waiting() || session_->is_held_back()); }
   Status take(std::string_view bytes);
   std::string& filtered_output();
   bool send_output(Instant now);

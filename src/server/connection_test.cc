@@ -42,6 +42,27 @@ class Talker final : public Session {
   bool is_asked_ = false;
 };
 
+// It has something more to say whenever it is asked to go on.
+class Chatterbox final : public Session {
+ public:
+  explicit Chatterbox(int& said) : said_(said) {}
+
+  void receive(std::string_view) override {}
+  void resume() override {
+    output_ += "and ";
+    ++said_;
+  }
+  bool wants_more() const override { return true; }
+  bool is_closing() const override { return false; }
+  bool is_idle() const override { return true; }
+  bool is_waiting() const override { return false; }
+  bool is_halfway() const override { return false; }
+  void access_changed() override {}
+
+ private:
+  int& said_;
+};
+
 // Whom it talks to.
 class Listener {
  public:
@@ -77,6 +98,19 @@ std::string long_text() {
   std::string text;
   for (int number = 0; text.size() < 5'000'000; ++number) text += std::to_string(number) + " ";
   return text;
+}
+
+// X5: with a reader who is quick it would never end.
+TEST(WhoAlwaysHasMoreToSay, LetsOthersHaveTheirPartOfTheTurn) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  const Descriptor listener{ends[1]};
+  std::uint64_t connections = 0, unsent = 0;
+  int said = 0;
+  Connection talker(Descriptor{ends[0]}, std::make_unique<Chatterbox>(said), nullptr, {}, connections,
+                    unsent);
+  EXPECT_FALSE(talker.write({}));
+  EXPECT_EQ(said, 4);
 }
 
 // X5

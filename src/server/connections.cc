@@ -61,8 +61,14 @@ void Connections::read_ready(const std::function<void(std::size_t)>& came,
   }
 }
 
-void Connections::write_touched(Instant now) {
-  for (const Id id : std::exchange(touched_, {})) write(id, now);
+void Connections::write_touched(Instant now, const std::function<bool()>& is_enough) {
+  const std::vector<Id> touched = std::exchange(touched_, {});
+  auto next = touched.begin();
+  while (next != touched.end()) {
+    write(*next++, now);
+    if (is_enough()) break;
+  }
+  touched_.insert(touched_.begin(), next, touched.end());
 }
 
 void Connections::write(Id id, Instant now) {
@@ -70,7 +76,7 @@ void Connections::write(Id id, Instant now) {
   if (entry == nullptr) return;
   entry->touched = false;
   if (entry->may_write) {
-    entry->connection->write(now);
+    if (!entry->connection->write(now)) touch(id);
     entry->may_write = !entry->connection->has_output();
   }
   entry->connection->count_unsent();
@@ -83,7 +89,16 @@ void Connections::close_stuck(Instant now, Duration max) {
   for (const auto& [id, entry] : open_) {
     if (entry.connection->is_stuck(now, max)) stuck.push_back(id);
   }
-  for (const Id id : stuck) close(id);
+  for (const Id id : stuck) {
+    find(id)->connection->give_up(now);
+    close(id);
+  }
+}
+
+void Connections::look_for_readable() {
+  for (auto& [id, entry] : open_) {
+    if (entry.may_read && entry.connection->wants_to_read()) want_read(id, entry);
+  }
 }
 
 void Connections::access_changed() {

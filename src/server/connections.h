@@ -33,8 +33,12 @@ class Connections {
   // Until there is enough for now: the others come first next time. `came` is called before the bytes that
   // came with one read are looked at.
   void read_ready(const std::function<void(std::size_t)>& came, const std::function<bool()>& is_enough);
-  void write_touched(Instant now);
+  // Likewise until there is enough for now, and at least one.
+  void write_touched(Instant now, const std::function<bool()>& is_enough);
+  bool has_touched() const { return !touched_.empty(); }
   void close_stuck(Instant now, Duration max);
+  // There may be room again for more of what came in part.
+  void look_for_readable();
   void access_changed();
   bool is_anyone_slow() const;  // a reply is not yet wholly sent
 

@@ -38,6 +38,22 @@ struct Counters {
   std::uint64_t connections_refused = 0;
   std::uint64_t unsent_bytes = 0;   // replies that wait for their readers
   std::uint64_t fetched_bytes = 0;  // read, or to be read, for replies that are not written yet
+  std::uint64_t half_bytes = 0;     // of commands that have come in part
+};
+
+// One's part of a sum, which goes with it.
+class Part {
+ public:
+  explicit Part(std::uint64_t& sum) : sum_(sum) {}
+  ~Part() { sum_ -= own_; }
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+  void set(std::uint64_t own) { sum_ += own - std::exchange(own_, own); }
+
+ private:
+  std::uint64_t& sum_;
+  std::uint64_t own_ = 0;
 };
 
 }  // namespace baton::server

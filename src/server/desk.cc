@@ -124,11 +124,13 @@ void Desk::look(Operation& operation) {
         return true;
       },
       [this, at = &operation] {
+        --questions_;
         at->looked(*this);
         settle(*at);
       });
   if (accepted) {
     ++operation.outstanding_;
+    ++questions_;
   } else {
     operation.refused_ = closed().reply.error();
   }

@@ -58,11 +58,17 @@ class Desk {
                                                            : std::min(kLittle, limits.output_bytes_max);
   }
 
-  // So much is being read for replies, or waits for its readers, that each connection may have but one
-  // command under way.
+  // So much is being read for replies, or waits for its readers, or so many questions stand in line, that
+  // each connection may have but one command under way.
+  static constexpr std::size_t kQuestionsMax = 16'384;
   bool is_crowded() const {
-    return counters.unsent_bytes + counters.fetched_bytes >= limits.unsent_bytes_max;
+    return questions_ >= kQuestionsMax ||
+           counters.unsent_bytes + counters.fetched_bytes >= limits.unsent_bytes_max;
   }
+
+  // So much has come in part that no more is read of what is large already.
+  static constexpr std::size_t kSmall = 64 << 10;
+  bool is_full_of_halves() const { return counters.half_bytes >= limits.half_bytes_max; }
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   void accept(std::unique_ptr<Operation> operation, Finisher& finisher);
@@ -157,6 +163,7 @@ class Desk {
   Audit* audit_ = nullptr;
   Syncer* syncer_ = nullptr;
   BlobShelf* blobs_ = nullptr;
+  std::size_t questions_ = 0;        // that were asked and are not answered yet
   std::vector<Operation*> unbegun_;  // their lines are not on disk yet
   Waiters waiters_;
   LeaseNews news_;

@@ -38,7 +38,6 @@ std::vector<Row> documented_errors() {
   return rows;
 }
 
-// Damages every payload on disk whose text this is.
 // What somebody who never stops asking hears when the server stops.
 std::string last_words(std::uint16_t (Running::*port)() const, const std::string& request) {
   const Running server;

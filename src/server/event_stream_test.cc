@@ -15,7 +15,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-const Pages kNoPages = [](std::string_view, const Principal*) { return std::optional<Page>(); };
+const Pages kNoPages = [](std::string_view, const PrincipalRef&) { return std::optional<Page>(); };
 
 class Watching {
  public:

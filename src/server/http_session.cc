@@ -39,6 +39,18 @@ unsigned status_of(Errc code) {
   }
 }
 
+// A page that is made like the answer to a question, and like that one counts for what a turn can hold.
+class PageOperation final : public Operation {
+ public:
+  explicit PageOperation(Page made) : page(std::move(made)) {}
+
+  void begin(Desk& desk) override { desk.look(*this); }
+  void look(engine::Engine&) override { page.content = page.look(); }
+  void write(ReplyWriter&) override {}
+
+  Page page;
+};
+
 bool is_open_to_all(std::string_view path) { return path == "/healthz" || path == "/readyz"; }
 
 bool is_loopback_name(std::string_view host) {
@@ -64,7 +76,12 @@ struct HttpSession::Parser {
 
 HttpSession::HttpSession(Desk& desk, const Access& access, const HttpLimits& limits, const Pages& pages,
                          std::function<void()> changed)
-    : desk_(desk), access_(access), limits_(limits), pages_(pages), changed_(std::move(changed)) {}
+    : desk_(desk),
+      access_(access),
+      limits_(limits),
+      pages_(pages),
+      changed_(std::move(changed)),
+      halves_(desk.counters.half_bytes) {}
 
 HttpSession::~HttpSession() {
   if (transfer_) transfer_->let_go();
@@ -73,15 +90,33 @@ HttpSession::~HttpSession() {
 
 void HttpSession::receive(std::string_view bytes) {
   input_ += bytes;
-  run_requests();
+  go_on();
 }
 
-void HttpSession::resume() { run_requests(); }
+void HttpSession::resume() { go_on(); }
+
+void HttpSession::give_up() {
+  if (!is_halfway() || transfer_) return;
+  keep_alive_ = false;
+  if (wants_more())
+    return refuse(408, "PROTOCOL_ERROR", "half a request came, and nothing more for too long");
+  refuse({Errc::exhausted, "too much has come in part, of all connections", seconds(1)});
+}
+
+void HttpSession::go_on() {
+  run_requests();
+  if (input_.empty()) std::string().swap(input_);  // an idle connection costs little
+  halves_.set(half_bytes());
+}
+
+std::size_t HttpSession::half_bytes() const {
+  return (input_.empty() ? 0 : input_.capacity()) + (parser_ ? parser_->parser.get().body().capacity() : 0);
+}
 
 void HttpSession::run_requests() {
   if (beginning_) return;
   if (const auto transfer = transfer_) transfer->send(output_);
-  while (wants_more() && !input_.empty()) {
+  while (may_begin() && !input_.empty()) {
     if (transfer_) {
       transfer_->receive(input_);
       continue;
@@ -183,7 +218,12 @@ void HttpSession::handle() {
     }
     if (is_get && !principal && !is_open_to_all(path)) return refuse_stranger(authorization);
     if (!principal) keep_alive_ = false;  // a stranger does not stay
-    if (auto page = is_get ? pages_(path, principal.get()) : std::nullopt) {
+    if (auto page = is_get ? pages_(path, principal) : std::nullopt) {
+      if (page->look) {
+        auto operation = std::make_unique<PageOperation>(std::move(*page));
+        page_ = &operation->page;
+        return begin(std::move(operation));
+      }
       return answer(page->status, page->type, page->content, page->status == 503 ? seconds(1) : Duration{});
     }
     return refuse(404, path.starts_with(kPrefix) ? "UNKNOWN_COMMAND" : "NOT_FOUND",
@@ -209,10 +249,14 @@ void HttpSession::handle() {
     if (auto noted = desk_.audit(*operation, action); !noted) return refuse(noted.error());
   }
   ++desk_.counters.commands[verb->name];
-  operation_ = operation.get();
   asker_ = principal;
   asked_for_ = verb->permission;
   asked_in_ = read.ns();
+  begin(std::move(operation));
+}
+
+void HttpSession::begin(std::unique_ptr<Operation> operation) {
+  operation_ = operation.get();
   beginning_ = true;
   desk_.accept(std::move(operation), *this);
   beginning_ = false;
@@ -303,10 +347,13 @@ void HttpSession::refuse(const Error& error) {
 void HttpSession::finished(Operation& operation) {
   const std::unique_ptr<Operation> ends_here(&operation);
   operation_ = nullptr;
+  const Page* const page = std::exchange(page_, nullptr);
   JsonReply reply;
   operation.reply_to(reply);
   if (const auto& failed = reply.failed()) {
     answer(status_of(failed->code), kJson, reply.json(), retry_after(*failed));
+  } else if (page != nullptr) {
+    answer(page->status, page->type, page->content);
   } else {
     answer(200, kJson, reply.json());
   }

@@ -13,6 +13,7 @@
 #include "server/blob_transfer.h"
 #include "server/desk.h"
 #include "server/event_stream.h"
+#include "server/page.h"
 #include "server/session.h"
 
 namespace boost::system {
@@ -20,14 +21,6 @@ class error_code;
 }
 
 namespace baton::server {
-
-// A page that is made on request, for whoever asks: its type and its content.
-struct Page {
-  std::string_view type;
-  std::string content;
-  unsigned status = 200;
-};
-using Pages = std::function<std::optional<Page>(std::string_view path, const Principal* who)>;
 
 class HttpSession final : public Session, private Finisher {
  public:
@@ -39,8 +32,7 @@ class HttpSession final : public Session, private Finisher {
   void receive(std::string_view bytes) override;
   void resume() override;
   bool wants_more() const override {
-    if (transfer_) return transfer_->wants_more();
-    return !is_closing() && is_idle() && output_.size() < desk_.output_bytes_max();
+    return may_begin() && (transfer_ || half_bytes() <= Desk::kSmall || !desk_.is_full_of_halves());
   }
   bool is_closing() const override { return closing_ || (events_ && events_->is_over()); }
   bool is_idle() const override { return operation_ == nullptr && !events_ && !transfer_; }
@@ -51,16 +43,25 @@ class HttpSession final : public Session, private Finisher {
     has_certificate_ = true;
     certified_ = access_.find_certified(name);
   }
+  bool is_held_back() const override { return may_begin() && !wants_more(); }
   void access_changed() override;
   bool is_stranger() const override { return access_.needs_token() && !is_known_ && !certified_; }
+  void give_up() override;
 
  private:
   struct Parser;
+  bool may_begin() const {
+    if (transfer_) return transfer_->wants_more();
+    return !is_closing() && is_idle() && output_.size() < desk_.output_bytes_max();
+  }
+  std::size_t half_bytes() const;
+  void go_on();
   void finished(Operation& operation) override;
   void run_requests();
   bool read_head();
   void judge_head();
   void handle();
+  void begin(std::unique_ptr<Operation> operation);
   struct UploadHead {
     std::string target;
     std::string authorization;
@@ -100,7 +101,9 @@ class HttpSession final : public Session, private Finisher {
   std::string asked_in_;  // the namespace
   std::unique_ptr<Parser> parser_;
   std::string input_;  // not parsed yet
+  Part halves_;        // of all that has come in part
   Operation* operation_ = nullptr;
+  const Page* page_ = nullptr;              // that it makes, if it makes one
   std::unique_ptr<EventStream> events_;     // once there is one, nothing else comes
   std::shared_ptr<BlobTransfer> transfer_;  // of a body; shared with what the disk does for it
   bool has_begun_sending_ = false;          // of a download

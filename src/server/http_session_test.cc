@@ -13,8 +13,8 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-const Pages kNoPages = [](std::string_view path, const Principal*) -> std::optional<Page> {
-  if (path == "/page") return Page{"text/plain", "content"};
+const Pages kNoPages = [](std::string_view path, const PrincipalRef&) -> std::optional<Page> {
+  if (path == "/page") return Page{.type = "text/plain", .content = "content"};
   return {};
 };
 
@@ -172,7 +172,7 @@ TEST(HttpSession, AnswersAStrangerOnceAndThatItEndsThere) {  // X4
   Backstage stage;
   const auto ci = make_token();
   stage.access = Access::read("ci " + ci.hash + " default=submit").value();
-  const Pages pages = [](std::string_view, const Principal*) {
+  const Pages pages = [](std::string_view, const PrincipalRef&) {
     return Page{.type = "text/plain", .content = "alive\n"};
   };
   const auto connection = [&](const std::string& token) {
@@ -268,6 +268,21 @@ TEST(HttpSession, EndsAConversationItCannotFollow) {
   Browser talkative(stage, limits);
   EXPECT_THAT(talkative.post("/v1/queues", "{}", "X: " + std::string(200, 'x') + "\r\n"),
               StartsWith("HTTP/1.1 413"));
+}
+
+// X5
+TEST(HttpSession, CountsWhatHasComeOfABody) {
+  Backstage stage({}, {.half_bytes_max = 1'000'000});
+  {
+    Browser browser(stage);
+    browser.send("POST /v1/submit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n" +
+                 std::string(1'000'000, 'x'));
+    EXPECT_FALSE(browser.session.wants_more());
+    EXPECT_TRUE(browser.session.is_halfway());
+    Browser other(stage);
+    EXPECT_THAT(other.get("/v1/queues"), StartsWith("HTTP/1.1 200"));
+  }
+  EXPECT_EQ(stage.desk().counters.half_bytes, 0u);
 }
 
 }  // namespace

@@ -56,6 +56,19 @@ TEST_F(AtItsLimit, SoManyBytesAreLeasedAtOnce) {
   EXPECT_EQ(leased(client_.ask({"LEASE", "w", "q", "COUNT", "1024"})), "*" + std::to_string(kTasks - kMost));
 }
 
+// X5: each of its tasks waits for the log in a request of its own.
+TEST_F(AtItsLimit, ASubmitmanyCountsForAllOfItsTasks) {
+  std::vector<std::string> words = {"SUBMITMANY", "q", "1024"};
+  words.resize(words.size() + 1024);
+  for (int each = 0; each < 4; ++each) {
+    EXPECT_TRUE(client_.session.wants_more()) << each;
+    client_.send(words);
+  }
+  EXPECT_FALSE(client_.session.wants_more());
+  client_.hear();
+  EXPECT_TRUE(client_.session.wants_more());
+}
+
 // X3: replies that wait for one before them count as if they waited for their reader.
 TEST_F(AtItsLimit, SoMuchIsMadeReadyForOneConnection) {
   std::string text;

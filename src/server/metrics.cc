@@ -154,6 +154,10 @@ void put_streams(Text& text, const engine::Engine& engine, const Principal* who)
   text.metric("baton_stream_instances", "gauge", "Instances that have called, and were not evicted");
   for (const auto& [labels, count] : instances)
     text.value("baton_stream_instances", fmt::format("{{{}}}", labels), count);
+  text.only("baton_stream_remembered_messages", "gauge", "Messages that inboxes would know again",
+            all.seen.all.used());
+  text.only("baton_stream_remembered_messages_max", "gauge",
+            "Beyond this inboxes forget the oldest before their time", engine.rules().streams.remembered_max);
 }
 
 void put_queue_counts(Text& text, const QueueCounts& counts, const Principal* who) {
@@ -237,8 +241,15 @@ std::string metrics_text(const Desk& desk, const Principal* who) {
   text.only("baton_unsent_bytes", "gauge", "Replies that wait for their readers", counters.unsent_bytes);
   text.only("baton_fetched_bytes", "gauge", "Read from the log for replies that are not written yet",
             counters.fetched_bytes);
+  text.only("baton_half_bytes", "gauge", "Of commands that have come in part", counters.half_bytes);
   text.only("process_resident_memory_bytes", "gauge", "Memory in use", resident_bytes());
   return text.take();
+}
+
+Page metrics_page(const Desk& desk, const PrincipalRef& who) {
+  return {.type = "text/plain; version=0.0.4", .content = {}, .look = [&desk, who] {
+            return metrics_text(desk, who.get());
+          }};
 }
 
 }  // namespace baton::server

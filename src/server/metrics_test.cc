@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/http_session.h"
 #include "tests/backstage.h"
 
 namespace baton::server {
@@ -64,6 +65,23 @@ TEST(Metrics, SumUpTheQueuesBeyondTheFirstThousand) {
   EXPECT_THAT(text, HasSubstr("baton_tasks" + others + "state=\"waiting\"} 3\n"));
   EXPECT_THAT(text, HasSubstr(R"(queue="q0",event="leased"} 1)"));
   EXPECT_THAT(text, Not(HasSubstr("q1000")));
+}
+
+// E1: what was submitted in the same turn may still be lost.
+TEST(Metrics, LeaveWhenWhatTheyTellOfIsDurable) {
+  Backstage stage;
+  Client client(stage);
+  const Pages pages = [&](std::string_view, const PrincipalRef& who) {
+    return metrics_page(stage.desk(), who);
+  };
+  HttpSession session(stage.desk(), stage.access, {}, pages, [] {});
+  stage.turn([&] {
+    client.send({"SUBMIT", "mail", "x"});
+    session.receive("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_EQ(session.output(), "");
+  });
+  stage.drive_until([&] { return session.is_idle(); });
+  EXPECT_THAT(session.output(), HasSubstr(R"(queue="mail",state="waiting"} 1)"));
 }
 
 }  // namespace

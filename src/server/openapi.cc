@@ -309,9 +309,7 @@ constexpr std::string_view kSchemas = R"({
     "lsn": {"type": "integer"}, "purged": {"type": "integer"}, "last_letter": {"type": "integer"}}}
 })";
 
-}  // namespace
-
-std::string openapi_json() {
+std::string make_document() {
   json::object paths;
   for (const auto& verbs : verb_families()) {
     for (const Verb& verb : verbs) paths["/v1/" + std::string(verb.name)] = path_of(verb);
@@ -333,6 +331,13 @@ std::string openapi_json() {
       {"components", {{"schemas", json::parse(kSchemas)}, {"securitySchemes", {{"token", token}}}}},
   };
   return json::serialize(document);
+}
+
+}  // namespace
+
+const std::string& openapi_json() {
+  static const std::string text = make_document();
+  return text;
 }
 
 }  // namespace baton::server

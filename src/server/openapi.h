@@ -5,6 +5,7 @@
 
 namespace baton::server {
 
-std::string openapi_json();
+// It is the same for as long as the program runs, and made once.
+const std::string& openapi_json();
 
 }  // namespace baton::server

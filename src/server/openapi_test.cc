@@ -133,7 +133,7 @@ class Document : public testing::Test {
   static std::string text(const json::value& value) { return std::string(value.as_string()); }
 
   Backstage stage_;
-  const Pages no_pages_ = [](std::string_view, const Principal*) { return std::optional<Page>(); };
+  const Pages no_pages_ = [](std::string_view, const PrincipalRef&) { return std::optional<Page>(); };
   HttpSession session_{stage_.desk(), stage_.access, {}, no_pages_, [] {}};
   const json::object document_ = json::parse(openapi_json()).as_object();
   std::set<std::string> called_;
@@ -190,6 +190,9 @@ TEST_F(Document, ListsEveryVerb) {
   for (const auto& family : verb_families()) verbs += family.size();
   EXPECT_EQ(document_.at("paths").as_object().size(), verbs + 5) << "events, blobs and pages too";
 }
+
+// X5: whoever asks for it again and again does not have it made again and again.
+TEST_F(Document, IsMadeOnce) { EXPECT_EQ(&openapi_json(), &openapi_json()); }
 
 }  // namespace
 }  // namespace baton::server

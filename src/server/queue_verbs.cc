@@ -102,19 +102,18 @@ std::unique_ptr<Operation> heartbeat(const std::string& ns, Arguments& arguments
       arguments.capabilities("capability"));
 }
 
-std::unique_ptr<Operation> pause(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(core::PauseQueue{.ns = ns, .queue = arguments.name("queue")});
+core::Request pause(const std::string& ns, Arguments& arguments) {
+  return core::PauseQueue{.ns = ns, .queue = arguments.name("queue")};
 }
 
-std::unique_ptr<Operation> resume(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(core::ResumeQueue{.ns = ns, .queue = arguments.name("queue")});
+core::Request resume(const std::string& ns, Arguments& arguments) {
+  return core::ResumeQueue{.ns = ns, .queue = arguments.name("queue")};
 }
 
-std::unique_ptr<Operation> purge(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(
-      core::PurgeQueue{.ns = ns,
-                       .queue = arguments.name("queue"),
-                       .count_max = static_cast<std::uint32_t>(arguments.number("count", 0, UINT32_MAX))});
+core::Request purge(const std::string& ns, Arguments& arguments) {
+  return core::PurgeQueue{.ns = ns,
+                          .queue = arguments.name("queue"),
+                          .count_max = static_cast<std::uint32_t>(arguments.number("count", 0, UINT32_MAX))};
 }
 
 constexpr Verb kVerbs[] = {

@@ -1,6 +1,7 @@
 // The plain kind of operation: some requests, known from the start, and a reply made of their answers.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <utility>
@@ -33,6 +34,7 @@ class ManyRequestsOperation : public Operation {
     answers_[index] = std::move(answer);
   }
   void write(ReplyWriter& reply) override;  // a list of what each alone would reply
+  std::size_t weight() const override { return std::max<std::size_t>(requests_.size(), 1); }
 
  private:
   std::vector<core::Request> requests_;

@@ -31,9 +31,28 @@ RespSession::~RespSession() {
 }
 
 bool RespSession::wants_more() const {
+  return may_begin() && (half_bytes() <= Desk::kSmall || !desk_.is_full_of_halves());
+}
+
+std::size_t RespSession::half_bytes() const {
+  return (input_.empty() ? 0 : input_.capacity()) + caller_.transaction.bytes() + executing_bytes_;
+}
+
+bool RespSession::may_begin() const {
   const std::size_t under_way_max = desk_.is_crowded() ? 1 : desk_.limits.under_way_max;
   return !closing_ && blocking_ == nullptr && under_way_ < under_way_max &&
          output_.size() + held_bytes_ < desk_.output_bytes_max();
+}
+
+void RespSession::give_up() {
+  if (!is_halfway() || !is_idle()) return;
+  wire::RespWriter reply(output_, caller_.version);
+  if (wants_more()) {
+    refuse(reply, "PROTOCOL_ERROR", "half a command came, and nothing more for too long");
+  } else {
+    refuse(reply, "EXHAUSTED", "too much has come in part, of all connections; retry_after_ms=1000");
+  }
+  closing_ = true;
 }
 
 // By the name in it, whatever tokens that name has.
@@ -56,6 +75,7 @@ void RespSession::access_changed() {
   desk_.abandon(*slot->operation);
   slots_.erase(slot, slots_.end());
   executing_.clear();
+  executing_bytes_ = 0;
   blocking_ = nullptr;
   closing_ = true;
 }
@@ -68,6 +88,7 @@ void RespSession::receive(std::string_view bytes) {
     input_ += bytes;
     resume();
   }
+  halves_.set(half_bytes());
 }
 
 void RespSession::resume() {
@@ -78,13 +99,14 @@ void RespSession::resume() {
   } else {
     input_.erase(0, done);
   }
+  halves_.set(half_bytes());
 }
 
 // Returns how many bytes of `input` are done with.
 std::size_t RespSession::run_commands(std::string_view input) {
   running_ = true;
   std::size_t done = 0;
-  while (wants_more()) {
+  while (may_begin()) {
     if (!executing_.empty()) {
       run_next_of_exec();
       continue;
@@ -120,6 +142,7 @@ void RespSession::run(std::span<const std::string_view> words) {
   if (verb != nullptr) {
     if (caller_.transaction.is_open()) return keep(words, prepare(*verb, words, text) != nullptr, text);
     const auto* make = std::get_if<MakeRequest*>(&verb->make);
+    // What an operator does may have to wait for its line in the audit file, which only an operation can.
     if (make != nullptr && verb->permission != Permission::admin) return run_request(*verb, **make, words);
     operation = prepare(*verb, words, text);
     waits_for_ = verb->permission;
@@ -231,6 +254,9 @@ void RespSession::keep(std::span<const std::string_view> words, bool is_good, st
   wire::RespWriter reply(text, caller_.version);
   if (!is_good) {
     caller_.transaction.spoil();
+  } else if (desk_.is_full_of_halves()) {
+    caller_.transaction.spoil();
+    refuse(reply, "EXHAUSTED", "too much has come in part, of all connections; retry_after_ms=1000");
   } else if (caller_.transaction.keep(words)) {
     reply.simple("QUEUED");
   } else {
@@ -243,6 +269,7 @@ void RespSession::keep(std::span<const std::string_view> words, bool is_good, st
 // Replies leave in the order of their commands, so behind its header the array comes about by itself. Each
 // command is begun as if it had come alone: when there is room, and not before one that blocks has ended.
 void RespSession::execute() {
+  executing_bytes_ = caller_.transaction.bytes();
   for (std::vector<std::string>& command : caller_.transaction.close())
     executing_.push_back(std::move(command));
   std::string header;
@@ -253,6 +280,7 @@ void RespSession::execute() {
 void RespSession::run_next_of_exec() {
   const std::vector<std::string> command = std::move(executing_.front());
   executing_.pop_front();
+  if (executing_.empty()) executing_bytes_ = 0;
   is_of_exec_ = true;
   run(std::vector<std::string_view>(command.begin(), command.end()));
   is_of_exec_ = blocking_ != nullptr;

@@ -23,7 +23,8 @@ class RespSession final : public Session, private Finisher {
         access_(access),
         caller_{.id = ++desk.counters.sessions, .principal = access.everyone()},
         parser_(desk.limits.command),
-        changed_(std::move(changed)) {}
+        changed_(std::move(changed)),
+        halves_(desk.counters.half_bytes) {}
   ~RespSession() override;
   RespSession(const RespSession&) = delete;
   RespSession& operator=(const RespSession&) = delete;
@@ -34,10 +35,12 @@ class RespSession final : public Session, private Finisher {
   bool is_closing() const override { return closing_; }
   bool is_idle() const override { return slots_.empty() && executing_.empty(); }
   bool is_waiting() const override { return blocking_ != nullptr && blocking_->is_blocking(); }
-  bool is_halfway() const override { return !input_.empty() && wants_more(); }
+  bool is_halfway() const override { return !input_.empty() && may_begin(); }
   void certified(std::string_view name) override;
+  bool is_held_back() const override { return may_begin() && !wants_more(); }
   void access_changed() override;
   bool is_stranger() const override { return !caller_.principal; }
+  void give_up() override;
   std::size_t held_bytes() const override { return held_bytes_; }
 
  private:
@@ -49,6 +52,8 @@ class RespSession final : public Session, private Finisher {
     std::string text;
   };
 
+  bool may_begin() const;
+  std::size_t half_bytes() const;
   void finished(Operation& operation) override;
   bool wants_news() const override { return true; }
   void lost(const HeldLease& lease) override;
@@ -78,6 +83,7 @@ class RespSession final : public Session, private Finisher {
   wire::RespParser parser_;
   const std::function<void()> changed_;
   std::string input_;  // not begun yet
+  Part halves_;        // of all that has come in part
   std::deque<Slot> slots_;
   // Of the last slot, if that gathers replies which are written already and wait for the disk.
   std::unique_ptr<Operation> gathering_;
@@ -89,6 +95,7 @@ class RespSession final : public Session, private Finisher {
   Permission waits_for_ = Permission::query;        // what it needed
   bool running_ = false;                            // inside run_commands()
   std::deque<std::vector<std::string>> executing_;  // what MULTI gathered and EXEC has not begun yet
+  std::size_t executing_bytes_ = 0;                 // of all that it gathered
   bool is_of_exec_ = false;                         // what runs now, or ran last, is
   std::string late_;                                // pushes that wait for the end of EXEC's array
   bool closing_ = false;

@@ -438,5 +438,44 @@ TEST(AStranger, MaySayLittle) {
   EXPECT_TRUE(client.session.is_closing());
 }
 
+// X5: each is little, but a connection may ask many, and there may be many connections.
+TEST(Questions, ThatStandInLineAreBounded) {
+  Backstage stage;
+  constexpr std::size_t kClients = 300;
+  std::string many;
+  for (int count = 0; count < 64; ++count) many += "GET key:k\r\n";
+  std::list<Client> clients;
+  for (std::size_t each = 0; each < kClients; ++each) clients.emplace_back(stage).session.receive(many);
+  EXPECT_LE(stage.desk().counters.commands["get"], Desk::kQuestionsMax + kClients);
+  EXPECT_TRUE(stage.desk().is_crowded());
+  for (Client& client : clients) client.hear();
+  EXPECT_EQ(stage.desk().counters.commands["get"], kClients * 64);
+  EXPECT_FALSE(stage.desk().is_crowded());
+}
+
+// X5: there may be many who send half of something large, and nothing more.
+TEST(WhatHasComeInPart, IsBoundedOfAllConnections) {
+  Backstage stage({}, {.half_bytes_max = 1'000'000});
+  Client honest(stage);
+  const std::string half = "*2\r\n$4\r\nECHO\r\n$3000000\r\n" + std::string(1'000'000, 'x');
+  {
+    Client large(stage);
+    EXPECT_TRUE(large.session.wants_more());
+    large.session.receive(half);
+    EXPECT_FALSE(large.session.wants_more());
+    EXPECT_TRUE(large.session.is_halfway());
+    EXPECT_TRUE(honest.session.wants_more());
+    EXPECT_THAT(honest.ask({"PING"}), StartsWith("+PONG"));
+    honest.ask({"MULTI"});
+    EXPECT_THAT(honest.ask({"PING", "x"}), StartsWith("-EXHAUSTED "));
+    EXPECT_THAT(honest.ask({"EXEC"}), StartsWith("-EXECABORT "));
+  }
+  EXPECT_EQ(stage.desk().counters.half_bytes, 0u);
+  honest.ask({"MULTI"});
+  const std::string word(100'000, 'x');
+  while (honest.session.wants_more()) EXPECT_THAT(honest.ask({"PING", word}), StartsWith("+QUEUED"));
+  EXPECT_GE(stage.desk().counters.half_bytes, 1'000'000u);
+}
+
 }  // namespace
 }  // namespace baton::server

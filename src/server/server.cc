@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -33,6 +32,10 @@ constexpr Duration kBlobsSwept = minutes(1);
 // Bytes that are read while requests wait for room in the log, and have to be kept until there is some. With
 // more, those who complete and extend would wait long behind those who submit.
 constexpr std::size_t kReadBehindMax = std::size_t{4} << 20;
+constexpr std::size_t kRequestsBehindMax = 16'384;  // likewise; a request is larger here than it came
+// So long is read, and so long written, before it is the disk's turn and the watchdog's: also by those who
+// ask for what needs no entry.
+constexpr Duration kTurnMax = milliseconds(10);
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 }  // namespace
@@ -60,17 +63,18 @@ class Server::Sockets {
   void take_signals();
   void reload();
   bool take_turn();
+  bool is_far_behind() const;
   void say_last_words();
   void let_go();
   void sweep_blobs();
   Status read_secrets();
-  std::optional<Page> page(std::string_view path, const Principal* who) const;
+  std::optional<Page> page(std::string_view path, const PrincipalRef& who) const;
   Page readiness() const;
 
   ServerOptions options_;
   Supervisor supervisor_;
   Poller poller_;
-  Pages pages_ = [this](std::string_view path, const Principal* who) { return page(path, who); };
+  Pages pages_ = [this](std::string_view path, const PrincipalRef& who) { return page(path, who); };
   std::unique_ptr<engine::Authority> authority_;
   std::unique_ptr<Reader> reader_;
   std::unique_ptr<Audit> audit_;    // none: nobody wants to know
@@ -186,7 +190,7 @@ void Server::Sockets::turn_away(const Descriptor& socket, Protocol protocol) con
 }
 
 void Server::Sockets::begin_stop() {
-  if (std::exchange(stopping_, true)) _exit(130);
+  if (std::exchange(stopping_, true)) return;
   supervisor_.stopping();
   resp_.close();
   http_.close();
@@ -194,9 +198,9 @@ void Server::Sockets::begin_stop() {
   authority_->stop();
 }
 
-std::optional<Page> Server::Sockets::page(std::string_view path, const Principal* who) const {
-  if (path == "/metrics") return Page{"text/plain; version=0.0.4", metrics_text(*desk_, who)};
-  if (path == "/v1/openapi.json") return Page{"application/json", openapi_json()};
+std::optional<Page> Server::Sockets::page(std::string_view path, const PrincipalRef& who) const {
+  if (path == "/metrics") return metrics_page(*desk_, who);
+  if (path == "/v1/openapi.json") return Page{.type = "application/json", .content = openapi_json()};
   if (path == "/healthz") return Page{.type = "text/plain", .content = "alive\n"};
   if (path == "/readyz") return readiness();
   return {};
@@ -225,16 +229,32 @@ void Server::Sockets::take_signals() {
 }
 
 void Server::Sockets::reload() {
-  const auto note = [&](const std::string& text) { options_.coordinator.on_note("SIGHUP: " + text); };
-  if (auto read = read_secrets(); !read) {
+  const auto note = [this](const std::string& text) { options_.coordinator.on_note("SIGHUP: " + text); };
+  std::optional<std::uint64_t> line;
+  if (audit_) {
+    if (auto opened = audit_->reopen(); !opened)
+      note("the audit goes on in the old file: " + opened.error().message);
+    // Who can send a signal could do worse, so it is done even if it cannot be written down.
+    const auto began = audit_->began({.who = "SIGHUP", .what = "reload"}, desk_->now());
+    if (began)
+      line = *began;
+    else
+      note(began.error().message);
+  }
+  const Status read = read_secrets();
+  if (!read) {
     note("the tokens and certificates stay as they were: " + read.error().message);
   } else if (options_.tls || !options_.tokens.empty()) {
     note("the tokens and certificates were read again");
   }
   connections_.access_changed();
-  if (!audit_) return;
-  if (auto opened = audit_->reopen(); !opened)
-    note("the audit goes on in the old file: " + opened.error().message);
+  if (!line) return;
+  const std::string_view outcome = read ? "COMMITTED" : word(read.error().code);
+  const auto ended = audit_->ended(*line, outcome, authority_->durable(), desk_->now());
+  if (!ended) note(ended.error().message);
+  syncer_->run(audit_->syncing(), [note](const Status& synced) {
+    if (!synced) note(synced.error().message);
+  });
 }
 
 Status Server::Sockets::run() {
@@ -250,14 +270,16 @@ Status Server::Sockets::run() {
 }
 
 bool Server::Sockets::take_turn() {
-  const bool may_read = connections_.has_readable() && read_behind_ < kReadBehindMax;
+  const bool may_go_on = connections_.has_touched() || (connections_.has_readable() && !is_far_behind());
   const Duration wait =
-      may_read ? Duration{} : std::min({authority_->wait(), desk_->wait(), supervisor_.wait(desk_->now())});
+      may_go_on ? Duration{} : std::min({authority_->wait(), desk_->wait(), supervisor_.wait(desk_->now())});
   const bool woken = poller_.wait(wait);
   authority_->begin_turn(!woken && wait > Duration{});
   if (!authority_->is_behind()) read_behind_ = 0;
   resp_.accept_waiting(desk_->now());
   http_.accept_waiting(desk_->now());
+  authority_->look_at_clock();  // what waited may have taken its time
+  const Instant began = desk_->now();
   // What is asked now is decided at once. Never by a time from before it came: after a pause in between, a
   // lease would seem to be held that has long expired.
   connections_.read_ready(
@@ -265,16 +287,30 @@ bool Server::Sockets::take_turn() {
         authority_->look_at_clock();
         if (authority_->is_behind()) read_behind_ += bytes;
       },
-      [this] { return authority_->is_turn_long() || read_behind_ >= kReadBehindMax; });
+      [&] {
+        const bool is_late = desk_->now() - began >= kTurnMax;
+        return is_late || authority_->is_turn_long() || is_far_behind();
+      });
   const bool goes_on = authority_->end_turn();
   desk_->tick();
-  connections_.write_touched(desk_->now());
+  authority_->look_at_clock();  // likewise the disk
+  const Instant decided = desk_->now();
+  connections_.write_touched(decided, [&] {
+    authority_->look_at_clock();
+    return desk_->now() - decided >= kTurnMax;
+  });
   if (desk_->now() - stuck_checked_ >= seconds(1)) {
     stuck_checked_ = desk_->now();
     connections_.close_stuck(stuck_checked_, options_.limits.stuck_max);
+    connections_.look_for_readable();
   }
   if (desk_->now() - blobs_swept_ >= kBlobsSwept) sweep_blobs();
   return goes_on;
+}
+
+bool Server::Sockets::is_far_behind() const {
+  if (!authority_->is_behind()) return false;
+  return read_behind_ >= kReadBehindMax || authority_->waiting() >= kRequestsBehindMax;
 }
 
 // Everything is decided and on disk; whoever waits for bytes, or reads slowly, may still hear his reply.
@@ -282,9 +318,9 @@ void Server::Sockets::say_last_words() {
   constexpr Duration kStep = milliseconds(10);
   for (Duration waited; waited < kLastWords; waited = waited + kStep) {
     const bool is_busy = reader_->is_busy() || (syncer_ && syncer_->is_busy()) || blobs_->disk().is_busy();
-    if (!is_busy && !connections_.is_anyone_slow()) return;
+    if (!is_busy && !connections_.is_anyone_slow() && !connections_.has_touched()) return;
     poller_.wait(kStep);
-    connections_.write_touched(desk_->now());
+    connections_.write_touched(desk_->now(), [] { return false; });
   }
 }
 

@@ -23,6 +23,8 @@ class Session {
   virtual bool is_idle() const = 0;     // nothing is under way
   virtual bool is_waiting() const = 0;  // for something that may never come
   virtual bool is_halfway() const = 0;  // part of a command has come
+  // It wants no more because too much has come in part, of all connections.
+  virtual bool is_held_back() const { return false; }
   // Bytes of a long body that have gone through: while they grow, it is not stuck.
   virtual std::uint64_t moved() const { return 0; }
   // The other side has shown a certificate with this name.
@@ -31,6 +33,9 @@ class Session {
   virtual void access_changed() = 0;
   // It has to say who it is, and has not done so.
   virtual bool is_stranger() const { return false; }
+
+  // Part of a command has come, and for too long nothing more. What is said now is the last.
+  virtual void give_up() {}
 
   // Of replies that wait for those before them.
   virtual std::size_t held_bytes() const { return 0; }

@@ -1,7 +1,9 @@
 #include "server/signals.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "base/check.h"
@@ -9,9 +11,15 @@
 namespace baton::server {
 namespace {
 
-int write_end = -1;  // all that a handler can reach
+constexpr int kExitInterrupted = 130;
+
+// All that a handler can reach.
+int write_end = -1;
+std::atomic<bool> is_to_end = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
 
 void pass_on(int number) {
+  if ((number == SIGINT || number == SIGTERM) && is_to_end.exchange(true)) ::_exit(kExitInterrupted);
   const int before = errno;
   const auto byte = static_cast<unsigned char>(number);
   // A pipe that is full has enough to tell already.
@@ -23,6 +31,7 @@ void pass_on(int number) {
 
 Signals::Signals(std::span<const int> numbers) {
   BATON_CHECK(write_end == -1);
+  is_to_end = false;
   int ends[2] = {-1, -1};
   BATON_CHECK(::pipe2(ends, O_NONBLOCK | O_CLOEXEC) == 0);
   read_ = Descriptor(ends[0]);

@@ -1,4 +1,5 @@
-// Signals as something that can be waited for. One object at a time in a process.
+// Signals as something that can be waited for. One object at a time in a process. A second one that asks for
+// the end is not waited for: it ends the process at once, whatever that is doing.
 #pragma once
 
 #include <signal.h>

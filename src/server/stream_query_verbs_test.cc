@@ -87,6 +87,8 @@ TEST_F(AnOperator, FindsStreamsInStatsAndMetrics) {
   EXPECT_THAT(text, HasSubstr("baton_stream_oldest_claimable_seconds" + labels + "} 0"));
   EXPECT_THAT(text,
               HasSubstr(R"(baton_stream_instances{namespace="default",service="orders",state="active"} 1)"));
+  EXPECT_THAT(text, HasSubstr("\nbaton_stream_remembered_messages 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nbaton_stream_remembered_messages_max 100000000\n"));
   EXPECT_THAT(metrics_text(stage_.desk(), nullptr), Not(HasSubstr("orders")));
 }
 

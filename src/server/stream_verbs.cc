@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "server/limits.h"
-#include "server/request_operation.h"
 #include "server/stream_json.h"
 #include "server/stream_letters.h"
 #include "server/stream_operation.h"
@@ -238,25 +237,23 @@ std::unique_ptr<Operation> wait(const std::string& ns, Arguments& arguments) {
       milliseconds(static_cast<std::int64_t>(arguments.number("wait_ms", 0, kWaitMsMax))));
 }
 
-std::unique_ptr<Operation> leave(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(core::LeaveWork{.ns = ns, .instance = instance_of(arguments)});
+core::Request leave(const std::string& ns, Arguments& arguments) {
+  return core::LeaveWork{.ns = ns, .instance = instance_of(arguments)};
 }
 
 std::uint64_t last_letter_of(Arguments& arguments) {
   return arguments.number("last_letter", core::kAnyLetter, core::kAnyLetter);
 }
 
-std::unique_ptr<Operation> replay(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(
-      core::ReplayLetters{.ns = ns, .letters = letters_of(arguments), .last = last_letter_of(arguments)});
+core::Request replay(const std::string& ns, Arguments& arguments) {
+  return core::ReplayLetters{.ns = ns, .letters = letters_of(arguments), .last = last_letter_of(arguments)};
 }
 
-std::unique_ptr<Operation> purge(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<RequestOperation>(
-      core::PurgeLetters{.ns = ns,
-                         .letters = letters_of(arguments),
-                         .older_than = arguments.duration("older_than_ms", {}),
-                         .last = last_letter_of(arguments)});
+core::Request purge(const std::string& ns, Arguments& arguments) {
+  return core::PurgeLetters{.ns = ns,
+                            .letters = letters_of(arguments),
+                            .older_than = arguments.duration("older_than_ms", {}),
+                            .last = last_letter_of(arguments)};
 }
 
 constexpr Verb kVerbs[] = {

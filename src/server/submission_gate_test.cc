@@ -143,7 +143,7 @@ TEST(SubmissionGate, TellsClientsWhenToComeAgain) {
               testing::ContainsRegex("^-EXHAUSTED the namespace writes faster than it may, which is [0-9]+ "
                                      "bytes per second; retry_after_ms=[1-9]"));
   EXPECT_THAT(client.ask({"SUBMITMANY", "q", "2", "y", "z"}), StartsWith("*2 -EXHAUSTED "));
-  const Pages no_pages = [](std::string_view, const Principal*) { return std::optional<Page>(); };
+  const Pages no_pages = [](std::string_view, const PrincipalRef&) { return std::optional<Page>(); };
   HttpSession browser(stage.desk(), stage.access, {}, no_pages, [] {});
   browser.receive(
       "POST /v1/submit HTTP/1.1\r\nContent-Length: 27\r\n\r\n{\"queue\":\"q\",\"payload\":\"x\"}");

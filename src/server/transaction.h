@@ -17,6 +17,7 @@ class Transaction {
 
   bool is_open() const { return open_; }
   bool is_spoiled() const { return spoiled_; }
+  std::size_t bytes() const { return bytes_; }
   void open() { open_ = true; }
   void spoil() { spoiled_ = true; }
   // Keeps a command; false if there are too many.

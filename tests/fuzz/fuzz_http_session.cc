@@ -31,8 +31,8 @@ struct Stage {
                 [](const std::function<void()>&) {}};
   Desk desk{*authority, reader};
   const Access access = known_as("token");
-  const Pages pages = [](std::string_view path, const Principal*) -> std::optional<Page> {
-    if (path == "/page") return Page{"text/plain", "content"};
+  const Pages pages = [](std::string_view path, const PrincipalRef&) -> std::optional<Page> {
+    if (path == "/page") return Page{.type = "text/plain", .content = "content"};
     return {};
   };
 };

@@ -218,9 +218,13 @@ StreamPage<LetterView> letters(const State& state, const StreamLook& look,
     bytes += letter.message.body.length;
     page.rows.push_back(view_of(all, letter, look.now));
   };
-  for (const Number number : named) {
-    const auto found = all.dead_numbers.find(number);
-    if (found != all.dead_numbers.end() && !is_full()) consider(all.dead.all[found->second]);
+  for (std::size_t i = look.from; i < named.size(); ++i) {
+    if (is_full()) {
+      page.next = i;
+      break;
+    }
+    if (const auto found = all.dead_numbers.find(named[i]); found != all.dead_numbers.end())
+      consider(all.dead.all[found->second]);
   }
   if (!named.empty()) return page;
   std::size_t examined = 0;

@@ -103,7 +103,7 @@ struct LetterView {
   Duration dead_for;
   stream::InstanceId by;
 };
-// Those named that are there, or a page of all.
+// A page of those named that are there, whose cursor is a place among the names; or of all.
 StreamPage<LetterView> letters(const State& state, const StreamLook& look,
                                const std::vector<std::uint64_t>& named);
 

@@ -181,6 +181,14 @@ TEST_F(AnOperator, SeesDeadLettersInPages) {
   EXPECT_EQ(last.next, 0u);
   EXPECT_EQ(letters(state(), look(), {2, 9}).rows.size(), 1u);
   EXPECT_TRUE(letters(state(), {.ns = "other"}, {2}).rows.empty());
+  page.from = 0;
+  const auto named = letters(state(), page, {9, 3, 2, 1});
+  EXPECT_EQ(named.rows.size(), 2u);
+  page.from = named.next;
+  const auto rest = letters(state(), page, {9, 3, 2, 1});
+  ASSERT_EQ(rest.rows.size(), 1u) << "none of those that were named is passed over";
+  EXPECT_EQ(rest.rows[0].number, 1u);
+  EXPECT_EQ(rest.next, 0u);
 }
 
 // S23: each item of the troubleshooting list.

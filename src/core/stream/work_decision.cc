@@ -1,5 +1,7 @@
 #include "core/stream/work_decision.h"
 
+#include <variant>
+
 #include "base/mutant.h"
 #include "core/names.h"
 #include "core/stream/work_turn.h"
@@ -40,13 +42,24 @@ Decision decide_message_move(const State& state, const MoveBlob& request, const 
       Accepted{}};
 }
 
+namespace {
+
+// A call that is refused brings about nothing. The places of those that go count as free already.
+bool is_refused(const State& state, const Presence& presence, const ProcessWork& request, const Moment& at,
+                const InstancesEvicted& going) {
+  Rules roomier = at.rules;
+  roomier.streams.instances_max += going.instances.size();
+  const Moment then{at.now, at.epoch, at.lsn, roomier};
+  return std::holds_alternative<Reject>(decide(state, presence, request, then));
+}
+
+}  // namespace
+
 std::optional<InstancesEvicted> silent_before(const State& state, const Presence& presence,
                                               const ProcessWork& request, const Moment& at) {
   const Streams& all = state.streams;
   if (!request.heartbeat || !is_name(request.ns)) return {};
   if (mutant(Mutant::m32_silent_instance_keeps_its_place)) return {};
-  if (was_evicted(all, request.ns, request.instance))
-    return {};  // a call that is refused brings about nothing
   const Slot service = find_service(all, request.ns, request.heartbeat->service);
   if (service == 0) return {};
   InstancesEvicted evicted;
@@ -55,7 +68,7 @@ std::optional<InstancesEvicted> silent_before(const State& state, const Presence
     const bool silent = id != request.instance && presence.last_heard(other) < at.now - request.stale;
     if (silent && evicted.instances.size() < kPurgeItemsMax) evicted.instances.push_back(other.number);
   }
-  if (evicted.instances.empty()) return {};
+  if (evicted.instances.empty() || is_refused(state, presence, request, at, evicted)) return {};
   return evicted;
 }
 

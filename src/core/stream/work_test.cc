@@ -77,6 +77,25 @@ TEST(AnInstance, IsEvictedWhenItIsSilentForLongerThanAllowed) {
   EXPECT_EQ(authority.ask(a_heartbeat(1), kStart + just_over(stream::kStale)).refusal, Errc::lease_lost);
 }
 
+// S1, S16
+TEST(AnInstance, IsNotEvictedByACallThatIsRefused) {
+  Authority authority = with_instance();
+  const Instant later = kStart + just_over(stream::kStale);
+  ProcessWork large = a_heartbeat(2);
+  large.messages.inbox = {a_message(1, 1)};
+  large.messages.inbox[0].body = Blob(std::string(authority.rules.streams.entry_bytes_max, 'x'));
+  EXPECT_EQ(authority.ask(large, later).refusal, Errc::too_large);
+  EXPECT_TRUE(authority.ask(a_heartbeat(1), later).reply);
+}
+
+// S16: nor do the dead keep the living out.
+TEST(AnInstance, ThatIsSilentMakesRoomForAnother) {
+  Authority authority = with_instance();
+  authority.rules.streams.instances_max = 1;
+  EXPECT_EQ(authority.ask(a_heartbeat(2), kStart + stream::kStale).refusal, Errc::exhausted);
+  EXPECT_TRUE(authority.ask(a_heartbeat(2), kStart + just_over(stream::kStale)).appended);
+}
+
 // S19: one too large is refused as a whole.
 TEST(ACall, FitsOneEntryOrIsRefused) {
   Authority authority = with_instance();
@@ -181,6 +200,31 @@ TEST(WhatIsRemembered, IsForgottenInTime) {
   EXPECT_EQ(forget(kStart + rules.seen_for), StreamsForgotten{});
   EXPECT_EQ(forget(kStart + just_over(rules.seen_for)).seen, 1u);
   EXPECT_EQ(authority.state().streams.seen_ids.size(), 0u);
+}
+
+// S13: up to so many; beyond that the oldest go before their time, and are taken once more.
+TEST(WhatIsRemembered, IsForgottenEarlyBeyondTheLimit) {
+  Authority authority = with_instance();
+  authority.rules.streams.remembered_max = 2;
+  const auto forget = [&] {
+    const auto overdue = overdue_to_forget(authority.state(), authority.moment(kStart));
+    if (overdue) authority.record(*overdue, kStart);
+    return overdue.value_or(StreamsForgotten{}).seen;
+  };
+  const auto store_and_finish = [&](unsigned number) {
+    const Verdicts verdicts =
+        authority.ask(a_store(1, {a_message(number, 0)}), kStart).as<WorkProcessed>().messages.inbox;
+    const auto work = authority.ask(a_claim(1), kStart).as<WorkProcessed>().work;
+    if (!work.empty()) authority.ask(a_completion(1, work), kStart);
+    return verdicts.at(0);
+  };
+  store_and_finish(1), store_and_finish(2);
+  EXPECT_EQ(forget(), 0u);
+  store_and_finish(3);
+  EXPECT_EQ(forget(), 1u);
+  EXPECT_EQ(forget(), 0u);
+  EXPECT_EQ(store_and_finish(2), stream::Verdict::duplicate);
+  EXPECT_EQ(store_and_finish(1), stream::Verdict::ok);
 }
 
 TEST(DeadLetters, BeyondTheLimitGoOldestFirst) {

@@ -158,18 +158,20 @@ Decision decide(const State& state, const SubmitTask& request, const Moment& at)
   const Growth growth{request.ns, request.queue, capabilities, request.priority,
                       request.payload.bytes().size()};
   if (auto full = refuse_growth(state, growth, at.rules)) return *full;
-  return Append{TaskCreated{.ns = request.ns,
-                            .queue = request.queue,
-                            .capabilities = capabilities,
-                            .key = request.key,
-                            .content = content,
-                            .priority = request.priority,
-                            .eligible_at = at.now + request.delay,
-                            .retry = request.retry,
-                            .max_attempts = request.max_attempts,
-                            .max_hold = request.max_hold,
-                            .payload = {request.payload.bytes(), request.payload.hash()}},
-                Submitted{.task = {at.epoch, at.lsn}}};
+  // Made where it stays: an event is large, and this is asked most often.
+  return Decision(std::in_place_type<Append>,
+                  TaskCreated{.ns = request.ns,
+                              .queue = request.queue,
+                              .capabilities = capabilities,
+                              .key = request.key,
+                              .content = content,
+                              .priority = request.priority,
+                              .eligible_at = at.now + request.delay,
+                              .retry = request.retry,
+                              .max_attempts = request.max_attempts,
+                              .max_hold = request.max_hold,
+                              .payload = {request.payload.bytes(), request.payload.hash()}},
+                  Submitted{.task = {at.epoch, at.lsn}});
 }
 
 Decision decide(const State& state, const CancelTask& request, const Moment&) {
