@@ -45,7 +45,8 @@ install(FILES src/client/address.h src/client/client.h src/client/http_call.h sr
               src/client/work_coordinator.h src/client/worker.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/client COMPONENT development)
 install(FILES src/wire/resp_value.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/wire COMPONENT development)
-install(FILES src/publish/task_sink.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/publish COMPONENT development)
+install(FILES src/publish/destination.h src/publish/stream_sink.h src/publish/task_sink.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/publish COMPONENT development)
 install(FILES src/postgres/arguments.h src/postgres/connection.h src/postgres/migrations.h src/postgres/transaction.h
               src/postgres/work_coordinator.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/baton/postgres COMPONENT development)

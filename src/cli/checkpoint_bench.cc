@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <new>
 
 #include "checkpoint/aligned_memory.h"
 #include "checkpoint/distributed_checkpoint.h"
@@ -24,7 +25,15 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 // Saves and loads a state of this size once, and takes it away again.
 int bench_checkpoints(Storage& storage, const CheckpointOptions& options) {
   const std::uint64_t bytes = options.mebibytes << 20;
-  const AlignedMemory memory = allocate_aligned(bytes);
+  AlignedMemory memory;
+  try {
+    memory = allocate_aligned(bytes);
+  } catch (const std::bad_alloc&) {
+    return complain({Errc::exhausted,
+                     fmt::format("there is no memory for {} MiB; try fewer: --mebibytes", options.mebibytes),
+                     {}},
+                    options);
+  }
   for (std::uint64_t at = 0; at < bytes; at += 8) store(memory.get() + at, at * 0x9e3779b97f4a7c15U);
   const TensorInfo info{"bench", Dtype::u8, {bytes}, whole({bytes})};
   InProcessGroup group(1);

@@ -43,7 +43,8 @@ int export_checkpoint(Storage& storage, const CheckpointOptions& options) {
   if (!metadata) return complain(metadata.error(), options);
   const fs::path target = fs::absolute(options.other);
   // A directory for --flat is made, one in which it is to lie is not: a misspelt path is no wish for one.
-  if (const fs::path above = target.parent_path(); !fs::is_directory(above))
+  std::error_code absent;
+  if (const fs::path above = target.parent_path(); !fs::is_directory(above, absent))
     return complain({Errc::not_found, "there is no directory " + above.string()}, options);
   auto to = LocalStorage::open_directory(options.flat ? target.string() : target.parent_path().string());
   if (!to) return complain(to.error(), options);

@@ -57,18 +57,14 @@ void tell_pinned(const std::string& prefix, bool is_pinned, const CheckpointOpti
 }  // namespace
 
 int prune_checkpoints(Storage& storage, const CheckpointOptions& options) {
-  const auto attempts = list_attempts(storage);
-  if (!attempts) return complain(attempts.error(), options);
-  if (!options.json) {
-    const auto fates = judge(storage, *attempts, options.policy);
-    if (!fates) return complain(fates.error(), options);
-    for (const Fate& fate : *fates)
-      fmt::print("{} {}: {}\n", fate.is_kept ? "keep  " : "remove", to_text(fate.id), fate.why);
-  }
   RemovalBar bar;
   const auto removed = prune(storage, options.policy, options.really(), bar.shown());
   bar.clear();
   if (!removed) return complain(removed.error(), options);
+  if (!options.json) {
+    for (const Fate& fate : removed->fates)
+      fmt::print("{} {}: {}\n", fate.is_kept ? "keep  " : "remove", to_text(fate.id), fate.why);
+  }
   print_removed(*removed, options.really(), options.format());
   return 0;
 }

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "cli/output.h"
+#include "cli/quantities.h"
 #include "wire/resp_value.h"
 
 namespace baton::cli {
@@ -31,8 +35,18 @@ bool is_part(const RespValue& reply) {
   return complete != nullptr && !complete->truth && complete->number == 0;
 }
 
-void add_letters(std::vector<std::string>& words, const StreamSource::Letters& letters) {
-  for (const std::string& letter : letters) words.insert(words.end(), {"LETTER", letter});
+using Words = std::vector<std::string>;
+
+constexpr std::size_t kNamedAtOnce = 1000;  // of the 1 024 that a coordinator takes
+
+// The command for all letters, or one for each part of those named.
+std::vector<Words> commands(const Words& words, const StreamSource::Letters& letters) {
+  std::vector<Words> all{words};
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    if (i > 0 && i % kNamedAtOnce == 0) all.push_back(words);
+    all.back().insert(all.back().end(), {"LETTER", letters[i]});
+  }
+  return all;
 }
 
 }  // namespace
@@ -60,15 +74,27 @@ Result<Rows> CoordinatorStreams::ask(const Words& words, std::string_view list,
   }
 }
 
-Result<std::uint64_t> CoordinatorStreams::repeat(Words words, const Letters& letters) {
-  add_letters(words, letters);
+Result<std::uint64_t> CoordinatorStreams::act(const Words& words, const Letters& letters) {
+  if (letters.empty()) return act_on_all(words);
   std::uint64_t total = 0;
-  for (;;) {
+  for (const Words& command : commands(words, letters)) {
+    const auto reply = client_.ask(command);
+    if (!reply && total > 0)
+      return failure(reply.error().code, fmt::format("{} (done before that: {})", reply.error().message,
+                                                     counted(total, "letter")));
+    if (!reply) return std::unexpected(reply.error());
+    total += static_cast<std::uint64_t>(number_of(*reply, "purged"));
+  }
+  return total;
+}
+
+Result<std::uint64_t> CoordinatorStreams::act_on_all(Words words) {
+  for (std::uint64_t total = 0;;) {
     const auto reply = client_.ask(words);
     if (!reply) return std::unexpected(reply.error());
     const auto done = static_cast<std::uint64_t>(number_of(*reply, "purged"));
     total += done;
-    if (done == 0 || !letters.empty()) return total;
+    if (done == 0) return total;
     // What dies while this goes on is left alone.
     const RespValue* last = reply->find("last_letter");
     if (total == done && last != nullptr)
@@ -96,17 +122,21 @@ Result<Rows> CoordinatorStreams::why(const std::string& message, Duration stale)
 }
 
 Result<Rows> CoordinatorStreams::letters(const Letters& letters) {
-  Words words{"STREAM_LETTERS"};
-  add_letters(words, letters);
-  return ask(words, "letters", kLetterFields);
+  Rows all;
+  for (const Words& command : commands({"STREAM_LETTERS"}, letters)) {
+    auto rows = ask(command, "letters", kLetterFields);
+    if (!rows) return rows;
+    std::ranges::move(*rows, std::back_inserter(all));
+  }
+  return all;
 }
 
 Result<std::uint64_t> CoordinatorStreams::replay(const Letters& letters) {
-  return repeat({"STREAM_REPLAY"}, letters);
+  return act({"STREAM_REPLAY"}, letters);
 }
 
 Result<std::uint64_t> CoordinatorStreams::purge(const Letters& letters, Duration older_than) {
-  return repeat({"STREAM_PURGE", "OLDER_THAN_MS", ms(older_than)}, letters);
+  return act({"STREAM_PURGE", "OLDER_THAN_MS", ms(older_than)}, letters);
 }
 
 }  // namespace baton::cli

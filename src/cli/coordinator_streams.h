@@ -27,8 +27,10 @@ class CoordinatorStreams final : public StreamSource {
   using Words = std::vector<std::string>;
   // All pages of a list.
   Result<Rows> ask(const Words& words, std::string_view list, std::span<const Field> fields);
-  // Again and again until nothing is left: one call does a bounded amount.
-  Result<std::uint64_t> repeat(Words words, const Letters& letters);
+  // One call takes a bounded amount of letters: of those named, part after part; of all, again and again
+  // until none is left.
+  Result<std::uint64_t> act(const Words& words, const Letters& letters);
+  Result<std::uint64_t> act_on_all(Words words);
 
   client::Client& client_;
 };

@@ -26,7 +26,8 @@ constexpr const char* kLetters = R"(
      where $1 = '' or d.dead_letter_id = any(string_to_array($1, ',')::bigint[])
      order by d.dead_letter_id) as letters)";
 
-constexpr std::string_view kNamedOrAll = "case when $1 <> '' then string_to_array($1, ',')::bigint[] end";
+constexpr std::string_view kNamed = "string_to_array($1, ',')::bigint[]";
+constexpr std::int32_t kLettersAtOnce = 1000;  // their streams are locked meanwhile
 
 Arguments argument(std::string_view text) { return std::move(Arguments().add(text)); }
 Arguments argument(std::uint64_t number) {
@@ -100,15 +101,31 @@ Result<Rows> Database::letters(const Letters& letters) {
   return ask(kLetters, argument(list_of(letters)), kLetterFields);
 }
 
+Result<std::uint64_t> Database::repeat(const std::string& call, const std::string& more) {
+  const auto last = count("coalesce(max(dead_letter_id), 0)", "wh_dead_letters", {});
+  if (!last) return last;
+  for (std::uint64_t total = 0;;) {
+    Arguments arguments;
+    arguments.add(kLettersAtOnce).add(static_cast<std::int64_t>(*last));
+    if (!more.empty()) arguments.add(std::string_view(more));
+    const auto done = count("done", call + " as done", std::move(arguments));
+    if (!done) return done;
+    if (*done == 0) return total;
+    total += *done;
+  }
+}
+
 Result<std::uint64_t> Database::replay(const Letters& letters) {
-  return count("replayed", fmt::format("wh_replay_dead_letters({}) as replayed", kNamedOrAll),
-               argument(list_of(letters)));
+  if (letters.empty()) return repeat("wh_replay_dead_letters(null, $1, $2)");
+  return count("done", fmt::format("wh_replay_dead_letters({}) as done", kNamed), argument(list_of(letters)));
 }
 
 Result<std::uint64_t> Database::purge(const Letters& letters, Duration older_than) {
+  const std::string older = fmt::format("{} milliseconds", older_than.ms);
+  if (letters.empty()) return repeat("wh_purge_dead_letters($3::text::interval, null, $1, $2)", older);
   Arguments arguments = argument(list_of(letters));
-  arguments.add(std::string_view(fmt::format("{} milliseconds", older_than.ms)));
-  return count("purged", fmt::format("wh_purge_dead_letters($2::text::interval, {}) as purged", kNamedOrAll),
+  arguments.add(std::string_view(older));
+  return count("done", fmt::format("wh_purge_dead_letters($2::text::interval, {}) as done", kNamed),
                std::move(arguments));
 }
 

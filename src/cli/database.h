@@ -27,6 +27,9 @@ class Database final : public StreamSource {
   // Columns are the fields, as text.
   Result<Rows> ask(const std::string& from, postgres::Arguments arguments, std::span<const Field> fields);
   Result<std::uint64_t> count(const std::string& of, const std::string& from, postgres::Arguments arguments);
+  // A call that is given how many letters to take and which is the last, and perhaps one argument more: again
+  // and again, until there are none left. Those that die meanwhile are left alone.
+  Result<std::uint64_t> repeat(const std::string& call, const std::string& more = {});
   Result<postgres::Rows> run(const std::string& sql, postgres::Arguments arguments);
 
   std::unique_ptr<postgres::Connection> connection_;

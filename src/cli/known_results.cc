@@ -31,9 +31,16 @@ bool was_begun(const JournalLine& line) {
          line.failure->kind == pipeline::FailureKind::artifact;
 }
 
-bool was_lost_with_master(const JournalLine& line, const pipeline::Graph& graph) {
-  return line.status == word(ModuleStatus::running) && line.worker == pipeline::Site().name &&
-         !may_be_begun_twice(graph, line.module);
+bool was_begun_by_master(const JournalLine& line) {
+  return line.status == word(ModuleStatus::running) && line.worker == pipeline::Site().name;
+}
+
+// Nobody is there to ask.
+pipeline::ModuleFailure lost_from_sight() {
+  return {.kind = pipeline::FailureKind::worker_lost,
+          .message =
+              "an earlier master handed it out to a worker, and without a coordinator nobody can tell "
+              "what became of it; it may not be begun twice"};
 }
 
 bool has_result(const JournalLine& line) {
@@ -92,7 +99,7 @@ std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline:
 }
 
 std::map<std::string, pipeline::Restored> ended_before(const std::string& directory, const std::string& run,
-                                                       const pipeline::Graph& graph) {
+                                                       const pipeline::Graph& graph, Company company) {
   const auto kept = pipeline::Records::kept(directory, run);
   if (!kept || kept->fingerprint != graph.fingerprint()) return {};
   const auto journal = pipeline::Records::journal(directory, run);
@@ -101,8 +108,14 @@ std::map<std::string, pipeline::Restored> ended_before(const std::string& direct
   for (const JournalLine& line : journal) {
     if (has_failed(line, graph)) all[line.module] = failed(line);
   }
+  const auto handed_out = pipeline::Records::handed_out(directory, run);
   for (const auto& [module, line] : pipeline::Records::under_way(directory, run)) {
-    if (was_lost_with_master(line, graph)) all[module].failure = pipeline::lost_with_master();
+    if (handed_out.contains(module)) all.erase(module);  // it was begun since, in a run that had ended
+    if (may_be_begun_twice(graph, module)) continue;
+    if (was_begun_by_master(line))
+      all[module].failure = pipeline::lost_with_master();
+    else if (company == Company::alone && handed_out.contains(module))
+      all[module].failure = lost_from_sight();
   }
   return all;
 }

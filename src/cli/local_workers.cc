@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "cli/output.h"
@@ -53,7 +54,8 @@ void LocalWorkers::start() {
 }
 
 std::vector<std::string> LocalWorkers::command() const {
-  const std::string slots = std::to_string(std::max<std::uint64_t>(1, options_.jobs));
+  const std::uint64_t processors = std::max(1U, std::thread::hardware_concurrency());
+  const std::string slots = std::to_string(options_.jobs > 0 ? options_.jobs : processors);
   std::vector<std::string> words = {
       "/proc/self/exe",         "worker", "--quiet", "--run", run_, "--slots", slots, "--lost-after",
       time_text(meeting_.lease)};

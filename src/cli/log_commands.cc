@@ -214,7 +214,9 @@ int copy(const LogOptions& options, std::string_view what) {
   if (!from) return complain(options, from.error(), exit_code_for(from.error()));
   LogOptions target = options;
   target.directory = options.target;
-  const bool is_ours = !std::filesystem::exists(options.target);  // to be taken away if the copy fails
+  std::error_code unknown;  // which the copy tells
+  // To be taken away if the copy fails.
+  const bool is_ours = !std::filesystem::exists(options.target, unknown) && !unknown;
   auto to = log::PosixDisk::open_directory(options.target);
   if (!to) return complain(target, to.error());
   if (auto fit = engine::check_target(**to); !fit) return complain(target, fit.error());

@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <new>
+#include <string_view>
 #include <system_error>
 
 #include "cli/audit.h"
@@ -31,7 +34,9 @@
 
 namespace {
 
-constexpr int kExitOutput = 74;  // EX_IOERR
+constexpr int kExitOutput = 74;    // EX_IOERR
+constexpr int kExitInternal = 70;  // EX_SOFTWARE
+constexpr int kExitInternalOfRun = 5;
 
 // A file that is opened later would get the number of a closed output, and what is said would be written into
 // it. Reading from there, or writing, fails as it does with one that is closed.
@@ -53,6 +58,12 @@ void allow_many_files() {
 int complain_of_output(const char* why) {
   baton::cli::to_errors("baton: the output cannot be written: {}\n", why);
   return kExitOutput;
+}
+
+// Something that nobody was prepared for.
+int complain_of(const char* why, int argc, char** argv) {
+  baton::cli::to_errors("baton: {}\n", why);
+  return argc > 1 && std::string_view(argv[1]) == "run" ? kExitInternalOfRun : kExitInternal;
 }
 
 int run(int argc, char** argv) {
@@ -88,7 +99,13 @@ int main(int argc, char** argv) {
   try {
     exit_code = run(argc, argv);
   } catch (const std::system_error& error) {
-    return complain_of_output(std::strerror(error.code().value()));
+    // What prints throws the same as what asks for files.
+    if (std::ferror(stdout) != 0) return complain_of_output(std::strerror(error.code().value()));
+    return complain_of(error.what(), argc, argv);
+  } catch (const std::bad_alloc&) {
+    return complain_of("out of memory", argc, argv);
+  } catch (const std::exception& error) {
+    return complain_of(error.what(), argc, argv);
   }
   // Output that did not get there was not given, whatever there was to say.
   errno = 0;

@@ -65,7 +65,8 @@ class PipelineWorker {
 
   int run(const std::stop_token& stop) {
     // It would take module after module, and fail them all.
-    if (!options_.directory.empty() && !std::filesystem::is_directory(options_.directory)) {
+    std::error_code absent;
+    if (!options_.directory.empty() && !std::filesystem::is_directory(options_.directory, absent)) {
       to_errors("baton: --dir {}: there is no such folder\n", options_.directory);
       return kExitUsage;
     }

@@ -7,7 +7,6 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
-#include "cli/json_object.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
 
@@ -15,6 +14,15 @@ namespace baton::cli {
 namespace {
 
 constexpr std::uint32_t kPurgedAtOnce = 1024;
+
+void say_paused(const QueueCommandOptions& options, const std::string& queue, bool paused) {
+  if (options.json)
+    fmt::print("{}\n", JsonObject().text("queue", queue).boolean("paused", paused).whole());
+  else
+    fmt::print("{} is {}\n", queue, paused ? "paused: its tasks wait" : "open again");
+}
+
+}  // namespace
 
 JsonObject json_of(const client::QueueView& view) {
   return JsonObject()
@@ -27,15 +35,6 @@ JsonObject json_of(const client::QueueView& view) {
       .number("failed", view.failed)
       .number("dead", view.dead);
 }
-
-void say_paused(const QueueCommandOptions& options, const std::string& queue, bool paused) {
-  if (options.json)
-    fmt::print("{}\n", JsonObject().text("queue", queue).boolean("paused", paused).whole());
-  else
-    fmt::print("{} is {}\n", queue, paused ? "paused: its tasks wait" : "open again");
-}
-
-}  // namespace
 
 int queue_list(client::Client& client, const QueueCommandOptions& options) {
   Table table({{"QUEUE"},

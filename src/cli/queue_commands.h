@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cli/connection.h"
+#include "cli/json_object.h"
+#include "client/types.h"
 
 namespace baton::cli {
 
@@ -13,6 +15,8 @@ struct QueueCommandOptions {
   std::vector<std::string> queues;
   bool json = false;
 };
+
+JsonObject json_of(const client::QueueView& view);  // as the protocol has it
 
 int queue_list(client::Client& client, const QueueCommandOptions& options);
 int queue_pause(client::Client& client, const QueueCommandOptions& options);

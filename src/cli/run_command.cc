@@ -44,9 +44,9 @@ constexpr char kAbout[] =
     "folder that they share (dir:FOLDER) or at Redis (redis://HOST:PORT).\n\n"
     "Exit codes: 0 all went well, 1 a module failed, 2 the pipeline makes no sense or the run was refused, 3 "
     "cancelled,\n"
-    "4 the coordinator was lost, 64 the command line makes no sense, 66 the file cannot be read, 73 --report "
-    "cannot be\n"
-    "written, 77 not allowed, 130 ended by a second Ctrl-C.\n\n";
+    "4 the coordinator was lost, 5 internal, 64 the command line makes no sense, 66 the file cannot be read, "
+    "73 --report\n"
+    "cannot be written, 77 not allowed, 130 ended by a second Ctrl-C.\n\n";
 
 constexpr int kExitCannotCreate = 73;  // EX_CANTCREAT
 
@@ -97,6 +97,10 @@ int check(const RunCommandOptions& options) {
   return 0;
 }
 
+bool is_alone(const RunCommandOptions& options) {
+  return options.meeting.connection.addresses.empty() && options.workers == 0;
+}
+
 pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedPipeline& loaded,
                                  const pipeline::Graph& graph) {
   pipeline::RunOptions run{.run = options.run.value_or(pipeline::make_run_id()),
@@ -108,8 +112,9 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   run.site.parameters = loaded.file.values;
   run.site.secrets = secrets_of(loaded.file);
   run.history = pipeline::Records::history(run.site.directory, loaded.definition.path);
-  run.ended_before = [directory = run.site.directory, id = run.run, &graph] {
-    return ended_before(directory, id, graph);
+  const Company company = is_alone(options) ? Company::alone : Company::with_coordinator;
+  run.ended_before = [directory = run.site.directory, id = run.run, &graph, company] {
+    return ended_before(directory, id, graph, company);
   };
   run.definition = pipeline::to_json(pipeline::Codec<pipeline::FileDefinition>::encode(loaded.definition));
   run.lost_after = options.meeting.lease;
@@ -138,10 +143,9 @@ bool may_fail_without_secret(const pipeline::GraphNode& node) {
 std::vector<pipeline::Problem> check_secrets(const RunCommandOptions& options, const LoadedPipeline& loaded,
                                              const pipeline::Graph& graph, const pipeline::RunOptions& run) {
   const bool meets_elsewhere = !options.meeting.connection.addresses.empty();
-  const bool is_alone = !meets_elsewhere && options.workers == 0;
   const std::vector<std::string> ours = pipeline::canonical(run.site.capabilities);
   const std::vector<bool> is_bound = bound_to_run(loaded.file, graph, [&](const pipeline::GraphNode& node) {
-    return !is_alone || pipeline::covers(ours, node.capabilities);
+    return !is_alone(options) || pipeline::covers(ours, node.capabilities);
   });
   const auto known = run.ended_before();
   const bool may_go_on = may_go_on_elsewhere(options.meeting, options.run);
@@ -277,6 +281,10 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!meeting.blobs.empty() && meeting.blobs != own_blobs) blobs.sweep({}, kBlobsKept);
   if (!meets_elsewhere) {
     const std::string folder = pipeline::Records::meeting(directory, run.run);
+    // The run is held and has ended, so nobody meets there any more: it is gone on with somewhere new. What
+    // came of it is in its records.
+    if (std::error_code absent; pipeline::Records::report(directory, run.run))
+      std::filesystem::remove_all(folder, absent);
     if (options.workers > 0) make_folder(directory, folder_of(folder));
     meeting.connection.addresses = {"dir:" + folder};
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
@@ -17,6 +16,7 @@
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "server/server.h"
+#include "wire/host_port.h"
 
 namespace baton::cli {
 namespace {
@@ -28,35 +28,19 @@ Exit codes: 0 stopped as asked, 1 it could not serve and the message says why, 6
 
 )";
 
-constexpr std::uint16_t kDefaultPort = 7077;
-
-Result<server::Address> parse_address(const std::string& text) {
-  const std::size_t colon = text.rfind(':');
-  server::Address address;
-  if (colon != std::string::npos) {
-    address.host = text.substr(0, colon);
-    if (address.host.starts_with('[') && address.host.ends_with(']'))  // of IP version 6
-      address.host = address.host.substr(1, address.host.size() - 2);
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, address.port);
-    if (error == std::errc{} && stop == end) return address;
-  }
-  return failure(Errc::invalid_request, fmt::format("'{}' is not HOST:PORT, such as 127.0.0.1:7077", text));
-}
-
 int complain(const Error& error) {
   to_errors("baton: {}: {}\n", word(error.code), error.message);
   return 1;
 }
 
 void print_what_to_try(const server::Server& server, const ServeOptions& options) {
-  const std::string where = fmt::format(" --connect 127.0.0.1:{}", server.address().port);
-  const std::string connect = server.address().port == kDefaultPort ? "" : where;
+  const std::string where = server.address().text();
+  const std::string connect = where == ServeOptions().listen ? "" : " --connect " + where;
   to_output("try, from another terminal:\n");
   to_output("  {} submit{} mail hello\n", options.program, connect);
   to_output("  {} work{} mail --drain -- tr a-z A-Z\n", options.program, connect);
   to_output("  {} task list{}\n", options.program, connect);
-  to_output("  curl -s http://127.0.0.1:{}/v1/queues\n", server.http_address()->port);
+  to_output("  curl -s http://{}/v1/queues\n", server.http_address()->text());
 }
 
 // On the command line a setting is --connections-max, in the environment BATON_CONNECTIONS_MAX.
@@ -114,16 +98,16 @@ Status read(const Settings& settings, const Given& given, const CommandLine& lin
 
 int run_serve(const ServeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // whoever reads no further what is said here has not asked for the end
-  auto address = parse_address(options.listen);
-  auto http = parse_address(options.http);
+  auto address = wire::parse_host_port(options.listen);
+  auto http = wire::parse_host_port(options.http);
   if (!address || !http) {
     to_errors("baton: {}: {}\n", address ? "http" : "listen",
               address ? http.error().message : address.error().message);
     return kExitUsage;
   }
   server::ServerOptions serve = options.server;
-  serve.listen = *address;
-  serve.http = *http;
+  serve.listen = {std::move(address->host), address->port};
+  serve.http = {std::move(http->host), http->port};
   serve.supervision = server::supervision_of_environment();
   if (!options.tls.certificate.empty() || !options.tls.key.empty() || !options.tls.ca.empty())
     serve.tls = options.tls;

@@ -27,6 +27,8 @@ Settings settings_of(ServeOptions& options) {
   all.size("output_bytes_max SIZE", limits.output_bytes_max,
            "Replies that one connection has not read, before no more commands are taken from it", 1,
            kMiB << 10);
+  all.size("half_bytes_max SIZE", limits.half_bytes_max,
+           "Commands that have come in part, of all connections", 64 * kMiB, kMiB << 20);
   all.size("unsent_bytes_max SIZE", limits.unsent_bytes_max,
            "Replies that all connections together have not read, before each is served only as it reads", 1,
            kMiB << 20);

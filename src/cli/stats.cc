@@ -9,7 +9,6 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
-#include "cli/json_object.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
 #include "pipeline/reservation.h"
@@ -31,7 +30,8 @@ JsonObject& add(JsonObject& json, const client::TaskCounts& counts) {
       .number("dead", counts.dead);
 }
 
-// As the protocol has it.
+}  // namespace
+
 JsonObject json_of(const client::Stats& stats) {
   JsonObject server, all, here, streams;
   server.text("version", stats.version)
@@ -78,6 +78,8 @@ JsonObject json_of(const client::WorkerView& view) {
   if (view.silent_for) json.number("silent_ms", static_cast<std::uint64_t>(view.silent_for->ms));
   return json;
 }
+
+namespace {
 
 std::string text_of(const client::TaskCounts& counts) {
   return fmt::format("{} waiting, {} leased, {} completed, {} failed, {} dead, in {}", counts.waiting,

@@ -4,9 +4,14 @@
 #include <string>
 
 #include "cli/connection.h"
+#include "cli/json_object.h"
 #include "client/types.h"
 
 namespace baton::cli {
+
+// As the protocol has them.
+JsonObject json_of(const client::Stats& stats);
+JsonObject json_of(const client::WorkerView& view);
 
 class Table;
 Table table_of(const std::vector<client::WorkerView>& workers);

@@ -73,12 +73,16 @@ Status status(StreamSource& source, const StreamOptions& options) {
   return show(source.instances(options.stale), kInstanceFields, options);
 }
 
+constexpr std::uint64_t kPartitionsMeasured = 10;  // there are ten thousand, too many for a time series each
+
 Status metrics(StreamSource& source, const StreamOptions& options) {
   const auto lanes = source.lanes();
   if (!lanes) return std::unexpected(lanes.error());
   const auto instances = source.instances(options.stale);
   if (!instances) return std::unexpected(instances.error());
-  print_metrics(*lanes, *instances);
+  const auto partitions = source.partitions(kPartitionsMeasured, options.stale);
+  if (!partitions) return std::unexpected(partitions.error());
+  print_metrics(*lanes, *instances, *partitions);
   return {};
 }
 

@@ -83,7 +83,7 @@ void print_json(std::span<const Field> fields, const Rows& rows) {
   }
 }
 
-void print_metrics(const Rows& lanes, const Rows& instances) {
+void print_metrics(const Rows& lanes, const Rows& instances, const Rows& partitions) {
   constexpr std::pair<std::string_view, std::size_t> kMessages[] = {{"waiting", 2}, {"held", 3}, {"dead", 4}};
   constexpr std::pair<std::string_view, std::size_t> kStreams[] = {{"all", 5}, {"held", 6}, {"parked", 7}};
   print_metric("messages", "Messages by what is happening to them");
@@ -101,6 +101,10 @@ void print_metrics(const Rows& lanes, const Rows& instances) {
     ++counts[fmt::format("{},state=\"{}\"", label("service", one[0]), one[6] == "true" ? "stale" : "active")];
   print_metric("instances", "Instances that have called");
   for (const auto& [labels, count] : counts) fmt::print("baton_stream_instances{{{}}} {}\n", labels, count);
+  print_metric("partition_messages", "Messages of the partitions that have the most");
+  for (const Row& one : partitions)
+    fmt::print("baton_stream_partition_messages{{{},{},{}}} {}\n", label("service", one[0]),
+               label("lane", one[1]), label("partition", one[2]), one[4].value_or("0"));
 }
 
 }  // namespace baton::cli

@@ -95,7 +95,7 @@ inline constexpr std::span<const Field> kLetterSummary = std::span(kLetterFields
 
 void print_table(std::span<const Field> fields, const Rows& rows);
 void print_json(std::span<const Field> fields, const Rows& rows);
-// The lanes and instances of services as text for Prometheus.
-void print_metrics(const Rows& lanes, const Rows& instances);
+// The lanes and instances of services, and the heaviest partitions, as text for Prometheus.
+void print_metrics(const Rows& lanes, const Rows& instances, const Rows& partitions);
 
 }  // namespace baton::cli

@@ -38,11 +38,16 @@ std::string place_of(const TopOptions& options) {
 }
 
 int print_once(client::Client& client, const TopOptions& options) {
+  const Format format = format_of(options.json);
   const auto before = take_sample(client);
-  if (!before) return complain(before.error());
+  if (!before) return complain(before.error(), format);
   std::this_thread::sleep_for(std::chrono::milliseconds(std::min(options.every, kBetweenSamples).ms));
   const auto now = take_sample(client);
-  if (!now) return complain(now.error());
+  if (!now) return complain(now.error(), format);
+  if (options.json) {
+    fmt::print("{}\n", frame_json(*before, *now));
+    return 0;
+  }
   for (const FrameLine& line : draw_frame(*before, *now, place_of(options), {.columns = SIZE_MAX}))
     fmt::print("{}\n", line.text);
   return 0;
@@ -75,9 +80,9 @@ int show(client::Client& client, const TerminalSignals& signals, const TopOption
 
 int run_top(const TopOptions& options) {
   if (options.every < kEveryMin) return complain({Errc::invalid_request, "--every takes 100ms or more"});
-  const bool once = options.once || !Terminal::is_there();
+  const bool once = options.once || options.json || !Terminal::is_there();
   const auto signals = once ? nullptr : std::make_unique<TerminalSignals>();
-  return with_client(options.connection, Format::text, [&](client::Client& client) {
+  return with_client(options.connection, format_of(options.json), [&](client::Client& client) {
     return once ? print_once(client, options) : show(client, *signals, options);
   });
 }
@@ -87,7 +92,8 @@ void add_top_command(CommandLine& line) {
   auto options = std::make_shared<TopOptions>();
   Command top = line.command("top", "Shows queues, workers and the log, again and again; q ends it");
   top.duration("--every TIME", options->every, "How often")
-      .flag("--once", options->once, "Print one picture, as is done where there is no terminal");
+      .flag("--once", options->once, "Print one picture, as is done where there is no terminal")
+      .flag("--json", options->json, "Print one picture as JSON");
   add_connection_options(top, options->connection);
   top.footer("Example: " + line.program() + " top --every 2s").run([options] { return run_top(*options); });
 }

@@ -9,6 +9,7 @@ struct TopOptions {
   Connection connection;
   Duration every = seconds(1);
   bool once = false;
+  bool json = false;
 };
 
 int run_top(const TopOptions& options);

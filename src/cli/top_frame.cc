@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cli/quantities.h"
+#include "cli/queue_commands.h"
 #include "cli/stats.h"
 #include "cli/table.h"
 
@@ -22,9 +23,36 @@ std::uint64_t rate(std::uint64_t before, std::uint64_t now, std::int64_t ms) {
 
 std::uint64_t finished(const client::QueueView& view) { return view.completed + view.failed + view.dead; }
 
+// How many tasks of each queue end in a second.
+class DoneRates {
+ public:
+  DoneRates(const Sample& before, const Sample& now) : ms_(now.at_ms - before.at_ms) {
+    for (const client::QueueView& view : before.queues) earlier_[view.queue] = finished(view);
+  }
+  std::uint64_t of(const client::QueueView& view) const {
+    const auto known = earlier_.find(view.queue);
+    return known == earlier_.end() ? 0 : rate(known->second, finished(view), ms_);
+  }
+
+ private:
+  const std::int64_t ms_;
+  std::map<std::string, std::uint64_t> earlier_;
+};
+
+struct Rates {
+  std::uint64_t commands, refusals, entries, flushes;
+};
+
+Rates rates_of(const Sample& before, const Sample& now) {
+  const std::int64_t ms = now.at_ms - before.at_ms;
+  return {.commands = rate(before.stats.commands, now.stats.commands, ms),
+          .refusals = rate(before.stats.refusals, now.stats.refusals, ms),
+          .entries = rate(before.stats.flushed_entries, now.stats.flushed_entries, ms),
+          .flushes = rate(before.stats.flushes, now.stats.flushes, ms)};
+}
+
 Table table_of(const Sample& before, const Sample& now) {
-  std::map<std::string, std::uint64_t> earlier;
-  for (const client::QueueView& view : before.queues) earlier[view.queue] = finished(view);
+  const DoneRates done(before, now);
   Table table({{"QUEUE"},
                {"WAITING", Align::right},
                {"DELAYED", Align::right},
@@ -40,11 +68,8 @@ Table table_of(const Sample& before, const Sample& now) {
     return busy(a) != busy(b) ? busy(a) > busy(b) : a.queue < b.queue;
   });
   for (const client::QueueView& view : queues) {
-    const auto known = earlier.find(view.queue);
-    const std::uint64_t done =
-        known == earlier.end() ? 0 : rate(known->second, finished(view), now.at_ms - before.at_ms);
     table.row({printable(view.queue, 40), std::to_string(view.waiting), std::to_string(view.delayed),
-               std::to_string(view.leased), std::to_string(done), std::to_string(view.completed),
+               std::to_string(view.leased), std::to_string(done.of(view)), std::to_string(view.completed),
                std::to_string(view.failed), std::to_string(view.dead), view.paused ? "paused" : ""});
   }
   return table;
@@ -52,18 +77,15 @@ Table table_of(const Sample& before, const Sample& now) {
 
 std::vector<std::string> heading(const Sample& before, const Sample& now, const std::string& where) {
   const client::Stats& stats = now.stats;
-  const std::int64_t ms = now.at_ms - before.at_ms;
+  const Rates rates = rates_of(before, now);
   return {
       fmt::format("baton {} at {}   up {}   memory {}   connections {} + {} HTTP", stats.version, where,
                   rough_text(stats.uptime), size_text(stats.memory_bytes), stats.connections_resp,
                   stats.connections_http),
       fmt::format("tasks   {} waiting   {} leased   {} completed   {} failed   {} dead", stats.tasks.waiting,
                   stats.tasks.leased, stats.tasks.completed, stats.tasks.failed, stats.tasks.dead),
-      fmt::format("rates   {} commands/s   {} refused/s   {} entries/s   {} flushes/s",
-                  rate(before.stats.commands, stats.commands, ms),
-                  rate(before.stats.refusals, stats.refusals, ms),
-                  rate(before.stats.flushed_entries, stats.flushed_entries, ms),
-                  rate(before.stats.flushes, stats.flushes, ms)),
+      fmt::format("rates   {} commands/s   {} refused/s   {} entries/s   {} flushes/s", rates.commands,
+                  rates.refusals, rates.entries, rates.flushes),
       fmt::format("flush   p50 {}   p99 {}   {} entries not yet on disk",
                   milliseconds_text(stats.flush_p50_us), milliseconds_text(stats.flush_p99_us),
                   stats.durable_lag),
@@ -109,6 +131,31 @@ std::vector<FrameLine> draw_frame(const Sample& before, const Sample& now, const
   if (frame.size() > lines) frame.resize(lines);
   for (FrameLine& line : frame) line.text = cut(line.text, size.columns);
   return frame;
+}
+
+std::string frame_json(const Sample& before, const Sample& now) {
+  const auto list = [](const auto& all, const auto& to_json) {
+    std::string text;
+    for (const auto& one : all) text += (text.empty() ? "" : ",") + to_json(one).whole();
+    return "[" + text + "]";
+  };
+  const DoneRates done(before, now);
+  const auto queue = [&](const client::QueueView& view) {
+    return json_of(view).number("done_per_second", done.of(view));
+  };
+  const auto worker = [](const client::WorkerView& view) { return json_of(view); };
+  const Rates rates = rates_of(before, now);
+  JsonObject per_second;
+  per_second.number("commands", rates.commands)
+      .number("refusals", rates.refusals)
+      .number("entries", rates.entries)
+      .number("flushes", rates.flushes);
+  return JsonObject()
+      .object("stats", json_of(now.stats))
+      .object("per_second", per_second)
+      .literal("queues", list(now.queues, queue))
+      .literal("workers", list(now.workers, worker))
+      .whole();
 }
 
 }  // namespace baton::cli

@@ -21,4 +21,7 @@ struct Sample {
 std::vector<FrameLine> draw_frame(const Sample& before, const Sample& now, const std::string& where,
                                   const TerminalSize& size);
 
+// The same as JSON: stats, what happened per second, queues and workers.
+std::string frame_json(const Sample& before, const Sample& now);
+
 }  // namespace baton::cli

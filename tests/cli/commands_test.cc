@@ -50,6 +50,26 @@ TEST(Help, IsThereForEveryCommandWithAnExample) {  // X8
   EXPECT_EQ(baton({"--version"}).exit_code, 0);
 }
 
+// X8: wherever it listens, what it says can be tried as it is printed.
+TEST(Serve, SaysWhatToTryWhereItListens) {
+  const TemporaryDirectory data;
+  crash::Child server({.command = {BATON_PROGRAM, "serve", "--data", data.path() + "/data", "--listen",
+                                   "127.0.0.2:0", "--http", "127.0.0.3:0"},
+                       .environment = {}});
+  std::vector<std::string> said;
+  server.listen(crash::after_ms(30'000), [&](const std::string& line) {
+    said.push_back(line);
+    return !contains(line, "curl");
+  });
+  std::smatch listens;
+  ASSERT_TRUE(!said.empty() && std::regex_search(said.front(), listens,
+                                                 std::regex("RESP on (127[.]0[.]0[.]2:[0-9]+) and HTTP on "
+                                                            "(127[.]0[.]0[.]3:[0-9]+)")));
+  const std::string connect = "--connect " + listens[1].str();
+  EXPECT_EQ(std::ranges::count_if(said, [&](const auto& line) { return contains(line, connect); }), 3);
+  EXPECT_TRUE(contains(said.back(), "http://" + listens[2].str() + "/v1/queues")) << said.back();
+}
+
 TEST(Token, IsShownOnceBesideItsLine) {
   const Said said = baton({"token", "ci", "--allow", "default=submit"});
   EXPECT_TRUE(begins(said.output, "ci ") && contains(said.output, " default=submit\n")) << said.output;

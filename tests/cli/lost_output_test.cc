@@ -66,6 +66,17 @@ TEST(AnOutputThatNobodyReads, DoesNotEndAWorker) {  // P16
   EXPECT_TRUE(pipelines.has("done"));
 }
 
+TEST(WhatIsWrongElsewhere, IsNotTakenForTheOutput) {  // P16
+  const Pipelines pipelines("true");
+  const Said run = pipelines.shell("mkdir gone; cd gone; rmdir ../gone; baton run " + pipelines.path() +
+                                   "/p.yaml --connect dir:meeting");
+  EXPECT_EQ(run.exit_code, 5) << run.errors;
+  EXPECT_EQ(run.errors.find("output"), std::string::npos) << run.errors;
+  const Said worker = pipelines.shell("baton worker --connect dir:. --dir " + std::string(300, 'x'));
+  EXPECT_EQ(worker.exit_code, 64);
+  EXPECT_NE(worker.errors.find("there is no such folder"), std::string::npos) << worker.errors;
+}
+
 TEST(AnOutputWithoutRoom, DoesNotEndABulkSubmit) {
   const AtServer at;
   for (const std::string how : {"--ids", "--json"}) {

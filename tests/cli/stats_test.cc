@@ -76,5 +76,18 @@ TEST(Top, PrintsOnePictureWhereThereIsNoTerminal) {
   }
 }
 
+TEST(Top, IsOneObjectForPrograms) {  // X8
+  const AtServer at;
+  at.shell("seq 3 | baton submit q --lines; baton work q --once --name w1 -- cat");
+  const Said said = at.baton({"top", "--json"});
+  EXPECT_EQ(said.exit_code, 0) << said.errors;
+  EXPECT_EQ(std::ranges::count(said.output, '\n'), 1) << said.output;
+  EXPECT_TRUE(begins(said.output, R"({"stats":{"lsn":)")) << said.output;
+  for (const char* part :
+       {R"("per_second":{"commands":)", R"("queues":[{"queue":"q","paused":false,"waiting":2,)",
+        R"("dead":0,"done_per_second":0}])", R"("workers":[{"worker":"w1")"})
+    EXPECT_TRUE(contains(said.output, part)) << part << " in " << said.output;
+}
+
 }  // namespace
 }  // namespace baton::cli
