@@ -1,4 +1,5 @@
-// baton stream migrate, maintain, status, metrics, lag, partitions, why; the dead letters have a file of their own.
+// baton stream migrate, maintain, status, metrics, lag, partitions, why; the dead letters have a file of
+// their own.
 #pragma once
 
 #include <cstdint>

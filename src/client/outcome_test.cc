@@ -68,6 +68,17 @@ TEST(WorkOfAClient, ThatIsStoppedMayHaveHappened) {
   EXPECT_LT(now_ms() - before, patient.deadline.ms / 2);
 }
 
+// S22: whoever listens waits a while before it asks again.
+TEST(WorkOfAClient, SaysWhyItCannotBeWaitedFor) {
+  Network network;
+  WorkCoordinator streams(network.client);
+  const stream::InstanceId me{stream::fresh_uuid()};
+  ASSERT_TRUE(streams.process_work_batch({.instance = {.id = me, .service = "orders"}}));
+  ASSERT_TRUE(streams.leave(me));
+  const auto woken = streams.wait_for_work(minutes(1));
+  EXPECT_EQ(woken ? Errc::closed : woken.error().code, Errc::not_found);
+}
+
 // Says CLOSED to so many submissions after the first, as a coordinator does that stops, and notes those it
 // takes.
 class Stopping {

@@ -213,8 +213,8 @@ Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token
     const auto answer = std::make_shared<StoppableAnswer<RespValue>>();
     client_.say(command, slice, [answer](Result<RespValue> reply) { answer->set(std::move(reply)); });
     const auto reply = answer->wait(stop);
-    if (!reply) return false;
-    if (const auto woken = woken_by(*reply); !woken || *woken) return woken;
+    if (!reply && stop.stop_requested()) return false;
+    if (const auto woken = woken_by(reply); !woken || *woken) return woken;
   }
 }
 

@@ -42,6 +42,12 @@ Trouble trouble_of(const pg_result* result) {
           .sent = true};
 }
 
+// Its rows are not of the same types any more, or somebody has deallocated it. The former may also be said of
+// what PostgreSQL cannot do; then it says so again.
+bool is_of_what_was_prepared(const Trouble& trouble) {
+  return trouble.sqlstate == "0A000" || trouble.sqlstate == "26000";
+}
+
 bool is_success(const pg_result* result) {
   const ExecStatusType status = PQresultStatus(result);
   return status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK;
@@ -191,8 +197,7 @@ std::expected<pg_result*, Trouble> Connection::next_result(std::stop_token stop)
       case Woken::timeout:
         return std::unexpected(Trouble{.message = cancelled_ ? "the database does not end a cancelled call"
                                                              : "the database did not answer in time",
-                                       .sent = true,
-                                       .late = !cancelled_});
+                                       .sent = true});
       case Woken::readable:
         // What came before the end is still to be read.
         if (PQconsumeInput(connection_) != 1 && PQisBusy(connection_) != 0)
@@ -248,7 +253,11 @@ std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Ca
     auto rows = take(stop);
     if (!rows) return std::unexpected(rows.error());
     // After the first failure the others of the transaction are skipped.
-    if (!is_success(rows->get()) && !trouble) trouble = trouble_of(rows->get());
+    if (!is_success(rows->get()) && !trouble) {
+      trouble = trouble_of(rows->get());
+      trouble->is_outdated = !preparing_[i] && is_of_what_was_prepared(*trouble);
+      if (trouble->is_outdated) prepared_.erase(calls[i].statement.sql);
+    }
     all.push_back(std::move(*rows));
   }
   if (auto synced = take_sync(stop); !synced && !trouble) trouble = synced.error();

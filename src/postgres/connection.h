@@ -63,8 +63,8 @@ class Rows {
 struct Trouble {
   std::string sqlstate;  // empty: the connection broke
   std::string message;
-  bool sent = false;  // with a broken connection: the outcome is unknown
-  bool late = false;  // likewise: it was given up, since the answer took too long
+  bool sent = false;         // with a broken connection: the outcome is unknown
+  bool is_outdated = false;  // what was prepared once does not fit the tables any more; it will be anew
 };
 
 class Connection {

@@ -14,6 +14,8 @@ struct Meaning {
 
 constexpr std::string_view kReadOnly = "25006";
 constexpr std::string_view kNoResources = "53";
+constexpr std::string_view kTooMuchForOne = "53400";  // statement, by the server's settings
+constexpr std::string_view kCancelled = "57014";
 
 // The first that fits. WH… are raised by our own functions, and say themselves what to do.
 constexpr auto kMeanings = std::to_array<Meaning>({
@@ -38,7 +40,7 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "the transaction stood still for too long, and the database has undone it: let the handler be quicker, "
      "or "
      "raise DatabaseOptions::transaction_idle_max"},
-    {"57014", Errc::unavailable, "the server or somebody at it ended the call; nothing has happened"},
+    {kCancelled, Errc::unavailable, "the server or somebody at it ended the call; nothing has happened"},
     {"53100", Errc::no_space, "the database's disk is full"},
     {kNoResources, Errc::exhausted, "the database has no room for this now: try later"},
     {"57P", Errc::unavailable, "the database is starting or stopping: try later"},
@@ -50,13 +52,16 @@ constexpr auto kMeanings = std::to_array<Meaning>({
 bool is_passing(const Trouble& trouble) {
   // A server that is shut down says so, and has undone what it was doing.
   constexpr auto kStates = std::to_array<std::string_view>({"40001", "40P01", "57P01", "57P02", "57P03"});
-  return std::ranges::find(kStates, trouble.sqlstate) != kStates.end();
+  return trouble.is_outdated || std::ranges::find(kStates, trouble.sqlstate) != kStates.end();
 }
 
 bool is_of_the_database(const Trouble& trouble) {
-  if (trouble.sqlstate.empty()) return !trouble.late;
+  if (trouble.sqlstate.empty()) return !trouble.sent;
+  if (trouble.sqlstate == kTooMuchForOne) return false;
   return is_passing(trouble) || trouble.sqlstate.starts_with(kNoResources) || trouble.sqlstate == kReadOnly;
 }
+
+bool is_cancelled(const Trouble& trouble) { return trouble.sqlstate == kCancelled; }
 
 Error error_of(const Trouble& trouble) {
   if (trouble.sqlstate.empty()) {

@@ -104,8 +104,6 @@ Status Transactions::commit(Transaction& transaction, const Handling& handling) 
 
 namespace {
 
-constexpr std::string_view kCancelled = "57014";
-
 // Of a commit that failed. Where the message is not to blame it goes back; if it was committed and only the
 // answer was lost, or somebody else has it by now, there is nothing to be given back.
 Outcome outcome_of(const Error& error) {
@@ -132,7 +130,8 @@ Outcome Transactions::attempt(const Handler& work, Transaction& transaction, con
 Outcome Transactions::rest(const Trouble& trouble, const Handling& handling) {
   if (trouble_ && !handling.lost.stop_requested()) trouble_(error_of(trouble));
   const bool others_were_in_the_way = trouble.sqlstate.starts_with("40");
-  pause(others_were_in_the_way ? options_.backoff_min : options_.backoff_max, handling.lost);
+  const bool is_soon = others_were_in_the_way || trouble.is_outdated;
+  pause(is_soon ? options_.backoff_min : options_.backoff_max, handling.lost);
   return stream::given_back();
 }
 
@@ -142,8 +141,10 @@ Outcome Transactions::run(const Handler& work, const Handling& handling) {
   Transaction transaction(**begun, handling.lost);
   const auto is_not_to_blame = [&] {
     if (transaction.is_committed_ || !transaction.trouble_) return false;
-    const bool was_stopped = transaction.trouble_->sqlstate == kCancelled && handling.lost.stop_requested();
-    return was_stopped || is_of_the_database(*transaction.trouble_);
+    const Trouble& trouble = *transaction.trouble_;
+    const bool was_stopped =
+        handling.lost.stop_requested() && (is_cancelled(trouble) || trouble.sqlstate.empty());
+    return was_stopped || is_of_the_database(trouble);
   };
   Outcome outcome;
   try {

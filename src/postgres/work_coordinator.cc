@@ -38,14 +38,45 @@ Duration steady_now() {
 // come to the database too.
 constexpr Duration kBetweenMaintenance = milliseconds(5);
 
-constexpr std::string_view kCancelled = "57014";
-
 std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped; nothing has happened"); }
 
 }  // namespace
 
 WorkCoordinator::WorkCoordinator(DatabaseOptions options)
     : options_(std::move(options)), maintained_(steady_now()) {}
+
+// The line is this thread's until it goes; or not at all, if it was stopped before that, or time was up.
+class WorkCoordinator::Turn {
+ public:
+  Turn(Line& line, const std::stop_token& stop) : line_(line) {
+    std::unique_lock lock(line_.mutex);
+    take(line_.freed.wait(lock, stop, [&] { return !line_.is_taken; }));
+  }
+  Turn(Line& line, const std::stop_token& stop, Duration at_most) : line_(line) {
+    std::unique_lock lock(line_.mutex);
+    take(line_.freed.wait_for(lock, stop, std::chrono::milliseconds(at_most.ms),
+                              [&] { return !line_.is_taken; }));
+  }
+  ~Turn() {
+    if (!has_come_) return;
+    const std::scoped_lock lock(line_.mutex);
+    line_.is_taken = false;
+    line_.freed.notify_one();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  bool has_come() const { return has_come_; }
+
+ private:
+  void take(bool is_free) {
+    has_come_ = is_free;
+    if (is_free) line_.is_taken = true;
+  }
+
+  Line& line_;
+  bool has_come_ = false;
+};
 
 Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_token stop) {
   if (line.connection && line.connection->is_alive()) return {};
@@ -68,7 +99,8 @@ Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_toke
 }
 
 Result<std::vector<Rows>> WorkCoordinator::run(std::span<const Call> calls, std::stop_token stop) {
-  const std::scoped_lock turn(calls_.mutex);
+  const Turn turn(calls_, stop);
+  if (!turn.has_come()) return stopped();
   Duration backoff = options_.backoff_min;
   for (int tries = 1;; ++tries) {
     if (stop.stop_requested()) return stopped();
@@ -77,7 +109,7 @@ Result<std::vector<Rows>> WorkCoordinator::run(std::span<const Call> calls, std:
     auto rows = calls_.connection->run(calls, stop);
     if (rows) return std::move(*rows);
     if (rows.error().sqlstate.empty()) calls_.connection.reset();
-    if (rows.error().sqlstate == kCancelled && stop.stop_requested()) return stopped();
+    if (is_cancelled(rows.error()) && stop.stop_requested()) return stopped();
     if (!is_passing(rows.error()) || tries >= options_.tries) return std::unexpected(error_of(rows.error()));
     if (pause(jittered(backoff, calls_.dice), stop)) return stopped();
     backoff = std::min(milliseconds(backoff.ms * 2), options_.backoff_max);
@@ -169,7 +201,9 @@ void WorkCoordinator::speaks_for(const std::string& service) {
 }
 
 Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token stop) {
-  const std::scoped_lock turn(news_.mutex);
+  const Duration until = steady_now() + at_most;
+  const Turn turn(news_, stop, at_most);
+  if (!turn.has_come()) return false;
   // One that is gone goes before the next is made, which may well lie in the same place.
   if (news_.connection && !news_.connection->is_alive()) news_.connection.reset();
   const bool listened = news_.connection != nullptr;
@@ -180,7 +214,6 @@ Result<bool> WorkCoordinator::do_wait_for_work(Duration at_most, std::stop_token
     const std::scoped_lock lock(services_mutex_);
     return service.empty() || services_.empty() || services_.contains(service);
   };
-  const Duration until = steady_now() + at_most;
   for (;;) {
     if (!maintain_if_due(stop)) return true;  // as above
     const Duration left = std::max(until - steady_now(), Duration{});

@@ -4,6 +4,7 @@
 // Deadlocks and the like are tried again. A second connection is made for whoever waits for work.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -62,23 +63,26 @@ class WorkCoordinator final : public stream::WorkCoordinator {
   Result<bool> do_wait_for_work(Duration at_most, std::stop_token stop) override;
   Status do_leave(stream::InstanceId instance, std::stop_token stop) override;
 
-  // A connection that is made when it is needed.
+  // A connection that is made when it is needed. It is used by whoever has the turn.
   struct Line {
     std::mutex mutex;
+    std::condition_variable_any freed;
+    bool is_taken = false;
     std::unique_ptr<Connection> connection;
     std::minstd_rand dice{std::random_device()()};
   };
+  class Turn;
 
   Result<std::vector<Rows>> run(std::span<const Call> calls, std::stop_token stop);
   Result<std::vector<stream::Verdict>> verdicts(const Call& call, std::size_t count, std::stop_token stop);
   void speaks_for(const std::string& service);
   Status connect(Line& line, const char* greeting, std::stop_token stop);
-  bool maintain_if_due(const std::stop_token& stop);  // under news_.mutex
+  bool maintain_if_due(const std::stop_token& stop);  // in a turn of news_
 
   const DatabaseOptions options_;
   Line calls_;
   Line news_;
-  Duration maintained_;              // on the steady clock, under news_.mutex
+  Duration maintained_;              // on the steady clock, in a turn of news_
   bool has_more_to_forget_ = false;  // likewise: the last time was not enough
   std::mutex services_mutex_;
   std::set<std::string, std::less<>> services_;  // of the instances that speak through this one

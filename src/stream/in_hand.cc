@@ -140,9 +140,9 @@ void InHand::hear(const WorkBatch& answer) {
       if (found == streams_.end()) continue;  // finished meanwhile
       if ((*verdicts)[i] == Verdict::ok) {
         found->second.held_from = said_.at;
-      } else if (renewals[i].named == holds(found->second)) {
-        // Somebody else has it, or is done with it; or its handler has reported it and not returned yet. No
-        // lease is left in any case.
+      } else if ((*verdicts)[i] == Verdict::lost_lease || renewals[i].named == holds(found->second)) {
+        // Somebody else has the stream, or is done with the message; or its handler has reported it and not
+        // returned yet. No lease is left in any case.
         let_go(found->second);
         forget_if_empty(found);
       }

@@ -233,6 +233,19 @@ TEST(InHand, KeepsWhatIsBehindAMessageThatWasDoneDuringItsRenewal) {
   }
 }
 
+// S10: the stream is somebody else's, whichever of its messages was named.
+TEST(InHand, LetsGoOfAStreamThatWasLostThoughTheMessageNamedWasBegunMeanwhile) {
+  InHand in_hand = having({work(1, 1), work(2, 1), work(3, 1)});
+  const auto first = in_hand.next(kStart);
+  ASSERT_EQ(said(in_hand, kRenewal).inbox_renewals.at(0).message, MessageId{numbered(2)});
+  in_hand.finish(first->work, reported());
+  const auto second = in_hand.next(kRenewal);
+  in_hand.hear({.inbox_renewals = {Verdict::lost_lease}});
+  EXPECT_TRUE(second->lost.stop_requested());
+  in_hand.finish(second->work, done());
+  EXPECT_FALSE(in_hand.next(kRenewal));
+}
+
 TEST(InHand, LetsGoWhatCouldNotBeRenewed) {
   InHand in_hand = having({work(1, 1), work(2, 1), work(3, 2)});
   const auto begun = in_hand.next(kStart);

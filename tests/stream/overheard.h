@@ -42,7 +42,7 @@ class Overheard final : public WorkCoordinator {
       std::unique_lock lock(mutex_);
       waiting_ = held_up_;
       changed_.notify_all();
-      changed_.wait(lock, [&] { return !held_up_; });
+      changed_.wait(lock, stop, [&] { return !held_up_; });
       waiting_ = false;
     }
     ++turns;
@@ -97,7 +97,7 @@ class Overheard final : public WorkCoordinator {
   WorkCoordinator& to_;
   std::atomic<bool> loses_ = false, lost_ = false;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable_any changed_;
   bool held_up_ = false;
   bool waiting_ = false;
 };

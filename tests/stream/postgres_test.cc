@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -178,6 +179,27 @@ TEST(ACall, ThatIsCutOffInTheMiddleHasNotHappened) {
   ASSERT_TRUE((*blocker)->execute("commit"));
   EXPECT_EQ(ask(url, "select count(*)::text from wh_messages"), "1");
   EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 1)})), all_ok(1));
+}
+
+// S22, S25: others may take long with what they ask.
+TEST(ACall, ThatIsStoppedDoesNotWaitForItsTurn) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  ASSERT_TRUE(coordinator.heartbeat(named(1)));
+  auto blocker = Connection::open(url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock wh_streams"));
+  std::atomic<bool> is_stored = false;
+  std::jthread stores([&] {
+    EXPECT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+    is_stored = true;
+  });
+  while (ask(url, "select count(*)::text from pg_locks where not granted") == "0") std::this_thread::yield();
+  std::stop_source stop;
+  stop.request_stop();
+  const auto stopped = coordinator.resume(instance(1), stop.get_token());
+  EXPECT_FALSE(is_stored);
+  EXPECT_EQ(stopped ? Errc::not_found : stopped.error().code, Errc::closed);
+  ASSERT_TRUE((*blocker)->execute("commit"));
 }
 
 // S18, S25: the cancellation goes its own way, and may arrive when the call has ended. It must not meet

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <stdexcept>
 #include <thread>
 
@@ -167,9 +168,49 @@ TEST(AHandlerInATransaction, GivesBackItsMessageWhenTheDatabaseIsInTrouble) {
     for (const Manner manner : {Manner::fails, Manner::goes_on, Manner::throws})
       EXPECT_EQ(outcome_of(state, manner), Outcome::Kind::given_back) << state;
   }
+  EXPECT_EQ(outcome_of("53400", Manner::fails), Outcome::Kind::failed) << "a limit for each statement";
   EXPECT_EQ(outcome_of("22012", Manner::fails), Outcome::Kind::failed);
   EXPECT_EQ(outcome_of("22012", Manner::goes_on), Outcome::Kind::failed);
   EXPECT_EQ(ask(shop.url, kState), "0 1 0");
+}
+
+// S15, S21: otherwise a message that makes the database crash would do so for ever.
+TEST(AHandlerInATransaction, FailsWhenItsStatementEndsTheConnection) {
+  Shop shop;
+  const Work work = shop.claimed();
+  const Handler handler = shop.transactions.handler([](Transaction& transaction, const Work&) {
+    const auto slept = transaction.run({"sleep", "select pg_sleep(600)"});
+    return slept ? done() : failed(slept.error().message);
+  });
+  std::jthread crasher([&] {
+    std::string pid;
+    while (pid.empty()) {
+      pid = ask(shop.url,
+                "select coalesce((select pid::text from pg_stat_activity where state = 'active' and query = "
+                "'select pg_sleep(600)'), '')");
+    }
+    ::kill(std::stoi(pid), SIGKILL);
+  });
+  EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::failed);
+  while (!postgres::Connection::open(shop.url, seconds(5))) std::this_thread::yield();  // it is up again
+}
+
+// S21: nor do messages become dead letters because a column was added.
+TEST(AHandlerInATransaction, BearsThatItsTablesAreChanged) {
+  Shop shop;
+  granted(shop.coordinator.heartbeat({.id = instance(1), .service = "orders"}));
+  granted(shop.coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), in_stream(2, 2)}));
+  age(shop.url, minutes(1));
+  const std::vector<Work> work = granted(shop.coordinator.claim(instance(1)));
+  ASSERT_EQ(work.size(), 2u);
+  const Handler handler = shop.transactions.handler([](Transaction& transaction, const Work&) {
+    const auto all = transaction.run({"all", "select * from totals"});
+    return all ? done() : failed(all.error().message);
+  });
+  EXPECT_EQ(handler({.work = work[0], .instance = instance(1)}).kind, Outcome::Kind::reported);
+  tell(shop.url, "alter table totals add column comment text");
+  EXPECT_EQ(handler({.work = work[1], .instance = instance(1)}).kind, Outcome::Kind::given_back);
+  EXPECT_EQ(handler({.work = work[1], .instance = instance(1)}).kind, Outcome::Kind::reported);
 }
 
 // S21, S22: a lease that is lost, or a processor that drains, does not wait for a statement that does.
