@@ -41,6 +41,10 @@ class Connection {
   bool is_over() const;
   // It has been halfway through something for longer than `max`.
   bool is_stuck(Instant now, Duration max);
+  // It could not get on, for of all connections too much has come in part.
+  bool is_held_back() const { return session_->is_held_back() && !has_output(); }
+  std::size_t half_bytes() const { return session_->half_bytes(); }
+  void begin_anew(Instant now) { got_on_ = now; }  // as if it had just got on
   // Tells the other side why it is closed, where it can be told.
   void give_up(Instant now);
 

@@ -1,6 +1,7 @@
 #include "server/connections.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace baton::server {
@@ -84,14 +85,31 @@ void Connections::write(Id id, Instant now) {
   if (entry->may_read && entry->connection->wants_to_read()) want_read(id, *entry);
 }
 
+void Connections::give_up(Id id, Instant now) {
+  find(id)->connection->give_up(now);
+  close(id);
+}
+
 void Connections::close_stuck(Instant now, Duration max) {
   std::vector<Id> stuck;
+  std::vector<std::pair<std::size_t, Id>> held_back;
   for (const auto& [id, entry] : open_) {
-    if (entry.connection->is_stuck(now, max)) stuck.push_back(id);
+    if (!entry.connection->is_stuck(now, max)) continue;
+    if (entry.connection->is_held_back()) {
+      held_back.emplace_back(entry.connection->half_bytes(), id);
+    } else {
+      stuck.push_back(id);
+    }
   }
-  for (const Id id : stuck) {
-    find(id)->connection->give_up(now);
-    close(id);
+  for (const Id id : stuck) give_up(id, now);
+  std::ranges::sort(held_back, std::greater());
+  for (const auto& [bytes, id] : held_back) {
+    Connection& connection = *find(id)->connection;
+    if (connection.is_held_back()) {
+      give_up(id, now);
+    } else {
+      connection.begin_anew(now);  // nothing was read of it meanwhile
+    }
   }
 }
 

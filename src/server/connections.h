@@ -36,6 +36,7 @@ class Connections {
   // Likewise until there is enough for now, and at least one.
   void write_touched(Instant now, const std::function<bool()>& is_enough);
   bool has_touched() const { return !touched_.empty(); }
+  // Of those that are held back, who has most goes first, and nobody once there is room.
   void close_stuck(Instant now, Duration max);
   // There may be room again for more of what came in part.
   void look_for_readable();
@@ -55,6 +56,7 @@ class Connections {
   void became_ready(Id id, Ready ready);
   void want_read(Id id, Entry& entry);
   void write(Id id, Instant now);
+  void give_up(Id id, Instant now);
   void close(Id id);
 
   Poller& poller_;

@@ -125,12 +125,14 @@ void Desk::look(Operation& operation) {
       },
       [this, at = &operation] {
         --questions_;
+        if (at->finisher_ != nullptr) --at->finisher_->questions;
         at->looked(*this);
         settle(*at);
       });
   if (accepted) {
     ++operation.outstanding_;
     ++questions_;
+    if (operation.finisher_ != nullptr) ++operation.finisher_->questions;
   } else {
     operation.refused_ = closed().reply.error();
   }

@@ -58,13 +58,15 @@ class Desk {
                                                            : std::min(kLittle, limits.output_bytes_max);
   }
 
-  // So much is being read for replies, or waits for its readers, or so many questions stand in line, that
-  // each connection may have but one command under way.
-  static constexpr std::size_t kQuestionsMax = 16'384;
+  // So much is being read for replies, or waits for its readers, that each connection may have but one
+  // command under way.
   bool is_crowded() const {
-    return questions_ >= kQuestionsMax ||
-           counters.unsent_bytes + counters.fetched_bytes >= limits.unsent_bytes_max;
+    return counters.unsent_bytes + counters.fetched_bytes >= limits.unsent_bytes_max;
   }
+  // So many stand in line that whoever has one there asks nothing more. Whoever completes or renews is not
+  // kept by that.
+  static constexpr std::size_t kQuestionsMax = 16'384;
+  bool has_many_questions() const { return questions_ >= kQuestionsMax; }
 
   // So much has come in part that no more is read of what is large already.
   static constexpr std::size_t kSmall = 64 << 10;

@@ -138,7 +138,7 @@ void HttpSession::run_requests() {
       return judge_head();
     }
     handle();
-    if (operation_ == nullptr) parser_.reset();
+    parser_.reset();  // all that is needed of it is in the operation, which may wait for long
   }
 }
 
@@ -357,7 +357,6 @@ void HttpSession::finished(Operation& operation) {
   } else {
     answer(200, kJson, reply.json());
   }
-  parser_.reset();
   if (!beginning_) changed_();
 }
 

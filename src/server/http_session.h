@@ -37,13 +37,14 @@ class HttpSession final : public Session, private Finisher {
   bool is_closing() const override { return closing_ || (events_ && events_->is_over()); }
   bool is_idle() const override { return operation_ == nullptr && !events_ && !transfer_; }
   bool is_waiting() const override { return events_ || (operation_ != nullptr && operation_->is_blocking()); }
-  bool is_halfway() const override { return (parser_ != nullptr && operation_ == nullptr) || transfer_; }
+  bool is_halfway() const override { return parser_ || transfer_; }
   std::uint64_t moved() const override { return transfer_ ? transfer_->moved() : 0; }
   void certified(std::string_view name) override {
     has_certificate_ = true;
     certified_ = access_.find_certified(name);
   }
   bool is_held_back() const override { return may_begin() && !wants_more(); }
+  std::size_t half_bytes() const override;
   void access_changed() override;
   bool is_stranger() const override { return access_.needs_token() && !is_known_ && !certified_; }
   void give_up() override;
@@ -54,7 +55,6 @@ class HttpSession final : public Session, private Finisher {
     if (transfer_) return transfer_->wants_more();
     return !is_closing() && is_idle() && output_.size() < desk_.output_bytes_max();
   }
-  std::size_t half_bytes() const;
   void go_on();
   void finished(Operation& operation) override;
   void run_requests();

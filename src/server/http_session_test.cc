@@ -285,5 +285,17 @@ TEST(HttpSession, CountsWhatHasComeOfABody) {
   EXPECT_EQ(stage.desk().counters.half_bytes, 0u);
 }
 
+// X5: what waits may do so for an hour.
+TEST(HttpSession, KeepsNoBodyOfWhatWaits) {
+  Backstage stage;
+  Browser browser(stage);
+  const std::string body =
+      R"({"worker": "w", "queue": "q", "wait_ms": 3600000)" + std::string(1'000'000, ' ') + "}";
+  browser.send(fmt::format("POST /v1/lease HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{}",
+                           body.size(), body));
+  ASSERT_TRUE(browser.session.is_waiting());
+  EXPECT_LT(stage.desk().counters.half_bytes, 1'000u);
+}
+
 }  // namespace
 }  // namespace baton::server

@@ -26,6 +26,8 @@ struct HeldLease {
 // Who waits for the reply. It owns the operation from when it is finished.
 class Finisher {
  public:
+  std::size_t questions = 0;  // of its operations, that stand in line
+
   virtual void finished(Operation& operation) = 0;
   // Whether it wants to hear of leases it was given that were lost; then it does, and may keep them for a
   // reply.

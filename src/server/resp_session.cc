@@ -39,7 +39,8 @@ std::size_t RespSession::half_bytes() const {
 }
 
 bool RespSession::may_begin() const {
-  const std::size_t under_way_max = desk_.is_crowded() ? 1 : desk_.limits.under_way_max;
+  const bool is_slow = desk_.is_crowded() || (questions > 0 && desk_.has_many_questions());
+  const std::size_t under_way_max = is_slow ? 1 : desk_.limits.under_way_max;
   return !closing_ && blocking_ == nullptr && under_way_ < under_way_max &&
          output_.size() + held_bytes_ < desk_.output_bytes_max();
 }
@@ -98,6 +99,7 @@ void RespSession::resume() {
     std::string().swap(input_);  // an idle connection costs little
   } else {
     input_.erase(0, done);
+    if (blocking_ != nullptr) input_.shrink_to_fit();  // it may stay so for long
   }
   halves_.set(half_bytes());
 }

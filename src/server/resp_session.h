@@ -35,9 +35,11 @@ class RespSession final : public Session, private Finisher {
   bool is_closing() const override { return closing_; }
   bool is_idle() const override { return slots_.empty() && executing_.empty(); }
   bool is_waiting() const override { return blocking_ != nullptr && blocking_->is_blocking(); }
-  bool is_halfway() const override { return !input_.empty() && may_begin(); }
+  // Also within a transaction of which nothing more is read.
+  bool is_halfway() const override { return may_begin() && (!input_.empty() || !wants_more()); }
   void certified(std::string_view name) override;
   bool is_held_back() const override { return may_begin() && !wants_more(); }
+  std::size_t half_bytes() const override;
   void access_changed() override;
   bool is_stranger() const override { return !caller_.principal; }
   void give_up() override;
@@ -53,7 +55,6 @@ class RespSession final : public Session, private Finisher {
   };
 
   bool may_begin() const;
-  std::size_t half_bytes() const;
   void finished(Operation& operation) override;
   bool wants_news() const override { return true; }
   void lost(const HeldLease& lease) override;

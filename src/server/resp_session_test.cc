@@ -447,10 +447,13 @@ TEST(Questions, ThatStandInLineAreBounded) {
   std::list<Client> clients;
   for (std::size_t each = 0; each < kClients; ++each) clients.emplace_back(stage).session.receive(many);
   EXPECT_LE(stage.desk().counters.commands["get"], Desk::kQuestionsMax + kClients);
-  EXPECT_TRUE(stage.desk().is_crowded());
+  EXPECT_TRUE(stage.desk().has_many_questions());
+  Client worker(stage);
+  worker.session.receive("SUBMIT q a\r\nSUBMIT q b\r\nSUBMIT q c\r\n");
+  EXPECT_EQ(stage.desk().counters.commands["submit"], 3u) << "who asks nothing is not kept by those who do";
   for (Client& client : clients) client.hear();
   EXPECT_EQ(stage.desk().counters.commands["get"], kClients * 64);
-  EXPECT_FALSE(stage.desk().is_crowded());
+  EXPECT_FALSE(stage.desk().has_many_questions());
 }
 
 // X5: there may be many who send half of something large, and nothing more.
@@ -475,6 +478,35 @@ TEST(WhatHasComeInPart, IsBoundedOfAllConnections) {
   const std::string word(100'000, 'x');
   while (honest.session.wants_more()) EXPECT_THAT(honest.ask({"PING", word}), StartsWith("+QUEUED"));
   EXPECT_GE(stage.desk().counters.half_bytes, 1'000'000u);
+  EXPECT_TRUE(honest.session.is_halfway()) << "it is not waited for for ever";
+  honest.session.give_up();
+  EXPECT_THAT(honest.session.output(), StartsWith("-EXHAUSTED "));
+}
+
+// X5: what is refused is not kept, nor what was to go with it.
+TEST(WhatHasComeInPart, OfATransactionCountsOnlyWhatIsKept) {
+  Backstage stage;
+  Client client(stage);
+  std::vector<std::string> words(4096);
+  words[0] = "PING";
+  client.ask({"MULTI"});
+  while (client.ask(words).starts_with("+QUEUED"))
+    EXPECT_LE(stage.desk().counters.half_bytes, Transaction::kBytesMax + Desk::kSmall);
+  client.ask(words);
+  EXPECT_EQ(stage.desk().counters.half_bytes, 0u);
+  EXPECT_THAT(client.ask({"EXEC"}), StartsWith("-EXECABORT "));
+}
+
+// X5: a command that waits may do so for an hour.
+TEST(WhatHasComeInPart, IsNotWhatAWaitingCommandCameWith) {
+  Backstage stage;
+  Client client(stage);
+  const std::string large = "*3\r\n$4\r\nPING\r\n$1000000\r\n" + std::string(1'000'000, 'x');
+  client.session.receive(large);
+  EXPECT_GE(stage.desk().counters.half_bytes, 1'000'000u);
+  client.session.receive("\r\n$1\r\nx\r\nLEASE w q WAIT_MS 3600000\r\nP");
+  EXPECT_TRUE(client.session.is_waiting());
+  EXPECT_LT(stage.desk().counters.half_bytes, 1'000u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <thread>
 
 #include "server/access.h"
+#include "server/desk.h"
 #include "tests/peer.h"
 
 namespace baton::server {
@@ -160,7 +162,9 @@ TEST(HalfAFrame, IsReadOnWhenThereIsRoomForItAgain) {
   half->send(begins(4'000'000, 0));
   // Piece by piece: behind bytes that the server leaves unread it does not see that its peer has gone.
   while (half_bytes() < 3'000'000) half->send(std::string(50'000, 'x'));
+  const std::size_t full = half_bytes();
   const std::jthread sends([&] { honest.send(begins(1'000'000, 1'000'000) + "\r\n"); });
+  while (half_bytes() <= full + Desk::kSmall) continue;  // now no more is read of it
   half.reset();
   EXPECT_EQ(honest.hear("x\r\n").size(), 10u + 1'000'000 + 2);
 }
@@ -238,13 +242,18 @@ TEST(AFlood, KeepsNobodyFromRenewingALease) {
   const std::string docs = repeated("COMMAND DOCS\r\n"), lists = repeated("TASKS STATE dead\r\n");
   const std::string pages = repeated("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
   std::list<Peer> flood;
+  std::vector<std::chrono::steady_clock::duration> waited;
   for (int each = 0; each < 100; ++each) {
     for (const std::string* said : {&half, &docs, &lists}) flood.emplace_back(server.port()).send(*said);
     flood.emplace_back(server.http_port()).send(pages);
     const auto asked = std::chrono::steady_clock::now();
     EXPECT_THAT(honest.ask(extend), HasSubstr("ttl_ms")) << each;
-    EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(1)) << each;
+    waited.push_back(std::chrono::steady_clock::now() - asked);
   }
+  // A busy machine may stand still now and then, but not for half of them.
+  std::ranges::sort(waited);
+  EXPECT_LT(waited[waited.size() / 2], std::chrono::seconds(1));
+  EXPECT_LT(waited.back(), std::chrono::seconds(30));
 }
 
 // X3: what was held back while too much was unsent goes on when it is sent, with nothing more coming in.

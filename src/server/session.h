@@ -25,6 +25,7 @@ class Session {
   virtual bool is_halfway() const = 0;  // part of a command has come
   // It wants no more because too much has come in part, of all connections.
   virtual bool is_held_back() const { return false; }
+  virtual std::size_t half_bytes() const { return 0; }  // of what has come in part
   // Bytes of a long body that have gone through: while they grow, it is not stuck.
   virtual std::uint64_t moved() const { return 0; }
   // The other side has shown a certificate with this name.

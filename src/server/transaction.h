@@ -19,11 +19,18 @@ class Transaction {
   bool is_spoiled() const { return spoiled_; }
   std::size_t bytes() const { return bytes_; }
   void open() { open_ = true; }
-  void spoil() { spoiled_ = true; }
-  // Keeps a command; false if there are too many.
+  // None of them will be begun.
+  void spoil() {
+    *this = {};
+    open_ = spoiled_ = true;
+  }
+  // Keeps a command, if it may still be begun; false if there are too many.
   bool keep(std::span<const std::string_view> words) {
-    for (const std::string_view word : words) bytes_ += sizeof(std::string) + word.size();
-    if (commands_.size() == kCommandsMax || bytes_ > kBytesMax) return false;
+    if (spoiled_) return true;
+    std::size_t bytes = bytes_;
+    for (const std::string_view word : words) bytes += sizeof(std::string) + word.size();
+    if (commands_.size() == kCommandsMax || bytes > kBytesMax) return false;
+    bytes_ = bytes;
     commands_.emplace_back(words.begin(), words.end());
     return true;
   }
@@ -34,7 +41,7 @@ class Transaction {
   std::vector<std::vector<std::string>> commands_;
   std::size_t bytes_ = 0;
   bool open_ = false;
-  bool spoiled_ = false;  // one of them was refused already, so none is begun
+  bool spoiled_ = false;  // one of them was refused already
 };
 
 }  // namespace baton::server

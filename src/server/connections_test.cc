@@ -1,0 +1,64 @@
+#include "server/connections.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+namespace baton::server {
+namespace {
+
+constexpr std::size_t kHalvesMax = 100;
+
+// Has part of a command. Nothing more is read of it while all together have too much.
+class Holder final : public Session {
+ public:
+  Holder(std::size_t bytes, std::size_t& sum, std::vector<std::size_t>& given_up)
+      : bytes_(bytes), sum_(sum), given_up_(given_up) {
+    sum_ += bytes_;
+  }
+  ~Holder() override { sum_ -= bytes_; }
+
+  void receive(std::string_view) override {}
+  void resume() override {}
+  bool wants_more() const override { return !is_held_back(); }
+  bool is_closing() const override { return false; }
+  bool is_idle() const override { return true; }
+  bool is_waiting() const override { return false; }
+  bool is_halfway() const override { return true; }
+  bool is_held_back() const override { return sum_ >= kHalvesMax; }
+  std::size_t half_bytes() const override { return bytes_; }
+  void access_changed() override {}
+  void give_up() override { given_up_.push_back(bytes_); }
+
+ private:
+  const std::size_t bytes_;
+  std::size_t& sum_;
+  std::vector<std::size_t>& given_up_;
+};
+
+// X5
+TEST(WhoIsHeldBack, IsGivenUpOnlyIfItHasMost) {
+  std::size_t sum = 0;
+  std::vector<std::size_t> given_up;
+  std::uint64_t alike = 0, unsent = 0;
+  std::vector<Descriptor> others;
+  Poller poller;
+  Connections connections(poller);
+  for (const std::size_t bytes : {30, 50, 40}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    others.emplace_back(ends[1]);
+    connections.add(std::make_unique<Connection>(Descriptor(ends[0]),
+                                                 std::make_unique<Holder>(bytes, sum, given_up), nullptr,
+                                                 Instant{}, alike, unsent));
+  }
+  const auto look_after = [&](Duration time) { connections.close_stuck(Instant{} + time, seconds(30)); };
+  look_after(seconds(31));
+  EXPECT_EQ(given_up, std::vector<std::size_t>{50});
+  look_after(seconds(61));
+  EXPECT_EQ(connections.size(), 2u) << "their time began anew";
+  look_after(seconds(62));
+  EXPECT_EQ(connections.size(), 0u) << "there was room, and nothing came";
+}
+
+}  // namespace
+}  // namespace baton::server
