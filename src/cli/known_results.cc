@@ -18,17 +18,17 @@ bool may_be_begun_twice(const pipeline::Graph& graph, const std::string& module)
   return !node || graph[*node].spec->idempotent;
 }
 
-// One that was cancelled may be begun again, unless it had been and may not be twice.
-bool has_failed(const JournalLine& line, const pipeline::Graph& graph) {
-  if (!line.failure) return false;
-  return line.status != word(ModuleStatus::cancelled) ||
-         (line.tries.value_or(0) > 0 && !may_be_begun_twice(graph, line.module));
-}
-
 // What nobody can tell the end of, or has lost what it made, may have been.
 bool was_begun(const JournalLine& line) {
   return line.tries.value_or(0) > 0 || line.failure->kind == pipeline::FailureKind::worker_lost ||
          line.failure->kind == pipeline::FailureKind::artifact;
+}
+
+// One that was cancelled may be begun again, unless it had been and may not be twice.
+bool has_failed(const JournalLine& line, const pipeline::Graph& graph) {
+  if (!line.failure) return false;
+  return line.status != word(ModuleStatus::cancelled) ||
+         (was_begun(line) && !may_be_begun_twice(graph, line.module));
 }
 
 bool was_begun_by_master(const JournalLine& line) {

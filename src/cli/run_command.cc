@@ -282,8 +282,10 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!meets_elsewhere) {
     const std::string folder = pipeline::Records::meeting(directory, run.run);
     // The run is held and has ended, so nobody meets there any more: it is gone on with somewhere new. What
-    // came of it is in its records.
-    if (std::error_code absent; pipeline::Records::report(directory, run.run))
+    // came of it is in its records, unless its master had lost the folder and so could not close it: then the
+    // folder alone knows what became of what was handed out.
+    if (std::error_code absent;
+        pipeline::Records::report(directory, run.run) && std::filesystem::exists(folder + "/closed", absent))
       std::filesystem::remove_all(folder, absent);
     if (options.workers > 0) make_folder(directory, folder_of(folder));
     meeting.connection.addresses = {"dir:" + folder};

@@ -99,6 +99,7 @@ class Master {
   void give_up(NodeIndex node, const ModuleFailure& failed);
   bool withdraw(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failed);
   void withdraw_what_waits();
+  ModuleFailure left_with_a_worker(NodeIndex node, const std::string& why) const;
   void give_up_what_is_silent();
   void give_up_what_needs_others();
   void watch_clock();

@@ -190,8 +190,7 @@ void Master::lose_coordination(const Error& error) {
   stop("the coordinator was lost: " + error.message,
        false);  // before what ends thereby is taken for the reason
   for (const auto& [node, lane] : std::exchange(there_, {})) {
-    finish(node, ModuleStatus::cancelled, "the coordinator was lost",
-           {.kind = FailureKind::cancelled, .message = error.message});
+    finish(node, ModuleStatus::cancelled, "the coordinator was lost", left_with_a_worker(node, error.message));
   }
   give_up_what_needs_others();
 }

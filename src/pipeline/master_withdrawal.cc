@@ -49,6 +49,13 @@ void Master::withdraw_what_waits() {
   }
 }
 
+// Whoever goes on with the run has to know of what may not be begun twice that it may have been.
+ModuleFailure Master::left_with_a_worker(NodeIndex node, const std::string& why) const {
+  if (graph_[node].spec->idempotent) return {.kind = FailureKind::cancelled, .message = why};
+  return {.kind = FailureKind::worker_lost,
+          .message = why + "; a worker may have begun it, and it may not be begun twice"};
+}
+
 // A while after a stop.
 void Master::give_up_what_is_silent() {
   std::vector<NodeIndex> silent;
@@ -61,7 +68,7 @@ void Master::give_up_what_is_silent() {
     if (!there_.contains(node) || withdraw(node, ModuleStatus::cancelled, kSilent, failed)) continue;
     if (lost_) return;
     fleet_.came_back(there_.extract(node).mapped());
-    finish(node, ModuleStatus::cancelled, kSilent, failed);
+    finish(node, ModuleStatus::cancelled, kSilent, left_with_a_worker(node, kSilent));
   }
 }
 

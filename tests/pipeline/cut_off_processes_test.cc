@@ -11,6 +11,7 @@
 namespace baton::pipeline {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr char kKept[] = R"(
@@ -146,6 +147,28 @@ TEST(ProcessesThatAreLost, MakeTheirMasterEndIfTheyAreTheCoordinator) {  // P16 
   EXPECT_EQ(exit.code, 4) << master.errors();
   EXPECT_EQ(statuses(report)["a"], "cancelled");
   EXPECT_THAT(to_json(report), HasSubstr("the coordinator was lost"));
+}
+
+// Whoever goes on without it cannot ask what became of what was handed out.
+TEST(ProcessesThatAreLost, HaveNothingBegunAgainIfTheyAreTheCoordinator) {  // P17
+  const Yard yard(R"(
+version: 1
+modules: { publish: { idempotent: false, run: 'echo begun >> ran; while [ ! -e go ]; do sleep 0.05; done' } }
+)");
+  Served server(BATON_PROGRAM);
+  crash::Child master(
+      yard.run({"--connect", server.address(), "--run", "r", "--only-master", "--timeout", "2s"}));
+  crash::Child worker(yard.worker(server.address(), {"--run", "r", "--quiet"}));
+  ASSERT_TRUE(eventually([&] { return !yard.contents("ran").empty(); }));
+  server.kill();
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 4) << master.errors();
+  std::ofstream(yard.path() + "/go").close();
+  for (int again = 0; again < 2; ++again) {
+    const crash::Ran alone = crash::run(yard.run({"--run", "r"}));
+    EXPECT_EQ(alone.exit.code, 1) << alone.errors;
+    EXPECT_THAT(alone.lines, Contains(HasSubstr("a worker may have begun it, and it may not be begun twice")));
+  }
+  EXPECT_EQ(yard.contents("ran"), "begun\n");
 }
 
 }  // namespace
