@@ -35,12 +35,12 @@ bool was_begun_by_master(const JournalLine& line) {
   return line.status == word(ModuleStatus::running) && line.worker == pipeline::Site().name;
 }
 
-// Nobody is there to ask.
+// It was handed out somewhere else than where the run goes on, or that is gone.
 pipeline::ModuleFailure lost_from_sight() {
   return {.kind = pipeline::FailureKind::worker_lost,
           .message =
-              "an earlier master handed it out to a worker, and without a coordinator nobody can tell "
-              "what became of it; it may not be begun twice"};
+              "an earlier master handed it out to a worker, and nobody who can be asked knows what became "
+              "of it; it may not be begun twice"};
 }
 
 bool has_result(const JournalLine& line) {
@@ -99,7 +99,7 @@ std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline:
 }
 
 std::map<std::string, pipeline::Restored> ended_before(const std::string& directory, const std::string& run,
-                                                       const pipeline::Graph& graph, Company company) {
+                                                       const pipeline::Graph& graph) {
   const auto kept = pipeline::Records::kept(directory, run);
   if (!kept || kept->fingerprint != graph.fingerprint()) return {};
   const auto journal = pipeline::Records::journal(directory, run);
@@ -114,7 +114,7 @@ std::map<std::string, pipeline::Restored> ended_before(const std::string& direct
     if (may_be_begun_twice(graph, module)) continue;
     if (was_begun_by_master(line))
       all[module].failure = pipeline::lost_with_master();
-    else if (company == Company::alone && handed_out.contains(module))
+    else if (handed_out.contains(module))
       all[module].failure = lost_from_sight();
   }
   return all;

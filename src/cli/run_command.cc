@@ -112,9 +112,8 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   run.site.parameters = loaded.file.values;
   run.site.secrets = secrets_of(loaded.file);
   run.history = pipeline::Records::history(run.site.directory, loaded.definition.path);
-  const Company company = is_alone(options) ? Company::alone : Company::with_coordinator;
-  run.ended_before = [directory = run.site.directory, id = run.run, &graph, company] {
-    return ended_before(directory, id, graph, company);
+  run.ended_before = [directory = run.site.directory, id = run.run, &graph] {
+    return ended_before(directory, id, graph);
   };
   run.definition = pipeline::to_json(pipeline::Codec<pipeline::FileDefinition>::encode(loaded.definition));
   run.lost_after = options.meeting.lease;
