@@ -94,7 +94,11 @@ void Master::give_up_what_lacks() {
   const bool all_are_there = options_.workers_expected > 0 && fleet_.alive() >= options_.workers_expected;
   std::vector<NodeIndex> hopeless;
   for (const auto& [node, since] : lacking_) {
-    if (graph_[node].spec->pinned || all_are_there || now() - since >= options_.capability_timeout)
+    const auto there = there_.find(node);
+    // By the worker that was asked for, who comes on top of those that were expected.
+    const bool is_to_be_taken = asked_for_a_worker_ && there != there_.end() && fits_here(there->second);
+    if (graph_[node].spec->pinned || (all_are_there && !is_to_be_taken) ||
+        now() - since >= options_.capability_timeout)
       hopeless.push_back(node);
   }
   for (const NodeIndex node : hopeless)

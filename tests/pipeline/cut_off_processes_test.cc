@@ -77,6 +77,27 @@ modules: { a: { matrix: { n: [1, 2] }, run: 'echo begun >> ran; while [ ! -e go 
   EXPECT_EQ(yard.contents("ran"), "begun\nbegun\nbegun\n");
 }
 
+// So many as were expected are left, and cannot do what is left behind.
+TEST(ProcessesThatAreLost, AreReplacedThoughNobodyElseIsExpected) {  // P4 P6 P8
+  const Yard yard(R"(
+version: 1
+modules:
+  a: { caps: [far], matrix: { n: [1, 2] }, run: 'echo begun >> ran; while [ ! -e go ]; do sleep 0.05; done' }
+)");
+  Served server(BATON_PROGRAM);
+  crash::Child left(yard.worker(server.address(), {"--run", "left", "--quiet"}));
+  crash::Child master(yard.run({"--connect", server.address(), "--run", "left", "-j", "1", "--lost-after",
+                                "2s", "--cap", "far", "--expect", "1"}));
+  const auto is_alone = [](const std::string& line) { return line.find("is there: ") == std::string::npos; };
+  ASSERT_TRUE(master.listen(crash::after_ms(30'000), is_alone)) << master.errors();
+  crash::Child lost(yard.worker(server.address(), {"--run", "left", "--quiet", "--cap", "far"}));
+  ASSERT_TRUE(eventually([&] { return yard.contents("ran") == "begun\nbegun\n"; }));
+  lost.signal(SIGKILL);
+  std::ofstream(yard.path() + "/go").close();
+  EXPECT_EQ(master.wait(crash::after_ms(60'000)).code, 0) << master.errors();
+  EXPECT_EQ(yard.contents("ran"), "begun\nbegun\nbegun\n");
+}
+
 TEST_F(ProcessesThatAreCutOff, KeepTheirModuleWhenTheyAreBackInTime) {  // P4 P6
   Proxy proxy(server_.port());
   crash::Child master(this->master("20s"));
