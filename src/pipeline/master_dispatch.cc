@@ -48,6 +48,15 @@ void Master::note_what_is_ready() {
   }
 }
 
+// Whoever is busy is not waited for with more to come: then it would be his, however long that takes.
+bool Master::have_time_who_are_preferred(const Lane& lane) const {
+  return fleet_.has_time(as_preferred(lane), [this](const std::string& module) -> const Lane* {
+    const NodeIndex* node = graph_.find(module);
+    const auto there = node ? there_.find(*node) : there_.end();
+    return there == there_.end() ? nullptr : &there->second;
+  });
+}
+
 // For a moment, while there is somebody who has what is preferred.
 bool Master::waits_for_preferred(const Lane& lane) {
   if (lane.preferred.empty() || !coordinator_ || !fleet_.covers(as_preferred(lane))) return false;
@@ -80,7 +89,7 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
   const auto has_place = [&](const Lane& lane) {
     if (lane.pinned || lost_) return false;
     if (lane.preferred.empty()) return fleet_.has_room(lane, per_place);
-    if (fleet_.has_room(as_preferred(lane), per_place)) return true;
+    if (have_time_who_are_preferred(lane)) return true;
     return !waits_for_preferred(lane) && fleet_.has_room(lane, per_place);
   };
   while (const auto node = schedule_.begin_next(has_place)) {
@@ -93,10 +102,9 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
     }
     if (!note_that_it_begins(*node, ModuleStatus::queued)) continue;
     Lane lane = lane_of(graph_[*node]);
-    if (const Lane strict = lane.preferred.empty() ? lane : as_preferred(lane);
-        !lane.preferred.empty() && fleet_.has_room(strict, per_place)) {
+    if (!lane.preferred.empty() && have_time_who_are_preferred(lane)) {
       preferring_since_.erase(lane);
-      lane = strict;
+      lane = as_preferred(lane);
     }
     assignment->required_capabilities = lane.capabilities;
     // Whoever can do it takes it before what everybody can do and is as urgent.
