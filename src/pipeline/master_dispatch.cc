@@ -71,11 +71,15 @@ void Master::forget_preferences() {
   std::erase_if(preferring_since_, [&](const auto& one) { return !ready.contains(one.first); });
 }
 
-void Master::dispatch_here() {
+bool Master::has_place_here(const Lane& lane) const {
   const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+  return here_ < options_.jobs && (lane.hint != Hint::cpu || here_cpu_ < processors);
+}
+
+void Master::dispatch_here() {
   while (here_ < options_.jobs) {
     const auto node = schedule_.begin_next([&](const Lane& lane) {
-      if (!fits_here(lane) || (lane.hint == Hint::cpu && here_cpu_ >= processors)) return false;
+      if (!fits_here(lane) || !has_place_here(lane)) return false;
       return !waits_for_preferred(lane) ||
              covers(options_.site.capabilities, as_preferred(lane).capabilities);
     });

@@ -43,6 +43,8 @@ void Master::watch_capabilities() {
   }
   for (const auto& [what, nodes] : missed) say_that_they_wait(nodes, what);
   fleet_has_changed_ = false;
+  take_back_what_is_only_preferred();
+  if (lost_) return;
   ask_for_a_worker_here();
   give_up_what_lacks();
 }
@@ -95,8 +97,10 @@ void Master::give_up_what_lacks() {
   std::vector<NodeIndex> hopeless;
   for (const auto& [node, since] : lacking_) {
     const auto there = there_.find(node);
+    const bool is_there = there != there_.end();
+    if (is_there && may_be_taken_back(node, there->second)) continue;  // once there is a place here
     // By the worker that was asked for, who comes on top of those that were expected.
-    const bool is_to_be_taken = asked_for_a_worker_ && there != there_.end() && fits_here(there->second);
+    const bool is_to_be_taken = is_there && asked_for_a_worker_ && fits_here(there->second);
     if (graph_[node].spec->pinned || (all_are_there && !is_to_be_taken) ||
         now() - since >= options_.capability_timeout)
       hopeless.push_back(node);
@@ -194,7 +198,8 @@ void Master::lose_coordination(const Error& error) {
   stop("the coordinator was lost: " + error.message,
        false);  // before what ends thereby is taken for the reason
   for (const auto& [node, lane] : std::exchange(there_, {})) {
-    finish(node, ModuleStatus::cancelled, "the coordinator was lost", left_with_a_worker(node, error.message));
+    finish(node, ModuleStatus::cancelled, "the coordinator was lost",
+           left_with_a_worker(node, error.message));
   }
   give_up_what_needs_others();
 }

@@ -187,7 +187,8 @@ modules: { publish: { idempotent: false, run: 'echo begun >> ran; while [ ! -e g
   for (int again = 0; again < 2; ++again) {
     const crash::Ran alone = crash::run(yard.run({"--run", "r"}));
     EXPECT_EQ(alone.exit.code, 1) << alone.errors;
-    EXPECT_THAT(alone.lines, Contains(HasSubstr("a worker may have begun it, and it may not be begun twice")));
+    EXPECT_THAT(alone.lines,
+                Contains(HasSubstr("a worker may have begun it, and it may not be begun twice")));
   }
   EXPECT_EQ(yard.contents("ran"), "begun\n");
 }

@@ -184,7 +184,8 @@ TEST(TheLengthOfLeases, IsTheMastersAtRedis) {  // P4 P6
 }
 
 // Connects to a run, with an idea of how long a lease is.
-using Connect = std::function<std::unique_ptr<DistributedCoordinator>(const std::string& run, Duration lease)>;
+using Connect =
+    std::function<std::unique_ptr<DistributedCoordinator>(const std::string& run, Duration lease)>;
 
 // Leases are shorter than the module takes, and than a worker's heartbeats are apart.
 void keeps_what_it_has(const Connect& connect, const std::string& run_id, bool is_master_first) {
