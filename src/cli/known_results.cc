@@ -18,29 +18,29 @@ bool may_be_begun_twice(const pipeline::Graph& graph, const std::string& module)
   return !node || graph[*node].spec->idempotent;
 }
 
-// One that was cancelled may be begun again, unless it had been and may not be twice.
-bool has_failed(const JournalLine& line, const pipeline::Graph& graph) {
-  if (!line.failure) return false;
-  return line.status != word(ModuleStatus::cancelled) ||
-         (line.tries.value_or(0) > 0 && !may_be_begun_twice(graph, line.module));
-}
-
 // What nobody can tell the end of, or has lost what it made, may have been.
 bool was_begun(const JournalLine& line) {
   return line.tries.value_or(0) > 0 || line.failure->kind == pipeline::FailureKind::worker_lost ||
          line.failure->kind == pipeline::FailureKind::artifact;
 }
 
+// One that was cancelled may be begun again, unless it had been and may not be twice.
+bool has_failed(const JournalLine& line, const pipeline::Graph& graph) {
+  if (!line.failure) return false;
+  return line.status != word(ModuleStatus::cancelled) ||
+         (was_begun(line) && !may_be_begun_twice(graph, line.module));
+}
+
 bool was_begun_by_master(const JournalLine& line) {
   return line.status == word(ModuleStatus::running) && line.worker == pipeline::Site().name;
 }
 
-// Nobody is there to ask.
+// It was handed out somewhere else than where the run goes on, or that is gone.
 pipeline::ModuleFailure lost_from_sight() {
   return {.kind = pipeline::FailureKind::worker_lost,
           .message =
-              "an earlier master handed it out to a worker, and without a coordinator nobody can tell "
-              "what became of it; it may not be begun twice"};
+              "an earlier master handed it out to a worker, and nobody who can be asked knows what became "
+              "of it; it may not be begun twice"};
 }
 
 bool has_result(const JournalLine& line) {
@@ -99,7 +99,7 @@ std::map<std::string, pipeline::Restored> restorable(const std::vector<pipeline:
 }
 
 std::map<std::string, pipeline::Restored> ended_before(const std::string& directory, const std::string& run,
-                                                       const pipeline::Graph& graph, Company company) {
+                                                       const pipeline::Graph& graph) {
   const auto kept = pipeline::Records::kept(directory, run);
   if (!kept || kept->fingerprint != graph.fingerprint()) return {};
   const auto journal = pipeline::Records::journal(directory, run);
@@ -114,7 +114,7 @@ std::map<std::string, pipeline::Restored> ended_before(const std::string& direct
     if (may_be_begun_twice(graph, module)) continue;
     if (was_begun_by_master(line))
       all[module].failure = pipeline::lost_with_master();
-    else if (company == Company::alone && handed_out.contains(module))
+    else if (handed_out.contains(module))
       all[module].failure = lost_from_sight();
   }
   return all;

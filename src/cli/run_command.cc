@@ -112,9 +112,8 @@ pipeline::RunOptions run_options(const RunCommandOptions& options, const LoadedP
   run.site.parameters = loaded.file.values;
   run.site.secrets = secrets_of(loaded.file);
   run.history = pipeline::Records::history(run.site.directory, loaded.definition.path);
-  const Company company = is_alone(options) ? Company::alone : Company::with_coordinator;
-  run.ended_before = [directory = run.site.directory, id = run.run, &graph, company] {
-    return ended_before(directory, id, graph, company);
+  run.ended_before = [directory = run.site.directory, id = run.run, &graph] {
+    return ended_before(directory, id, graph);
   };
   run.definition = pipeline::to_json(pipeline::Codec<pipeline::FileDefinition>::encode(loaded.definition));
   run.lost_after = options.meeting.lease;
@@ -282,8 +281,10 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
   if (!meets_elsewhere) {
     const std::string folder = pipeline::Records::meeting(directory, run.run);
     // The run is held and has ended, so nobody meets there any more: it is gone on with somewhere new. What
-    // came of it is in its records.
-    if (std::error_code absent; pipeline::Records::report(directory, run.run))
+    // came of it is in its records, unless its master had lost the folder and so could not close it: then the
+    // folder alone knows what became of what was handed out.
+    if (std::error_code absent;
+        pipeline::Records::report(directory, run.run) && std::filesystem::exists(folder + "/closed", absent))
       std::filesystem::remove_all(folder, absent);
     if (options.workers > 0) make_folder(directory, folder_of(folder));
     meeting.connection.addresses = {"dir:" + folder};

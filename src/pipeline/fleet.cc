@@ -11,6 +11,15 @@ bool is_alive(const RegisteredWorker& worker) {
   return worker.status != WorkerStatus::disconnected && worker.status != WorkerStatus::timed_out;
 }
 
+bool can_run(const RegisteredWorker& worker, const Lane& lane) {
+  return is_alive(worker) && covers(worker.registration.capabilities, lane.capabilities);
+}
+
+// A module that keeps a processor busy needs one for itself.
+std::size_t places_at(const WorkerRegistration& worker, const Lane& lane) {
+  return lane.hint == Hint::cpu ? std::min(worker.slots, worker.processors) : worker.slots;
+}
+
 std::string arrival(const RegisteredWorker& worker) {
   const WorkerRegistration& registration = worker.registration;
   const std::vector<std::string> named = without_unreserved(registration.capabilities);
@@ -69,14 +78,11 @@ void Fleet::Places::add(const WorkerRegistration& worker, std::size_t places) {
   if (!is_reserved(worker.capabilities)) unreserved += places;
 }
 
-// A module that keeps a processor busy needs one for itself.
 const Fleet::Places& Fleet::known(const Lane& lane) const {
   const auto [known, is_new] = places_by_lane_.try_emplace(lane);
   if (!is_new) return known->second;
   for (const RegisteredWorker& worker : workers_) {
-    const WorkerRegistration& one = worker.registration;
-    if (is_alive(worker) && pipeline::covers(one.capabilities, lane.capabilities))
-      known->second.add(one, lane.hint == Hint::cpu ? std::min(one.slots, one.processors) : one.slots);
+    if (can_run(worker, lane)) known->second.add(worker.registration, places_at(worker.registration, lane));
   }
   return known->second;
 }
@@ -86,6 +92,31 @@ bool Fleet::has_room(const Lane& lane, std::size_t per_place) const {
   if (out_ >= places_.all * per_place && !is_scarce(lane)) return false;
   const auto out = out_by_lane_.find(lane);
   return (out == out_by_lane_.end() ? 0 : out->second) < places_for(lane) * per_place;
+}
+
+bool Fleet::has_time(const Lane& lane,
+                     const std::function<const Lane*(const std::string& module)>& out) const {
+  std::map<Lane, std::size_t> on_its_way;  // what may come to those who can run it
+  for (const auto& [other, many] : out_by_lane_) {
+    const bool may_come = std::ranges::any_of(workers_, [&](const RegisteredWorker& worker) {
+      return can_run(worker, lane) && can_run(worker, other);
+    });
+    if (may_come) on_its_way[other] = many;
+  }
+  std::size_t free = 0;
+  for (const RegisteredWorker& worker : workers_) {
+    if (!is_alive(worker)) continue;
+    std::size_t places = can_run(worker, lane) ? places_at(worker.registration, lane) : 0;
+    for (const std::string& module : worker.current_modules) {
+      const Lane* as = out(module);
+      if (as == nullptr) continue;
+      if (places > 0) --places;
+      if (const auto one = on_its_way.find(*as); one != on_its_way.end() && one->second > 0) --one->second;
+    }
+    free += places;
+  }
+  for (const auto& [other, many] : on_its_way) free -= std::min(free, many);
+  return free > 0;
 }
 
 std::string Fleet::closest(const Lane& lane) const {

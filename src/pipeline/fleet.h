@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ class Fleet {
   Duration attendance(std::int32_t index) const;  // how long a worker has been there
   // Whether one more may be handed out, where every place may have so many.
   bool has_room(const Lane& lane, std::size_t per_place) const;
+  // Whether those who can run it have a place free, even if all that is on its way and may come to them does.
+  // Workers tell what they are at only now and then: `out` is under which lane that is still out, or null.
+  bool has_time(const Lane& lane, const std::function<const Lane*(const std::string& module)>& out) const;
   void handed_out(const Lane& lane) { ++out_, ++out_by_lane_[lane]; }
   void came_back(const Lane& lane) { --out_, --out_by_lane_[lane]; }
   // Who comes closest: "worker 2 lacks gpu". Nothing if there is nobody.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "pipeline/reservation.h"
 
 namespace baton::pipeline {
@@ -33,6 +35,33 @@ TEST(AFleet, HasRoomAtReservedWorkersForWhatNamesThemAlone) {  // P8
   fleet.handed_out(kAny);
   EXPECT_FALSE(fleet.has_room(kAny, 1));
   EXPECT_TRUE(fleet.has_room(kRender, 1));
+}
+
+TEST(AFleet, HasTimeOnlyWhereAPlaceIsFreeForCertain) {  // P8
+  Fleet fleet;
+  RegisteredWorker plain = worker(1, with_unreserved({"disk"})), gifted = worker(2, with_unreserved({"gpu"}));
+  const Lane store{.capabilities = required_of_workers({"disk"})};
+  const std::map<std::string, Lane> out = {{"any", kAny}, {"render", kRender}};
+  const auto has_time = [&] {
+    fleet.update({plain, gifted}, {});
+    return fleet.has_time(kRender, [&](const std::string& module) {
+      const auto one = out.find(module);
+      return one == out.end() ? nullptr : &one->second;
+    });
+  };
+  EXPECT_TRUE(has_time());
+  fleet.handed_out(store), fleet.handed_out(store);
+  EXPECT_TRUE(has_time()) << "those wait for another";
+  fleet.handed_out(kAny);
+  EXPECT_FALSE(has_time()) << "it may be on its way to the only one who can";
+  plain.current_modules = {"any"};
+  EXPECT_TRUE(has_time());
+  fleet.handed_out(kRender);
+  gifted.current_modules = {"render"};
+  EXPECT_FALSE(has_time());
+  fleet.came_back(kRender);
+  gifted.current_modules = {"over"};
+  EXPECT_TRUE(has_time()) << "its last word is older than what is known";
 }
 
 TEST(AReservation, IsAboutWhatMachinesDoNotHaveByThemselves) {  // P8

@@ -67,6 +67,8 @@ class Master {
   std::vector<ModuleAssignment> assign(std::size_t per_place);
   bool could_run_here(const Lane& lane) const;
   bool fits_here(const Lane& lane) const;
+  bool has_place_here(const Lane& lane) const;
+  bool have_time_who_are_preferred(const Lane& lane) const;
   bool waits_for_preferred(const Lane& lane);
   void forget_preferences();
   void begin_here(NodeIndex node);
@@ -97,8 +99,13 @@ class Master {
   void say_that_they_wait(const std::vector<NodeIndex>& nodes, const std::string& what);
   void give_up_what_lacks();
   void give_up(NodeIndex node, const ModuleFailure& failed);
+  bool take_back(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failed);
   bool withdraw(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failed);
+  bool may_be_taken_back(NodeIndex node, const Lane& there) const;
+  void take_back_what_is_only_preferred();
+  bool was_taken_back(const SerializedModuleResult& result) const;
   void withdraw_what_waits();
+  ModuleFailure left_with_a_worker(NodeIndex node, const std::string& why) const;
   void give_up_what_is_silent();
   void give_up_what_needs_others();
   void watch_clock();

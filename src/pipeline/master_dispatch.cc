@@ -48,6 +48,15 @@ void Master::note_what_is_ready() {
   }
 }
 
+// Whoever is busy is not waited for with more to come: then it would be his, however long that takes.
+bool Master::have_time_who_are_preferred(const Lane& lane) const {
+  return fleet_.has_time(as_preferred(lane), [this](const std::string& module) -> const Lane* {
+    const NodeIndex* node = graph_.find(module);
+    const auto there = node ? there_.find(*node) : there_.end();
+    return there == there_.end() ? nullptr : &there->second;
+  });
+}
+
 // For a moment, while there is somebody who has what is preferred.
 bool Master::waits_for_preferred(const Lane& lane) {
   if (lane.preferred.empty() || !coordinator_ || !fleet_.covers(as_preferred(lane))) return false;
@@ -62,11 +71,15 @@ void Master::forget_preferences() {
   std::erase_if(preferring_since_, [&](const auto& one) { return !ready.contains(one.first); });
 }
 
-void Master::dispatch_here() {
+bool Master::has_place_here(const Lane& lane) const {
   const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+  return here_ < options_.jobs && (lane.hint != Hint::cpu || here_cpu_ < processors);
+}
+
+void Master::dispatch_here() {
   while (here_ < options_.jobs) {
     const auto node = schedule_.begin_next([&](const Lane& lane) {
-      if (!fits_here(lane) || (lane.hint == Hint::cpu && here_cpu_ >= processors)) return false;
+      if (!fits_here(lane) || !has_place_here(lane)) return false;
       return !waits_for_preferred(lane) ||
              covers(options_.site.capabilities, as_preferred(lane).capabilities);
     });
@@ -80,7 +93,7 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
   const auto has_place = [&](const Lane& lane) {
     if (lane.pinned || lost_) return false;
     if (lane.preferred.empty()) return fleet_.has_room(lane, per_place);
-    if (fleet_.has_room(as_preferred(lane), per_place)) return true;
+    if (have_time_who_are_preferred(lane)) return true;
     return !waits_for_preferred(lane) && fleet_.has_room(lane, per_place);
   };
   while (const auto node = schedule_.begin_next(has_place)) {
@@ -93,10 +106,9 @@ std::vector<ModuleAssignment> Master::assign(std::size_t per_place) {
     }
     if (!note_that_it_begins(*node, ModuleStatus::queued)) continue;
     Lane lane = lane_of(graph_[*node]);
-    if (const Lane strict = lane.preferred.empty() ? lane : as_preferred(lane);
-        !lane.preferred.empty() && fleet_.has_room(strict, per_place)) {
+    if (!lane.preferred.empty() && have_time_who_are_preferred(lane)) {
       preferring_since_.erase(lane);
-      lane = strict;
+      lane = as_preferred(lane);
     }
     assignment->required_capabilities = lane.capabilities;
     // Whoever can do it takes it before what everybody can do and is as urgent.

@@ -201,8 +201,10 @@ void Master::restore_failures() {
 // That is for good: workers begin nothing of it any more. The first reason stands.
 void Master::heed_cancellation() {
   if (!cancelled_before_ || schedule_.is_stopping()) return;
-  observer_.noticed("the run was cancelled before: " + cancelled_before_->reason);
-  stop(cancelled_before_->reason, true);
+  const std::string& reason = cancelled_before_->reason;
+  const bool by_user = !is_of_a_module(graph_, reason);
+  observer_.noticed((by_user ? "the run was cancelled before: " : "the run was stopped before: ") + reason);
+  stop(reason, by_user);
 }
 
 // What an earlier master handed out may be running: it is nobody else's, and so is what it shares with

@@ -43,6 +43,8 @@ void Master::watch_capabilities() {
   }
   for (const auto& [what, nodes] : missed) say_that_they_wait(nodes, what);
   fleet_has_changed_ = false;
+  take_back_what_is_only_preferred();
+  if (lost_) return;
   ask_for_a_worker_here();
   give_up_what_lacks();
 }
@@ -94,7 +96,13 @@ void Master::give_up_what_lacks() {
   const bool all_are_there = options_.workers_expected > 0 && fleet_.alive() >= options_.workers_expected;
   std::vector<NodeIndex> hopeless;
   for (const auto& [node, since] : lacking_) {
-    if (graph_[node].spec->pinned || all_are_there || now() - since >= options_.capability_timeout)
+    const auto there = there_.find(node);
+    const bool is_there = there != there_.end();
+    if (is_there && may_be_taken_back(node, there->second)) continue;  // once there is a place here
+    // By the worker that was asked for, who comes on top of those that were expected.
+    const bool is_to_be_taken = is_there && asked_for_a_worker_ && fits_here(there->second);
+    if (graph_[node].spec->pinned || (all_are_there && !is_to_be_taken) ||
+        now() - since >= options_.capability_timeout)
       hopeless.push_back(node);
   }
   for (const NodeIndex node : hopeless)
@@ -191,7 +199,7 @@ void Master::lose_coordination(const Error& error) {
        false);  // before what ends thereby is taken for the reason
   for (const auto& [node, lane] : std::exchange(there_, {})) {
     finish(node, ModuleStatus::cancelled, "the coordinator was lost",
-           {.kind = FailureKind::cancelled, .message = error.message});
+           left_with_a_worker(node, error.message));
   }
   give_up_what_needs_others();
 }

@@ -1,6 +1,7 @@
 // Modules that are given up before they began: wherever they wait, nobody begins them afterwards.
 #include "pipeline/master.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,12 +12,13 @@ namespace baton::pipeline {
 namespace {
 
 constexpr char kSilent[] = "its worker did not say how it ended";
+constexpr char kTakenBack[] = "the master took it back, to run it itself";
 
 }  // namespace
 
 // Whether a worker has it is for the coordinator to say, which would hand it out. False: one has, or did.
-bool Master::withdraw(NodeIndex node, ModuleStatus status, const std::string& reason,
-                      const ModuleFailure& failed) {
+bool Master::take_back(NodeIndex node, ModuleStatus status, const std::string& reason,
+                       const ModuleFailure& failed) {
   SerializedModuleResult result{
       .module = graph_[node].id, .attempt = 0, .status = status, .skipped_because = reason};
   if (failed.kind != FailureKind::none) result.failure = failed;
@@ -24,8 +26,43 @@ bool Master::withdraw(NodeIndex node, ModuleStatus status, const std::string& re
   if (!accepted) return lose_coordination(accepted.error()), false;
   if (*accepted == Accepted::stale) return false;
   fleet_.came_back(there_.extract(node).mapped());
+  return true;
+}
+
+bool Master::withdraw(NodeIndex node, ModuleStatus status, const std::string& reason,
+                      const ModuleFailure& failed) {
+  if (!take_back(node, status, reason, failed)) return false;
   finish(node, status, reason, failed);
   return true;
+}
+
+// It waits for somebody with what it only prefers, and there is nobody any more. How an earlier master has
+// handed it out is not known; that it was may not be changed, so only this machine can take it.
+bool Master::may_be_taken_back(NodeIndex node, const Lane& there) const {
+  const ModuleSpec& spec = *graph_[node].spec;
+  if (spec.preferred.empty() || !spec.idempotent || schedule_.is_stopping()) return false;
+  const Lane lane = lane_of(graph_[node]);
+  const bool may_be_strict =
+      there != lane || std::ranges::find(enqueued_before_, graph_[node].id) != enqueued_before_.end();
+  return may_be_strict && schedule_.status(node) == ModuleStatus::queued && fits_here(lane) &&
+         !fleet_.covers(as_preferred(lane));
+}
+
+void Master::take_back_what_is_only_preferred() {
+  std::vector<NodeIndex> all;
+  for (const auto& [node, lane] : there_) {
+    if (may_be_taken_back(node, lane)) all.push_back(node);
+  }
+  for (const NodeIndex node : all) {
+    if (!there_.contains(node) || !has_place_here(lane_of(graph_[node]))) continue;
+    if (take_back(node, ModuleStatus::cancelled, kTakenBack, {})) begin_here(node);
+  }
+}
+
+// By an earlier master, which was killed before it had run it. Nobody else can be given it again.
+bool Master::was_taken_back(const SerializedModuleResult& result) const {
+  return result.attempt == 0 && result.skipped_because == kTakenBack && !schedule_.is_stopping() &&
+         fits_here(lane_of(graph_[*graph_.find(result.module)]));
 }
 
 void Master::give_up(NodeIndex node, const ModuleFailure& failed) {
@@ -49,6 +86,13 @@ void Master::withdraw_what_waits() {
   }
 }
 
+// Whoever goes on with the run has to know of what may not be begun twice that it may have been.
+ModuleFailure Master::left_with_a_worker(NodeIndex node, const std::string& why) const {
+  if (graph_[node].spec->idempotent) return {.kind = FailureKind::cancelled, .message = why};
+  return {.kind = FailureKind::worker_lost,
+          .message = why + "; a worker may have begun it, and it may not be begun twice"};
+}
+
 // A while after a stop.
 void Master::give_up_what_is_silent() {
   std::vector<NodeIndex> silent;
@@ -61,7 +105,7 @@ void Master::give_up_what_is_silent() {
     if (!there_.contains(node) || withdraw(node, ModuleStatus::cancelled, kSilent, failed)) continue;
     if (lost_) return;
     fleet_.came_back(there_.extract(node).mapped());
-    finish(node, ModuleStatus::cancelled, kSilent, failed);
+    finish(node, ModuleStatus::cancelled, kSilent, left_with_a_worker(node, kSilent));
   }
 }
 

@@ -34,6 +34,18 @@ Lane as_preferred(const Lane& lane) {
   return strict;
 }
 
+std::string stop_reason_of(const GraphNode& node, ModuleStatus ended) {
+  return node.id + " " + std::string(ending(ended));
+}
+
+bool is_of_a_module(const Graph& graph, const std::string& stop_reason) {
+  return std::ranges::any_of(graph.nodes(), [&](const GraphNode& node) {
+    return stop_reason == stop_reason_of(node, ModuleStatus::failed) ||
+           stop_reason == stop_reason_of(node, ModuleStatus::timed_out) ||
+           stop_reason == stop_reason_of(node, ModuleStatus::cancelled);
+  });
+}
+
 Schedule::Schedule(const Graph& graph, const History& history)
     : graph_(graph), nodes_(graph.size()), open_(graph.size()) {
   std::map<Lane, std::uint32_t> lanes;
@@ -193,7 +205,7 @@ void Schedule::finish(NodeIndex node, ModuleStatus status, std::string reason) {
   if (has_begun(nodes_[node].status)) give_back_shared(node);
   unready(node);
   const bool stops = spoils_run(status) && graph_.definition().on_failure == OnFailure::stop && !stopping_;
-  const std::string why = graph_[node].id + " " + std::string(ending(status));
+  const std::string why = stop_reason_of(graph_[node], status);
   end(node, status, std::move(reason));
   if (stops) stop(why);
   settle();

@@ -36,6 +36,11 @@ Lane lane_of(const GraphNode& node);
 // For those alone who have what is preferred.
 Lane as_preferred(const Lane& lane);
 
+// Why a run is stopped by the end of a module: "build failed". A coordinator keeps nothing else of it, so by
+// these words the next master tells it from a cancellation.
+std::string stop_reason_of(const GraphNode& node, ModuleStatus ended);
+bool is_of_a_module(const Graph& graph, const std::string& stop_reason);
+
 // A module that is over, whether or not it ever began.
 struct Ended {
   NodeIndex node;

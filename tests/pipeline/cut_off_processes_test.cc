@@ -11,6 +11,7 @@
 namespace baton::pipeline {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 constexpr char kKept[] = R"(
@@ -73,6 +74,27 @@ modules: { a: { matrix: { n: [1, 2] }, run: 'echo begun >> ran; while [ ! -e go 
   crash::Exit exit;
   const Value report = report_of(master, exit);
   EXPECT_EQ(exit.code, 0) << master.errors() << to_json(report);
+  EXPECT_EQ(yard.contents("ran"), "begun\nbegun\nbegun\n");
+}
+
+// So many as were expected are left, and cannot do what is left behind.
+TEST(ProcessesThatAreLost, AreReplacedThoughNobodyElseIsExpected) {  // P4 P6 P8
+  const Yard yard(R"(
+version: 1
+modules:
+  a: { caps: [far], matrix: { n: [1, 2] }, run: 'echo begun >> ran; while [ ! -e go ]; do sleep 0.05; done' }
+)");
+  Served server(BATON_PROGRAM);
+  crash::Child left(yard.worker(server.address(), {"--run", "left", "--quiet"}));
+  crash::Child master(yard.run({"--connect", server.address(), "--run", "left", "-j", "1", "--lost-after",
+                                "2s", "--cap", "far", "--expect", "1"}));
+  const auto is_alone = [](const std::string& line) { return line.find("is there: ") == std::string::npos; };
+  ASSERT_TRUE(master.listen(crash::after_ms(30'000), is_alone)) << master.errors();
+  crash::Child lost(yard.worker(server.address(), {"--run", "left", "--quiet", "--cap", "far"}));
+  ASSERT_TRUE(eventually([&] { return yard.contents("ran") == "begun\nbegun\n"; }));
+  lost.signal(SIGKILL);
+  std::ofstream(yard.path() + "/go").close();
+  EXPECT_EQ(master.wait(crash::after_ms(60'000)).code, 0) << master.errors();
   EXPECT_EQ(yard.contents("ran"), "begun\nbegun\nbegun\n");
 }
 
@@ -146,6 +168,29 @@ TEST(ProcessesThatAreLost, MakeTheirMasterEndIfTheyAreTheCoordinator) {  // P16 
   EXPECT_EQ(exit.code, 4) << master.errors();
   EXPECT_EQ(statuses(report)["a"], "cancelled");
   EXPECT_THAT(to_json(report), HasSubstr("the coordinator was lost"));
+}
+
+// Whoever goes on without it cannot ask what became of what was handed out.
+TEST(ProcessesThatAreLost, HaveNothingBegunAgainIfTheyAreTheCoordinator) {  // P17
+  const Yard yard(R"(
+version: 1
+modules: { publish: { idempotent: false, run: 'echo begun >> ran; while [ ! -e go ]; do sleep 0.05; done' } }
+)");
+  Served server(BATON_PROGRAM);
+  crash::Child master(
+      yard.run({"--connect", server.address(), "--run", "r", "--only-master", "--timeout", "2s"}));
+  crash::Child worker(yard.worker(server.address(), {"--run", "r", "--quiet"}));
+  ASSERT_TRUE(eventually([&] { return !yard.contents("ran").empty(); }));
+  server.kill();
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 4) << master.errors();
+  std::ofstream(yard.path() + "/go").close();
+  for (int again = 0; again < 2; ++again) {
+    const crash::Ran alone = crash::run(yard.run({"--run", "r"}));
+    EXPECT_EQ(alone.exit.code, 1) << alone.errors;
+    EXPECT_THAT(alone.lines,
+                Contains(HasSubstr("a worker may have begun it, and it may not be begun twice")));
+  }
+  EXPECT_EQ(yard.contents("ran"), "begun\n");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
-#include <latch>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -24,6 +23,9 @@
 
 namespace baton::pipeline {
 namespace {
+
+// What is to end in real time, and on a machine that stands still for a moment not sooner than it should.
+constexpr Duration kShortLease = seconds(3);
 
 // One that stops answering heartbeats, without a word, when the test says so.
 class Mute : public MemoryCoordinator {
@@ -50,16 +52,15 @@ void wait_for_stop(Context& context) {
 }
 
 TEST(AWorkerThatIsCutOff, StopsWhatAnotherMayHaveBegun) {  // P4 P6
-  std::atomic<bool> is_mute = false;
-  std::latch was_stopped(1);
+  std::atomic<bool> is_mute = false, was_stopped = false;
   Pipeline pipeline("cut off");
   pipeline.add("holds").exclusive("db").run([&](Context& context) {
     is_mute = true;
     wait_for_stop(context);
-    was_stopped.count_down();
+    was_stopped = true;
   });
   const Graph graph = *Graph::of(pipeline.definition());
-  MemoryExchange exchange({.lease = milliseconds(300)});
+  MemoryExchange exchange({.lease = kShortLease});
   MemoryCoordinator master(exchange);
   ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = graph.fingerprint()}, {}));
   ASSERT_TRUE(master.enqueue_module({.module = "holds", .attempts_max = 1}, {}));
@@ -70,17 +71,16 @@ TEST(AWorkerThatIsCutOff, StopsWhatAnotherMayHaveBegun) {  // P4 P6
     Mute coordinator(exchange, is_mute);
     run_worker(graph, coordinator, options, over.get_token());
   });
-  was_stopped.wait();
+  EXPECT_TRUE(eventually([&] { return was_stopped.load(); }));
   is_mute = false;
   over.request_stop();
 }
 
 // Both are its own, and there is one processor for them; both are lost while the first one runs.
 TEST(AWorkerThatIsCutOff, DoesNotBeginWhatItHasLostMeanwhile) {  // P4 P6 P8
-  std::atomic<bool> is_mute = false;
-  std::atomic<int> begun = 0;
-  std::latch are_lost(2), is_decided(1);
-  MemoryExchange exchange({.lease = seconds(1)});
+  std::atomic<bool> is_mute = false, is_decided = false;
+  std::atomic<int> begun = 0, lost = 0;
+  MemoryExchange exchange({.lease = kShortLease});
   MemoryCoordinator master(exchange);
   const auto has_both = [&] {
     const auto workers = master.get_registered_workers({});
@@ -89,10 +89,13 @@ TEST(AWorkerThatIsCutOff, DoesNotBeginWhatItHasLostMeanwhile) {  // P4 P6 P8
   Pipeline pipeline("cut off");
   for (const char* id : {"one", "other"}) {
     pipeline.add(id).hint(Hint::cpu).stop_grace(minutes(2)).run([&](Context&) {
-      if (++begun > 1) return is_decided.count_down();
+      if (++begun > 1) {
+        is_decided = true;
+        return;
+      }
       EXPECT_TRUE(eventually(has_both));
       is_mute = true;
-      are_lost.wait();
+      EXPECT_TRUE(eventually([&] { return lost == 2; }));
     });
   }
   const Graph graph = *Graph::of(pipeline.definition());
@@ -102,25 +105,26 @@ TEST(AWorkerThatIsCutOff, DoesNotBeginWhatItHasLostMeanwhile) {  // P4 P6 P8
   WorkerOptions options = worker_options(1, {}, 2);
   options.processors = 1;
   options.notice = [&](const std::string& text) {
-    if (text.ends_with("was lost; it is stopped")) are_lost.count_down();
-    if (text.find("was stopped here") != std::string::npos) is_decided.count_down();
+    if (text.ends_with("was lost; it is stopped")) ++lost;
+    if (text.find("was stopped here") != std::string::npos) is_decided = true;
   };
   std::stop_source over;
   std::jthread worker([&] {
     Mute coordinator(exchange, is_mute);
     run_worker(graph, coordinator, options, over.get_token());
   });
-  is_decided.wait();
+  constexpr std::int64_t kLongerThanThatWaitsMs = 90'000;
+  EXPECT_TRUE(eventually([&] { return is_decided.load(); }, kLongerThanThatWaitsMs));
   EXPECT_EQ(begun, 1);
   is_mute = false;
   over.request_stop();
 }
 
 TEST(AWorker, StopsWhatNobodyWaitsForAnyMore) {  // P7
-  std::latch has_begun(1);
+  std::atomic<bool> has_begun = false;
   Pipeline pipeline("given up");
   pipeline.add("long").run([&](Context& context) {
-    has_begun.count_down();
+    has_begun = true;
     wait_for_stop(context);
   });
   const Graph graph = *Graph::of(pipeline.definition());
@@ -129,7 +133,7 @@ TEST(AWorker, StopsWhatNobodyWaitsForAnyMore) {  // P7
   ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = graph.fingerprint()}, {}));
   ASSERT_TRUE(master.enqueue_module({.module = "long"}, {}));
   std::jthread closes([&] {
-    has_begun.wait();
+    EXPECT_TRUE(eventually([&] { return has_begun.load(); }));
     EXPECT_TRUE(master.close_run("given up", {}));
   });
   MemoryCoordinator coordinator(exchange);
@@ -179,19 +183,21 @@ TEST(TheLengthOfLeases, IsTheMastersAtRedis) {  // P4 P6
   is_the_masters(master, worker, hasty);
 }
 
-// Leases are shorter than the module takes, and than a worker's heartbeats are apart. `make` connects with
-// another idea of how long a lease is.
-void keeps_what_it_has(const std::function<std::unique_ptr<DistributedCoordinator>(Duration)>& make,
-                       bool is_master_first) {
-  constexpr Duration kLease = seconds(1);
+// Connects to a run, with an idea of how long a lease is.
+using Connect =
+    std::function<std::unique_ptr<DistributedCoordinator>(const std::string& run, Duration lease)>;
+
+// Leases are shorter than the module takes, and than a worker's heartbeats are apart.
+void keeps_what_it_has(const Connect& connect, const std::string& run_id, bool is_master_first) {
+  constexpr Duration kLonger = kShortLease + seconds(1);
   std::atomic<int> begun = 0;
   Pipeline pipeline("long");
   pipeline.add("long").run([&](Context&) {
     ++begun;
-    std::this_thread::sleep_for(std::chrono::milliseconds((kLease + kLease).ms));
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLonger.ms));
   });
   const Graph graph = *Graph::of(pipeline.definition());
-  const auto master = make(kLease), coordinator = make(kLostAfter);
+  const auto master = connect(run_id, kShortLease), coordinator = connect(run_id, kLostAfter);
   const auto is_there = [&] {
     return is_master_first ? coordinator->run_opening({}).has_value()
                            : !master->get_registered_workers({})->empty();
@@ -199,7 +205,7 @@ void keeps_what_it_has(const std::function<std::unique_ptr<DistributedCoordinato
   RunReport report;
   WorkerReport worked;
   const auto be_master = [&] {
-    report = run(graph, {.is_only_master = true, .coordinator = master.get(), .lost_after = kLease});
+    report = run(graph, {.is_only_master = true, .coordinator = master.get(), .lost_after = kShortLease});
   };
   const auto be_worker = [&] { worked = run_worker(graph, *coordinator, {}); };
   {
@@ -212,26 +218,25 @@ void keeps_what_it_has(const std::function<std::unique_ptr<DistributedCoordinato
   EXPECT_EQ(worked.modules, 1U);
   EXPECT_EQ(worked.stale, 0U);
 }
+// Whoever comes first; both at once, for each takes longer than a lease.
+void keeps_what_it_has(const Connect& connect) {
+  const std::jthread one([&] { keeps_what_it_has(connect, "one", true); });
+  keeps_what_it_has(connect, "other", false);
+}
 TEST(AWorkerOfAProgram, KeepsWhatItHasUnderShortLeasesAtAServer) {  // P4 P6
   Served server(BATON_PROGRAM);
-  for (const bool is_master_first : {true, false})
-    keeps_what_it_has(
-        [&](Duration lease) {
-          ServerCoordinatorOptions options{.run = is_master_first ? "one" : "other", .lease = lease};
-          options.client.addresses = {server.address()};
-          return std::make_unique<ServerCoordinator>(options);
-        },
-        is_master_first);
+  keeps_what_it_has([&](const std::string& run, Duration lease) {
+    ServerCoordinatorOptions options{.run = run, .lease = lease};
+    options.client.addresses = {server.address()};
+    return std::make_unique<ServerCoordinator>(options);
+  });
 }
 TEST(AWorkerOfAProgram, KeepsWhatItHasUnderShortLeasesInAFolder) {  // P4 P6
   const TemporaryDirectory temporary;
-  for (const bool is_master_first : {true, false})
-    keeps_what_it_has(
-        [&](Duration lease) {
-          return std::make_unique<DirectoryCoordinator>(DirectoryCoordinatorOptions{
-              .directory = temporary.path() + (is_master_first ? "/one" : "/other"), .lease = lease});
-        },
-        is_master_first);
+  keeps_what_it_has([&](const std::string& run, Duration lease) {
+    return std::make_unique<DirectoryCoordinator>(
+        DirectoryCoordinatorOptions{.directory = temporary.path() + "/" + run, .lease = lease});
+  });
 }
 
 TEST(AMasterInAFolder, NeitherCancelsNorClosesWhatAnotherHasTakenOver) {  // P17

@@ -3,13 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <latch>
 #include <mutex>
 
 #include "pipeline/context.h"
+#include "pipeline/reservation.h"
 #include "tests/pipeline/company.h"
 #include "tests/pipeline/subjects.h"
+#include "tests/served.h"
 
 namespace baton::pipeline {
 namespace {
@@ -66,6 +69,61 @@ TEST_P(Placement, GivesARareWorkerFirstWhatNobodyElseCanDo) {  // P8
   EXPECT_EQ(company.run({.is_only_master = true, .observer = &house}).outcome, RunOutcome::succeeded);
   ASSERT_FALSE(order.empty());
   EXPECT_EQ(order.front(), "render");
+}
+
+TEST_P(Placement, LetsNoModuleWaitForOneItPrefersWhoIsBusy) {  // P8
+  FullHouse house(2);
+  std::atomic<bool> is_busy = false, has_run = false;
+  Pipeline pipeline("prefers");
+  auto start = pipeline.add("start").pin_to_master().run([&](Context&) { house.wait(); });
+  pipeline.add("busy", after(start)).needs_capability("ssd").run([&](Context&) {
+    is_busy = true;
+    EXPECT_TRUE(eventually([&] { return has_run.load(); }));
+  });
+  auto begun = pipeline.add("begun", after(start)).pin_to_master().run([&](Context&) {
+    EXPECT_TRUE(eventually([&] { return is_busy.load(); }));
+  });
+  pipeline.add("likes", after(begun)).prefers_capability("ssd").run([&](Context&) { has_run = true; });
+  Company company(*subject_, pipeline);
+  company.hire(worker_options(1, {}));
+  company.hire(worker_options(2, {"ssd"}));
+  const RunReport report = company.run({.is_only_master = true, .observer = &house});
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded);
+  EXPECT_EQ(module(report, "likes").worker, "worker 1");
+}
+
+TEST_P(Placement, TakesBackWhatOneHadWhoWasPreferredAndIsLost) {  // P4 P8
+  FullHouse house(1);
+  Pipeline pipeline("prefers");
+  pipeline.timeout(minutes(1));
+  auto start = pipeline.add("start").pin_to_master().run([&](Context&) { house.wait(); });
+  pipeline.add("likes", after(start)).prefers_capability("ssd").run([](Context&) {});
+  const Graph graph = *Graph::of(pipeline.definition());
+  const WorkerRegistration self{.index = 1,
+                                .session = "lost",
+                                .name = "lost",
+                                .capabilities = with_unreserved({"ssd"}),
+                                .fingerprint = graph.fingerprint(),
+                                .parts = graph.parts()};
+  const auto master = subject_->connect(), lost = subject_->connect();
+  RunReport report;
+  {
+    const std::jthread runs([&] {
+      report = run(graph, {.jobs = 1,
+                           .observer = &house,
+                           .coordinator = master.get(),
+                           .worker_poll = milliseconds(10),
+                           .lost_after = subject_->lease()});
+    });
+    EXPECT_TRUE(lost->register_worker(self, {}));
+    EXPECT_TRUE(eventually([&] {
+      const auto got = lost->dequeue_module(self, {});
+      return got && std::holds_alternative<Assigned>(*got);
+    }));
+    subject_->let_pass(subject_->lease() + milliseconds(10));
+  }
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.reason;
+  EXPECT_EQ(module(report, "likes").worker, "master");
 }
 
 TEST_P(Placement, GivesAProcessorToOneModuleThatKeepsItBusy) {  // P8

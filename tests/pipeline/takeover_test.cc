@@ -9,6 +9,7 @@
 #include "pipeline/directory_coordinator.h"
 #include "pipeline/memory_coordinator.h"
 #include "pipeline/redis_coordinator.h"
+#include "pipeline/reservation.h"
 #include "pipeline/role_guard.h"
 #include "pipeline/server_coordinator.h"
 #include "tests/pipeline/company.h"
@@ -60,32 +61,93 @@ TEST_P(AMasterThatWasSuspended, BeginsNothingThatTheNextOneHasBegun) {  // P17
 
 class ARunThatWasCancelled : public ::testing::TestWithParam<Transport> {
  protected:
+  // By the next master: its first was killed before it could end it.
+  RunReport ended(const std::string& reason) {
+    std::atomic<int> begun = 0, tidied = 0;
+    Pipeline pipeline("cancelled");
+    pipeline.add("handed").run([&](Context&) { ++begun; });
+    auto kept = pipeline.add("kept").run([&](Context&) { ++begun; });
+    pipeline.add("tidy", after(kept)).always_run().run([&](Context&) { ++tidied; });
+    const Graph graph = *Graph::of(pipeline.definition());
+    const auto first = subject_->connect(), second = subject_->connect();
+    const RunOpening opening{
+        .session = "first", .name = "cancelled", .fingerprint = graph.fingerprint(), .parts = graph.parts()};
+    EXPECT_TRUE(first->open_run(opening, {}));
+    EXPECT_TRUE(first->enqueue_module({.module = "handed"}, {}));
+    EXPECT_TRUE(first->broadcast_cancellation(reason, {}));
+    subject_->let_pass(subject_->lease() + milliseconds(10));
+    const RunReport report = run(graph, {.jobs = 1, .coordinator = second.get()});
+    EXPECT_EQ(report.reason, reason);
+    EXPECT_EQ(module(report, "handed").status, ModuleStatus::cancelled);
+    EXPECT_EQ(begun, 0);
+    EXPECT_EQ(tidied, 1);
+    return report;
+  }
+
   const std::unique_ptr<contract::Subject> subject_ = GetParam().make();
 };
 INSTANTIATE_TEST_SUITE_P(On, ARunThatWasCancelled, ::testing::ValuesIn(transports()),
                          [](const auto& one) { return one.param.name; });
 
-// Its master was killed before it could end it.
 TEST_P(ARunThatWasCancelled, StaysSoUnderTheNextMaster) {  // P7 P17
-  std::atomic<int> begun = 0, tidied = 0;
-  Pipeline pipeline("cancelled");
-  pipeline.add("handed").run([&](Context&) { ++begun; });
-  auto kept = pipeline.add("kept").run([&](Context&) { ++begun; });
-  pipeline.add("tidy", after(kept)).always_run().run([&](Context&) { ++tidied; });
-  const Graph graph = *Graph::of(pipeline.definition());
-  const auto first = subject_->connect(), second = subject_->connect();
-  const RunOpening opening{
-      .session = "first", .name = "cancelled", .fingerprint = graph.fingerprint(), .parts = graph.parts()};
-  ASSERT_TRUE(first->open_run(opening, {}));
-  ASSERT_TRUE(first->enqueue_module({.module = "handed"}, {}));
-  ASSERT_TRUE(first->broadcast_cancellation("enough", {}));
-  subject_->let_pass(subject_->lease() + milliseconds(10));
-  const RunReport report = run(graph, {.jobs = 1, .coordinator = second.get()});
-  EXPECT_EQ(report.outcome, RunOutcome::cancelled);
-  EXPECT_EQ(report.reason, "enough");
-  EXPECT_EQ(module(report, "handed").status, ModuleStatus::cancelled);
-  EXPECT_EQ(begun, 0);
-  EXPECT_EQ(tidied, 1);
+  EXPECT_EQ(ended("enough").outcome, RunOutcome::cancelled);
+}
+TEST_P(ARunThatWasCancelled, HasFailedUnderTheNextMasterIfAModuleDid) {  // P13 P17
+  EXPECT_EQ(ended("kept failed").outcome, RunOutcome::failed);
+}
+
+class AModuleThatPreferredSomebody : public ::testing::TestWithParam<Transport> {
+ protected:
+  AModuleThatPreferredSomebody() {
+    pipeline_.timeout(minutes(1));
+    pipeline_.add("likes").prefers_capability("ssd").run([](Context&) {});
+  }
+  // By a master that was killed, to whoever has what it prefers.
+  void hand_out() {
+    const Graph graph = *Graph::of(pipeline_.definition());
+    ASSERT_TRUE(first_->open_run(
+        {.session = "first", .name = "prefers", .fingerprint = graph.fingerprint(), .parts = graph.parts()},
+        {}));
+    ASSERT_TRUE(
+        first_->enqueue_module({.module = "likes", .required_capabilities = with_unreserved({"ssd"})}, {}));
+  }
+  // By the next one, which finds a worker with these capabilities.
+  void expect_to_run_at_the_next(const std::vector<std::string>& capabilities) {
+    const Graph graph = *Graph::of(pipeline_.definition());
+    const auto worker = subject_->connect(), next = subject_->connect();
+    subject_->let_pass(subject_->lease() + milliseconds(10));
+    ASSERT_TRUE(worker->register_worker({.index = 1,
+                                         .session = "idle",
+                                         .name = "idle",
+                                         .capabilities = with_unreserved(capabilities),
+                                         .fingerprint = graph.fingerprint(),
+                                         .parts = graph.parts()},
+                                        {}));
+    const RunReport report = run(graph, {.jobs = 1, .coordinator = next.get()});
+    EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.reason;
+    EXPECT_EQ(module(report, "likes").worker, "master");
+  }
+
+  Pipeline pipeline_{"prefers"};
+  const std::unique_ptr<contract::Subject> subject_ = GetParam().make();
+  const std::unique_ptr<DistributedCoordinator> first_ = subject_->connect();
+};
+INSTANTIATE_TEST_SUITE_P(On, AModuleThatPreferredSomebody, ::testing::ValuesIn(transports()),
+                         [](const auto& one) { return one.param.name; });
+
+TEST_P(AModuleThatPreferredSomebody, RunsWhereTheNextMasterIsIfHeIsGone) {  // P8 P17
+  hand_out();
+  expect_to_run_at_the_next({});
+}
+TEST_P(AModuleThatPreferredSomebody, RunsWhereTheNextMasterIsIfTheFirstHadTakenItBack) {  // P8 P17
+  hand_out();
+  const auto taken = first_->publish_result({.module = "likes",
+                                             .attempt = 0,
+                                             .status = ModuleStatus::cancelled,
+                                             .skipped_because = "the master took it back, to run it itself"},
+                                            {});
+  ASSERT_TRUE(taken && *taken == Accepted::first);
+  expect_to_run_at_the_next({"ssd"});
 }
 
 // Keeps what it is told.
