@@ -98,6 +98,22 @@ class Threads(Folder):
             baton.save_async(self.folder, {"x": 2}, step=2, group=mine)
 
     # C9
+    def test_that_interrupt_a_save_hear_of_the_failure_of_the_one_before(self):
+        mine, other = groups = baton.threads(2)
+        on_all(groups, lambda group: baton.save(self.folder, {"x": 1}, group=group))
+        baton.save_async(self.folder, {"x": 2}, step=1, group=mine)  # under way until the other rank comes
+        with self.assertRaises(KeyboardInterrupt):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            baton.save_async(self.folder, {"x": 2}, step=2, group=mine)
+        other.close()  # which is the end of the save, and then of the call that was left behind
+        code = "WRONG_STATE"
+        while code == "WRONG_STATE":
+            with self.assertRaises(baton.Error) as refused:
+                baton.save_async(self.folder, {"x": 2}, step=3, group=mine)
+            code = refused.exception.code
+        self.assertRegex(str(refused.exception), "the save before this one failed: .*rank 1")
+
+    # C9
     def test_leave_though_their_checkpoints_are_open(self):
         mine, other = groups = baton.threads(2)
         opened = on_all(groups, lambda group: baton.Checkpoints(self.folder, group))
@@ -339,6 +355,33 @@ baton.save_async(sys.argv[1], {"w": numpy.ones(2_000_000)}, step=4)
         _, complaints = ended.communicate(timeout=60)
         self.assertEqual((ended.returncode, complaints), (0, ""))
         self.assertEqual(baton.load(self.folder, 4)["w"].min(), 1)
+
+    # C9
+    def test_that_interrupt_a_close_say_what_failed(self):
+        code = """
+import os, signal, sys, threading, baton
+mine, other = baton.threads(2)
+opening = threading.Thread(target=baton.save, args=(sys.argv[1], {"x": 1}), kwargs={"group": other})
+opening.start()
+baton.save(sys.argv[1], {"x": 1}, group=mine)
+opening.join()
+baton.save_async(sys.argv[1], {"x": 2}, step=1, group=mine)  # under way until the other rank comes
+
+def interrupt(*_):
+    other.close()  # which is the end of the save, while the close ends too
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, interrupt)
+try:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    mine.close()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        ended = python(code, self.folder)
+        said, complaints = ended.communicate(timeout=60)
+        self.assertEqual((ended.returncode, said), (0, "interrupted\n"), complaints)
+        self.assertRegex(complaints, "\\Abaton: .*rank 1.*\n\\Z")
 
     def test_that_end_with_a_failed_save_say_so(self):
         code = """
