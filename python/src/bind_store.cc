@@ -140,6 +140,12 @@ void close(std::shared_ptr<Store> store) {
   });
 }
 
+bool let_memory_go(std::shared_ptr<Store> store) {
+  const Use use(std::move(store));
+  const py::gil_scoped_release unlock;
+  return use.store->checkpoint.let_memory_go();
+}
+
 // The whole of each tensor, once, however many slices it was written in.
 py::list tensors_of(const CheckpointMetadata& metadata) {
   std::map<std::string_view, const TensorInfo*> tensors;
@@ -260,7 +266,8 @@ void bind_store(py::module_& module) {
       .def("refuse_async", &refuse_async)
       .def("load", &load)
       .def("committed", &committed)
-      .def("close", &close);
+      .def("close", &close)
+      .def("let_memory_go", &let_memory_go);
 }
 
 }  // namespace baton::python

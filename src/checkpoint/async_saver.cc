@@ -96,6 +96,17 @@ class AsyncSaver::Worker {
 
   void tell_later(const Error& unheard) { unheard_ = unheard; }
 
+  bool let_memory_go() {
+    if (last_ && !Ticket(last_).is_done()) return false;
+    if (thread_.joinable()) thread_.join();  // which has done what takes long
+    memory_.reset();
+    capacity_ = 0;
+    if (unheard_) return false;
+    if (!last_) return true;
+    const std::lock_guard lock(last_->mutex);
+    return last_->was_heard || *last_->result;
+  }
+
  private:
   // An earlier failure that nobody here has heard of is returned; the others hear of it from the thread,
   // which takes part in this save for that.
@@ -206,5 +217,7 @@ Result<Ticket> AsyncSaver::refuse(const std::string& prefix, const Error& why, c
 Status AsyncSaver::close() { return worker_->finish_last(); }
 
 void AsyncSaver::tell_later(const Error& unheard) { worker_->tell_later(unheard); }
+
+bool AsyncSaver::let_memory_go() { return worker_->let_memory_go(); }
 
 }  // namespace baton::checkpoint

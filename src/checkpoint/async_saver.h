@@ -64,6 +64,9 @@ class AsyncSaver {
   Status close();
   // What close has returned reached nobody: it comes from the next call.
   void tell_later(const Error& unheard);
+  // Of the last copy, unless it is being saved; the next save takes some anew. Whether there is nothing left
+  // to do or to tell: no save is under way, nor did one fail of which nobody has heard.
+  bool let_memory_go();
 
  private:
   class Worker;

@@ -63,4 +63,6 @@ Result<LoadResult> DistributedCheckpoint::load(const std::string& prefix, const 
 
 Status DistributedCheckpoint::close() { return saver_ ? saver_->close() : Status{}; }
 
+bool DistributedCheckpoint::let_memory_go() { return !saver_ || saver_->let_memory_go(); }
+
 }  // namespace baton::checkpoint

@@ -1,6 +1,7 @@
 """Ranks: threads and processes that meet, save parts of one state, and load others."""
 # C13, C1, C2
 import os
+import shutil
 import signal
 import threading
 import unittest
@@ -112,6 +113,21 @@ class Threads(Folder):
                 baton.save_async(self.folder, {"x": 2}, step=3, group=mine)
             code = refused.exception.code
         self.assertRegex(str(refused.exception), "the save before this one failed: .*rank 1")
+
+    # C9
+    def test_keep_no_memory_for_places_in_which_nothing_is_under_way(self):
+        def resident_bytes():
+            with open("/proc/self/statm") as numbers:
+                return int(numbers.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        (group,) = baton.threads(1)
+        state = {"w": numpy.ones(8_000_000)}
+        before = resident_bytes()
+        for number in range(10):
+            place = f"{self.folder}/{number}"
+            baton.save_async(place, state, group=group).wait()
+            shutil.rmtree(place)  # there is no need for that much of a disk
+        self.assertLess(resident_bytes() - before, 3 * state["w"].nbytes)
 
     # C9
     def test_leave_though_their_checkpoints_are_open(self):
