@@ -11,6 +11,7 @@ import numpy
 from support import Folder, Server, on_all, python
 
 import baton
+from baton._group import _close_each
 
 WHOLE = numpy.arange(60.0).reshape(12, 5)
 
@@ -324,6 +325,33 @@ class Threads(Folder):
         first, second = on_all(groups, train)
         self.assertEqual(first, second)
         self.assertEqual(baton.load(self.folder)["step"], 2)
+
+
+class Closing(unittest.TestCase):
+    # C9
+    def test_goes_on_after_an_error_however_many_places_there_are(self):
+        closed = []
+
+        class Place:
+            def __init__(self, number):
+                self.number = number
+
+            def close(self):
+                closed.append(self.number)
+                if self.number in (7, 900):
+                    raise baton.Error("NO_SPACE", f"place {self.number}")
+
+        with self.assertRaises(baton.Error) as raised:
+            try:
+                raise ValueError("in the block")
+            finally:
+                _close_each(map(Place, range(1100)))
+        self.assertEqual(closed, list(range(1100)))
+        told, error = [], raised.exception
+        while error is not None:
+            told.append(str(error))
+            error = error.__context__
+        self.assertEqual(told, ["NO_SPACE: place 900", "NO_SPACE: place 7", "in the block"])
 
 
 class TheEnvironment(unittest.TestCase):
