@@ -93,8 +93,8 @@ class Threads(Folder):
             raise KeyboardInterrupt
 
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, interrupt))
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         with self.assertRaises(KeyboardInterrupt):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             ticket.wait()
         with self.assertRaisesRegex(baton.Error, "the save before this one failed: .*rank 1"):
             baton.save_async(self.folder, {"x": 2}, step=2, group=mine)
