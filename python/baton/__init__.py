@@ -23,15 +23,9 @@ __all__ = [
     "Ticket", "Verdict", "__version__", "checkpoints", "load", "save", "save_async", "threads",
 ]
 
-# A save in the background goes on after its call, so a place that was saved to stays open: for as long as its group;
-# without one, until the next place is opened and no save is under way, since each has memory for a copy of its state.
+# A save in the background goes on after its call, so a place that was saved to stays open: for as long as its group,
+# whose ranks would have to open it together again; without one, until the next place is opened and nothing is under way.
 _alone: dict[str, Checkpoints] = {}
-
-
-def _let_idle_go() -> None:
-    for name, place in list(_alone.items()):
-        if place._is_idle():
-            _alone.pop(name, None)  # not closed: another thread may be about to use it
 
 
 def _place(path: str | os.PathLike[str]) -> str:
@@ -44,8 +38,9 @@ def _at(path: str | os.PathLike[str], group: Group | None, deadline: float) -> C
     places, name = _alone if group is None else group._places, _place(path)
     place = places.get(name)
     if place is None:
-        if group is None:
-            _let_idle_go()
+        for other, opened in list(places.items()):  # each has memory for a copy of its state
+            if opened._let_memory_go() and group is None:
+                places.pop(other, None)  # not closed: another thread may be about to use it
         place = places[name] = Checkpoints(name, group, deadline=deadline)
     return place
 

@@ -46,12 +46,10 @@ class Checkpoints:
                  staging_bytes: int = STAGING_BYTES, deadline: float = DEADLINE) -> None:
         check_group(group)
         self.path = os.fspath(path)
-        # Ranks have an order to keep; a process alone does not, and its threads may take turns.
-        self._turn: ContextManager[object] = contextlib.nullcontext()
         self._is_alone = group is None
-        self._last: _baton.Ticket | None = None  # of a save in the background
-        if group is None:
-            self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        # Ranks have an order to keep; a process alone does not, and its threads may take turns.
+        self._turn: ContextManager[object] = self._lock if group is None else contextlib.nullcontext()
         self._store: _baton.Store | None = _baton.Store(self.path, (group or alone())._joined(), create,
                                                          _arguments.staging_bytes(staging_bytes),
                                                          _arguments.seconds(deadline))
@@ -76,8 +74,7 @@ class Checkpoints:
         store, within = self._opened(), _arguments.seconds(deadline)
         parts = self._taken_apart(step, state, custom, lambda number, why: store.refuse_async(number, why, within))
         with self._turn:
-            self._last = store.save_async(*parts, incremental, sha256, within)
-            return self._last
+            return store.save_async(*parts, incremental, sha256, within)
 
     def load(self, name: str | int = "latest", *, into: Any = None, strict: bool = True, fall_back: bool = False,
              deadline: float = DEADLINE) -> Loaded:
@@ -120,9 +117,19 @@ class Checkpoints:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _is_idle(self) -> bool:
-        """No save is under way, nor was there one whose error somebody may still have to hear."""
-        return self._last is None or self._last.committed
+    def _let_memory_go(self) -> bool:
+        """Of the last copy. Whether no save is under way, nor was there one whose error somebody may still have to hear."""
+        store = self._store
+        if store is None:
+            return True
+        if not self._lock.acquire(blocking=False):
+            return False  # another thread uses it
+        try:
+            return store.let_memory_go()
+        except Error:  # a call that was interrupted still uses it
+            return False
+        finally:
+            self._lock.release()
 
     def _opened(self) -> _baton.Store:
         if self._store is None:

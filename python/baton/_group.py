@@ -4,8 +4,9 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sys
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 from . import _baton, _open, _plain
 from ._arguments import rank as a_rank, seconds, world_size as a_world_size
@@ -99,7 +100,7 @@ class Group:
         """Waits for saves in the background, then leaves. Whoever waits for this rank hears it."""
         _open.forget(self)
         try:
-            _close_each(iter(list(self._users)))
+            _close_each(list(self._users))
         finally:
             self._places, self._seat = {}, None
 
@@ -115,13 +116,26 @@ class Group:
         return self._seat
 
 
-def _close_each(places: Iterator[_Place]) -> None:
+def _close_each(places: Iterable[_Place]) -> None:
     """Goes on after an error, which is the context of the next one."""
+    handled = sys.exc_info()[1]  # by the caller: the context of the first one
+    last: BaseException | None = None
     for place in places:
         try:
             place.close()
+        except BaseException as error:
+            if last is not None:
+                first = error
+                while first.__context__ is not None and first.__context__ is not handled:
+                    first = first.__context__
+                first.__context__ = last
+            last = error
+    if last is not None:
+        context = last.__context__
+        try:
+            raise last
         finally:
-            _close_each(places)
+            last.__context__ = context  # for which raising has put what the caller handles
 
 
 def _variable(name: str, meaning: str) -> str:

@@ -1,6 +1,7 @@
 // Checkpoints in one place, saved and loaded by one rank.
 #include <pybind11/stl.h>
 
+#include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
@@ -130,8 +131,19 @@ void refuse_async(std::shared_ptr<Store> store, std::uint64_t step, const std::s
 }
 
 void close(std::shared_ptr<Store> store) {
-  run(py::none(),
-      [use = Use(std::move(store))](const std::stop_token&) { return use.store->checkpoint.close(); });
+  run(py::none(), [use = Use(std::move(store))](const std::stop_token& stop) {
+    const Status closed = use.store->checkpoint.close();
+    if (closed || !stop.stop_requested()) return closed;
+    // Nobody waits for it any more, and there is no next call.
+    std::fprintf(stderr, "baton: a checkpoint was not saved: %s\n", closed.error().message.c_str());
+    return Status{};
+  });
+}
+
+bool let_memory_go(std::shared_ptr<Store> store) {
+  const Use use(std::move(store));
+  const py::gil_scoped_release unlock;
+  return use.store->checkpoint.let_memory_go();
 }
 
 // The whole of each tensor, once, however many slices it was written in.
@@ -254,7 +266,8 @@ void bind_store(py::module_& module) {
       .def("refuse_async", &refuse_async)
       .def("load", &load)
       .def("committed", &committed)
-      .def("close", &close);
+      .def("close", &close)
+      .def("let_memory_go", &let_memory_go);
 }
 
 }  // namespace baton::python

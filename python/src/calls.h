@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -56,6 +57,12 @@ class Answer {
   bool is_given_within(std::chrono::milliseconds at_most) {
     std::unique_lock lock(mutex_);
     return given_.wait_for(lock, at_most, [&] { return result_.has_value() || raised_ != nullptr; });
+  }
+  // If that is what was given.
+  std::optional<Error> trouble() {
+    const std::lock_guard lock(mutex_);
+    if (!result_ || *result_) return {};
+    return result_->error();
   }
   Result<T> take() {
     const std::lock_guard lock(mutex_);
@@ -122,6 +129,9 @@ auto run(py::object kept, Work work) {
   } catch (...) {
     if (answer->is_given_within({})) {
       thread.join();
+      // It may have ended before it was stopped, and with the error of a save of which nobody hears again.
+      if (const auto trouble = answer->trouble(); trouble && trouble->code != Errc::closed)
+        std::fprintf(stderr, "baton: interrupted: %s\n", trouble->message.c_str());
     } else {
       thread.detach();
       (void)kept.release();

@@ -69,15 +69,18 @@ class AsyncSaver::Worker {
 
   Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options) {
     const Status finished = finish_last();
-    if (finished && options.stop.stop_requested())  // what there is now may not be what was to be saved
-      return begin(prefix, failure(Errc::closed, "it was stopped"), options, finished);
+    if (options.stop.stop_requested()) {
+      // What there is now may not be what was to be saved, and nobody may wait for what this call says.
+      if (!finished) tell_later(finished.error());
+      return begin(prefix, failure(Errc::closed, "it was stopped"), options, {});
+    }
     auto staged = finished ? with_memory("save", [&] { return stage(mine); })
                            : Result<ShardData>(std::unexpected(finished.error()));
     return begin(prefix, std::move(staged), options, finished);
   }
 
   Result<Ticket> refuse(const std::string& prefix, const Error& why, const SaveOptions& options) {
-    if (auto earlier = finish_last(); !earlier) unheard_ = earlier.error();
+    if (auto earlier = finish_last(); !earlier) tell_later(earlier.error());
     return begin(prefix, std::unexpected(why), options, {});
   }
 
@@ -89,6 +92,19 @@ class AsyncSaver::Worker {
     const std::lock_guard lock(last->mutex);
     if (last->was_heard || *last->result) return {};
     return std::unexpected(last->result->error());
+  }
+
+  void tell_later(const Error& unheard) { unheard_ = unheard; }
+
+  bool let_memory_go() {
+    if (last_ && !Ticket(last_).is_done()) return false;
+    if (thread_.joinable()) thread_.join();  // which has done what takes long
+    memory_.reset();
+    capacity_ = 0;
+    if (unheard_) return false;
+    if (!last_) return true;
+    const std::lock_guard lock(last_->mutex);
+    return last_->was_heard || *last_->result;
   }
 
  private:
@@ -173,7 +189,7 @@ class AsyncSaver::Worker {
   AlignedMemory memory_;
   std::uint64_t capacity_ = 0;
   std::shared_ptr<Ticket::State> last_;
-  std::optional<Error> unheard_;                     // of a save before one that was refused
+  std::optional<Error> unheard_;                     // of a save before the last one
   std::move_only_function<void(Turns::Turn)> save_;  // the last one, of the thread
   std::jthread thread_;
 };
@@ -199,5 +215,9 @@ Result<Ticket> AsyncSaver::refuse(const std::string& prefix, const Error& why, c
 }
 
 Status AsyncSaver::close() { return worker_->finish_last(); }
+
+void AsyncSaver::tell_later(const Error& unheard) { worker_->tell_later(unheard); }
+
+bool AsyncSaver::let_memory_go() { return worker_->let_memory_go(); }
 
 }  // namespace baton::checkpoint

@@ -54,13 +54,19 @@ class AsyncSaver {
   AsyncSaver& operator=(const AsyncSaver&) = delete;
 
   // Called by every rank. Everything is captured before this returns. The error of an earlier save that
-  // nobody here has heard of is returned in place of a new one, and told to the other ranks by this save.
+  // nobody here has heard of is returned in place of a new one, and told to the other ranks by this save. A
+  // call that was stopped does not return it: that may reach nobody, and it comes from the next call.
   Result<Ticket> save(const std::string& prefix, const ShardData& mine, const SaveOptions& options);
   // In place of save, by a rank that has nothing to save: that is the error of its ticket, and of all ranks'.
   // The error of an earlier save that nobody here has heard of stays so: it comes from the next call.
   Result<Ticket> refuse(const std::string& prefix, const Error& why, const SaveOptions& options);
   // Waits; the error of the last save if nobody has heard of it.
   Status close();
+  // What close has returned reached nobody: it comes from the next call.
+  void tell_later(const Error& unheard);
+  // Of the last copy, unless it is being saved; the next save takes some anew. Whether there is nothing left
+  // to do or to tell: no save is under way, nor did one fail of which nobody has heard.
+  bool let_memory_go();
 
  private:
   class Worker;

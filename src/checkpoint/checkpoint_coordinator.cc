@@ -97,6 +97,7 @@ struct CheckpointCoordinator::Ready {
   CheckpointId base;
   std::vector<Rank> aside;            // who has more slices than can be brought
   std::vector<std::size_t> to_write;  // of this rank's slices
+  Status trouble;                     // of this rank alone; the others hear it once they have written
 };
 
 Call CheckpointCoordinator::call(const std::string& prefix, std::string_view step,
@@ -120,12 +121,21 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
   auto ready = get_ready(prefix, mine, options);
   if (!ready) return std::unexpected(ready.error());
 
-  SaveResult result{.id = ready->id};
-  const auto report = with_memory("save", [&] { return write(*ready, *mine, options, result); });
-  collective_.tell_saving("");
-  const auto heard = finish(*ready, report, options, result);
-  if (!heard)
+  SaveResult result;
+  const auto report = with_memory("save", [&]() -> Result<RankReport> {
+    if (!ready->trouble) return std::unexpected(ready->trouble.error());
+    result.id = ready->id;
+    return write(*ready, *mine, options, result);
+  });
+  const auto heard = with_memory("save", [&] {
+    collective_.tell_saving("");
+    return finish(*ready, report, options, result);
+  });
+  if (!heard) {
+    // Without a name there is nothing to give up here; those who know it do.
+    if (ready->id.attempt.empty()) return std::unexpected(heard.error());
     return with_memory("save", [&] { return give_up(ready->id, heard.error(), std::move(result)); });
+  }
   if (!*heard) return std::unexpected(heard->error());
   return result;
 }
@@ -147,11 +157,21 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
   }
   auto all = collective_.all_gather(call(prefix, "ready", options), brought(bytes));
   if (!all) return refused(ready, all.error());
+  const auto planned =
+      with_memory("save", [&]() -> Result<Status> { return plan(prefix, *all, *mine, options, ready); });
+  if (!planned)
+    ready.trouble = std::unexpected(planned.error());
+  else if (!*planned)
+    return refused(ready, planned->error());
+  return ready;
+}
 
+Status CheckpointCoordinator::plan(const std::string& prefix, const std::vector<Bytes>& announcements,
+                                   const ShardData& mine, const SaveOptions& options, Ready& ready) {
   std::vector<std::vector<TensorInfo>> by_rank;
-  for (Rank rank = 0; rank < all->size(); ++rank) {
-    auto heard = decode_announcement((*all)[rank]);
-    if (!heard) return refused(ready, heard.error());
+  for (Rank rank = 0; rank < announcements.size(); ++rank) {
+    auto heard = decode_announcement(announcements[rank]);
+    if (!heard) return std::unexpected(heard.error());
     if (rank == 0) {
       ready.id = {prefix, heard->attempt};
       ready.base = heard->base;
@@ -159,13 +179,11 @@ Result<CheckpointCoordinator::Ready> CheckpointCoordinator::get_ready(const std:
     if (heard->are_aside) ready.aside.push_back(rank);
     by_rank.push_back(std::move(heard->slices));
   }
-  if (auto known = take_from_aside(ready, *mine, options, by_rank); !known)
-    return refused(ready, known.error());
-  // Every rank comes to the same plan, or to the same error.
-  auto plan = assign_writers(by_rank);
-  if (!plan) return refused(ready, plan.error());
-  ready.to_write = std::move((*plan)[collective_.rank()]);
-  return ready;
+  if (auto known = take_from_aside(ready, mine, options, by_rank); !known) return known;
+  auto writers = assign_writers(by_rank);
+  if (!writers) return std::unexpected(writers.error());
+  ready.to_write = std::move((*writers)[collective_.rank()]);
+  return {};
 }
 
 // Before shards are written there is something to remove only if this was to be based on another checkpoint,
@@ -247,16 +265,16 @@ Result<Status> CheckpointCoordinator::finish(const Ready& ready, const Result<Ra
   // Who has written has read it.
   if (is_aside(ready)) (void)storage_.remove(slices_path(ready.id, collective_.rank()));
 
-  Bytes outcome;
+  Result<Bytes> outcome = Bytes();
   if (collective_.rank() == 0) {
     auto decided = with_memory("save", [&] { return commit(ready, *reports, options, result); });
     if (!decided) decided = with_memory("save", [&] { return give_up(ready.id, decided.error(), result); });
     if (decided)
       result = *std::move(decided);
     else
-      outcome = encoded(decided.error());
+      outcome = with_memory("save", [&]() -> Result<Bytes> { return encoded(decided.error()); });
   }
-  auto told = collective_.broadcast(call(ready.id.prefix, "committed", options), outcome);
+  auto told = collective_.broadcast(call(ready.id.prefix, "committed", options), brought(outcome));
   if (!told) return std::unexpected(told.error());
   return decoded(*told, collective_.world_size());
 }

@@ -69,6 +69,9 @@ class CheckpointCoordinator {
   struct Ready;
   Result<Ready> get_ready(const std::string& prefix, const Result<ShardData>& mine,
                           const SaveOptions& options);
+  // Who writes what. Every rank comes to the same plan, or to the same error.
+  Status plan(const std::string& prefix, const std::vector<Bytes>& announcements, const ShardData& mine,
+              const SaveOptions& options, Ready& ready);
   // Slices that are too many to be brought are put beside the shards, and read there by all.
   Status take_from_aside(const Ready& ready, const ShardData& mine, const SaveOptions& options,
                          std::vector<std::vector<TensorInfo>>& by_rank);

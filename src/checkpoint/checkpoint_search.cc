@@ -13,17 +13,25 @@ CheckpointSearch::CheckpointSearch(Storage& storage, std::string name)
 
 Result<CheckpointSearch> CheckpointSearch::begin(Storage& storage, const std::string& name) {
   CheckpointSearch search(storage, name);
-  if (name != "latest" && !search.step_) {
-    const std::string prefix = name.substr(0, name.find('/'));
-    if (check_prefix(prefix)) search.add_prefix(prefix);  // another would lead elsewhere
+  if (auto listed = search.list(); !listed) return std::unexpected(listed.error());
+  return search;
+}
+
+Status CheckpointSearch::list() {
+  std::vector<std::string> prefixes;
+  if (is_of_one_name()) {
+    prefixes.push_back(name_.substr(0, name_.find('/')));
   } else {
-    auto entries = storage.list("");
+    auto entries = storage_->list("");
     if (!entries) return std::unexpected(entries.error());
     for (const StorageEntry& entry : *entries)
-      if (entry.is_directory && check_prefix(entry.name)) search.add_prefix(entry.name);
+      if (entry.is_directory) prefixes.push_back(entry.name);
   }
-  std::ranges::sort(search.candidates_, {}, [](const Candidate& one) { return std::tie(one.step, one.id); });
-  return search;
+  candidates_.clear();
+  for (const std::string& prefix : prefixes)
+    if (check_prefix(prefix)) add_prefix(prefix);  // another would lead elsewhere
+  std::ranges::sort(candidates_, {}, [](const Candidate& one) { return std::tie(one.step, one.id); });
+  return {};
 }
 
 // What is not called after its step has to be read to know where it belongs.
@@ -36,7 +44,10 @@ void CheckpointSearch::add_prefix(const std::string& prefix) {
 void CheckpointSearch::add_attempts(const std::string& prefix) {
   auto listed = list_prefix(*storage_, prefix);
   if (!listed) {
-    if (listed.error().code == Errc::not_found) return;  // it was never there, or was pruned just now
+    if (listed.error().code == Errc::not_found) {  // it was never there, or was pruned just now
+      is_outdated_ |= !is_of_one_name();
+      return;
+    }
     Attempt unlisted{
         .id = {prefix, {}}, .state = AttemptState::unreadable, .metadata = {}, .trouble = listed.error()};
     candidates_.push_back({unlisted.step(), unlisted.id, std::move(unlisted)});
@@ -49,6 +60,7 @@ void CheckpointSearch::add_attempts(const std::string& prefix) {
       candidates_.push_back({*step, one.id, {}});
     } else {
       auto attempt = read_attempt(*storage_, one);
+      is_outdated_ |= !attempt;
       if (attempt && (!step_ || step_ == attempt->step()))
         candidates_.push_back({attempt->step(), one.id, std::move(attempt)});
     }
@@ -60,7 +72,16 @@ bool CheckpointSearch::is_meant(const CheckpointId& id) const {
 }
 
 std::optional<Attempt> CheckpointSearch::next() {
-  while (!candidates_.empty()) {
+  for (;;) {
+    // What was pruned gave way to a newer one, of which this listing may not know.
+    if (is_outdated_ && lists_left_ > 0) {
+      --lists_left_;
+      is_outdated_ = false;
+      if (auto listed = list(); !listed)
+        return Attempt{
+            .id = {}, .state = AttemptState::unreadable, .metadata = {}, .trouble = listed.error()};
+    }
+    if (candidates_.empty()) return {};
     Candidate newest = std::move(candidates_.back());
     candidates_.pop_back();
     if (!newest.attempt && newest.id.attempt.empty()) {
@@ -68,10 +89,12 @@ std::optional<Attempt> CheckpointSearch::next() {
       continue;
     }
     if (!newest.attempt) newest.attempt = read_attempt(*storage_, {.id = newest.id, .is_decided = true});
-    if (newest.attempt && (newest.attempt->metadata || newest.attempt->trouble))
+    is_outdated_ |= !newest.attempt;
+    if (newest.attempt && (newest.attempt->metadata || newest.attempt->trouble)) {
+      lists_left_ = 0;  // from here on it is the next older one that is asked for
       return std::move(newest.attempt);
+    }
   }
-  return {};
 }
 
 Error CheckpointSearch::nothing_found() const {

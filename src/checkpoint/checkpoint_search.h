@@ -33,6 +33,8 @@ class CheckpointSearch {
   };
 
   CheckpointSearch(Storage& storage, std::string name);
+  bool is_of_one_name() const { return name_ != "latest" && !step_; }
+  Status list();
   void add_prefix(const std::string& prefix);
   void add_attempts(const std::string& prefix);
   bool is_meant(const CheckpointId& id) const;
@@ -41,6 +43,8 @@ class CheckpointSearch {
   std::string name_;
   std::optional<std::uint64_t> step_;  // if that is what the name is
   std::vector<Candidate> candidates_;  // the newest last
+  bool is_outdated_ = false;           // something has gone since it was listed
+  int lists_left_ = 3;                 // for that, until one is handed out
 };
 
 // The newest that a search finds.

@@ -43,27 +43,39 @@ Status copy_file(Storage& from, const ShardMetadata& shard, Storage& to, const s
 struct Imported {
   std::string path;
   std::uint64_t bytes = 0;
+  std::string version;
   std::vector<TensorMetadata> tensors;
 };
 
-// Files of which one is open at a time, since each takes memory for its blocks.
+// Files of which one is open at a time, since each takes memory for its blocks. One that was opened anew may
+// be another one by then, also within a read (RetryingStorage).
 class OneAtATime {
  public:
   explicit OneAtATime(Storage& storage) : storage_(storage) {}
 
+  Status read(const Imported& file, const ByteRange& range, const Give& give) {
+    const auto reader = open(file);
+    if (!reader) return std::unexpected(reader.error());
+    Status read = (*reader)->read({range}, [&](std::uint64_t, ByteView piece) { return give(piece); });
+    if (read && (*reader)->version() != file.version) return changed(file);
+    return read;
+  }
+
+ private:
   Result<ShardReader*> open(const Imported& file) {
     if (reader_ && path_ == file.path) return reader_.get();
     reader_.reset();
     auto opened = storage_.open(file.path);
     if (!opened) return std::unexpected(opened.error());
-    if ((*opened)->size() != file.bytes)
-      return failure(Errc::corrupt, path_in(storage_, file.path) + " was changed while it was imported");
+    if ((*opened)->size() != file.bytes) return changed(file);
     path_ = file.path;
     reader_ = *std::move(opened);
     return reader_.get();
   }
+  std::unexpected<Error> changed(const Imported& file) const {
+    return failure(Errc::corrupt, path_in(storage_, file.path) + " was changed while it was imported");
+  }
 
- private:
   Storage& storage_;
   std::string path_;
   std::unique_ptr<ShardReader> reader_;
@@ -87,6 +99,7 @@ Result<Imported> header_of(Storage& from, const std::string& path) {
   auto reader = from.open(path);
   if (!reader) return std::unexpected(reader.error());
   const std::uint64_t size = (*reader)->size();
+  const std::string version = (*reader)->version();
   const auto beginning = read_range(**reader, {0, std::min<std::uint64_t>(size, 8)});
   if (!beginning) return std::unexpected(beginning.error());
   const auto length = safetensors_header_bytes(*beginning, size);
@@ -95,7 +108,7 @@ Result<Imported> header_of(Storage& from, const std::string& path) {
   if (!header) return std::unexpected(header.error());
   auto tensors = parse_safetensors(text_of(*header), size);
   if (!tensors) return damaged(tensors.error());
-  return Imported{path, size, *std::move(tensors)};
+  return Imported{path, size, version, *std::move(tensors)};
 }
 
 TensorInfo share_of(const TensorInfo& tensor, Rank rank, Rank ranks) {
@@ -188,9 +201,7 @@ Result<Converted> import_files(Storage& from, const std::vector<std::string>& pa
       to, metadata, {slices},
       [&](Rank, std::size_t slice, const Give& give) -> Status {
         const Place& place = places[slice];
-        const auto file = open.open(files[place.file]);
-        if (!file) return std::unexpected(file.error());
-        return (*file)->read({place.range}, [&](std::uint64_t, ByteView piece) { return give(piece); });
+        return open.read(files[place.file], place.range, give);
       },
       options);
   if (!saved) return std::unexpected(saved.error());

@@ -7,8 +7,12 @@ namespace baton::checkpoint {
 Result<SaveResult> DistributedCheckpoint::save(std::uint64_t step, ShardData mine, SaveOptions options) {
   options.training.step = step;
   const auto local_save = [&]() -> Result<ShardData> {
-    if (auto earlier = close(); !earlier)
-      return failure(earlier.error().code, "the save before this one failed: " + earlier.error().message);
+    if (auto earlier = close(); !earlier) {
+      if (!options.stop.stop_requested())
+        return failure(earlier.error().code, "the save before this one failed: " + earlier.error().message);
+      saver_->tell_later(earlier.error());  // nobody may wait for what this call says
+      return failure(Errc::closed, "it was stopped");
+    }
     return std::move(mine);
   };
   return CheckpointCoordinator(collective_, storage_).coordinate_save(step_prefix(step), local_save, options);
@@ -58,5 +62,7 @@ Result<LoadResult> DistributedCheckpoint::load(const std::string& prefix, const 
 }
 
 Status DistributedCheckpoint::close() { return saver_ ? saver_->close() : Status{}; }
+
+bool DistributedCheckpoint::let_memory_go() { return !saver_ || saver_->let_memory_go(); }
 
 }  // namespace baton::checkpoint

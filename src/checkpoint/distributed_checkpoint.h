@@ -36,6 +36,8 @@ class DistributedCheckpoint {
   Result<LoadResult> load(const std::string& prefix, const Wishes& wishes, const LoadOptions& options);
   // Waits for what is under way; the error of a save in the background that nobody has heard of.
   Status close();
+  // Of the copy that the last save in the background made, unless that is under way (AsyncSaver).
+  bool let_memory_go();
 
  private:
   Result<AsyncSaver*> saver();

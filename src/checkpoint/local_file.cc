@@ -159,6 +159,11 @@ class LocalReader final : public ShardReader {
   LocalReader& operator=(const LocalReader&) = delete;
 
   std::uint64_t size() const override { return size_; }
+  std::string version() const override {
+    struct stat now{};
+    if (::fstat(file_.number(), &now) != 0) return {};
+    return fmt::format("{}:{} {}.{:09}", now.st_dev, now.st_ino, now.st_mtim.tv_sec, now.st_mtim.tv_nsec);
+  }
 
   // The pieces are handed out in order; those behind are being read meanwhile.
   Status read(const std::vector<ByteRange>& ranges, const Sink& sink) override {

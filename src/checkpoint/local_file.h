@@ -10,7 +10,7 @@
 
 namespace baton::checkpoint {
 
-// The files share the memory with the storage, and may outlive it.
+// The files share the memory with others, and may outlive the storage.
 Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, std::uint64_t bytes,
                                                        IoMode mode, std::shared_ptr<BlockMemory> memory);
 Result<std::unique_ptr<ShardReader>> open_local_file(const std::string& path, IoMode mode,

@@ -89,6 +89,12 @@ Result<std::string> absolute(const std::string& path) {
   return path == "." ? here.string() : (here / path).string();
 }
 
+// One for the process: a program may have any number of places open, and each would keep some.
+std::shared_ptr<BlockMemory> shared_memory() {
+  static const auto memory = std::make_shared<BlockMemory>();
+  return memory;
+}
+
 Status check_directory(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0) return std::unexpected(system_error(errno, "open", path));
@@ -99,7 +105,7 @@ Status check_directory(const std::string& path) {
 }  // namespace
 
 LocalStorage::LocalStorage(std::string root, IoMode mode)
-    : root_(std::move(root)), mode_(mode), memory_(std::make_shared<BlockMemory>()) {}
+    : root_(std::move(root)), mode_(mode), memory_(shared_memory()) {}
 
 Result<std::unique_ptr<LocalStorage>> LocalStorage::open_directory(const std::string& root,
                                                                    std::optional<IoMode> mode) {

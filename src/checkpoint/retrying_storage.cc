@@ -43,6 +43,7 @@ class RetryingStorage::Reader final : public ShardReader {
       : storage_(storage), path_(std::move(path)), size_(opened->size()), opened_(std::move(opened)) {}
 
   std::uint64_t size() const override { return size_; }
+  std::string version() const override { return opened_ ? opened_->version() : std::string(); }
 
   Status read(const std::vector<ByteRange>& ranges, const Sink& sink) override {
     std::uint64_t taken = 0;

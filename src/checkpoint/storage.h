@@ -40,6 +40,8 @@ class ShardReader {
 
   virtual ~ShardReader() = default;
   virtual std::uint64_t size() const = 0;
+  // Another one once the file was replaced or written to; "" where that cannot be told.
+  virtual std::string version() const { return {}; }
   // All of the ranges, which are in order and end within the file, in their order and in pieces that never
   // cross a multiple of kBlockBytes. Ends with the first error, also one of the sink.
   virtual Status read(const std::vector<ByteRange>& ranges, const Sink& sink) = 0;

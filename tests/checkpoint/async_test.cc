@@ -221,6 +221,68 @@ TEST(AsyncSave, OneThatIsStoppedBeforeItsTurnIsNotMadeOfWhatIsThereLater) {
   EXPECT_EQ(find_checkpoint(*storage, "latest")->training.step, 1U);
 }
 
+// C9: nobody may wait for what a call says that was stopped
+TEST(AsyncSave, AFailureThatNobodyHasHeardOfOutlastsACallThatIsStopped) {
+  for (const bool is_in_background : {true, false}) {
+    SCOPED_TRACE(is_in_background);
+    const TemporaryDirectory directory;
+    const auto storage = storage_in(directory);
+    std::latch stopped(1);
+    FaultyStorage full(*storage, [&](Call call, const std::string& path) -> Status {
+      if (call != Call::create || !path.starts_with(step_prefix(1))) return {};
+      stopped.wait();
+      return failure(Errc::no_space, "disk full");
+    });
+    as_ranks(1, [&](Collective& collective) {
+      DistributedCheckpoint checkpoint(collective, full);
+      const State state(model(0, 1), 1);
+      ASSERT_TRUE(checkpoint.save_async(1, state.shard(), {}));
+      std::stop_source interrupt;
+      const std::jthread interrupts([&] { interrupt.request_stop(), stopped.count_down(); });
+      const SaveOptions options{.stop = interrupt.get_token()};
+      if (is_in_background)
+        (void)checkpoint.save_async(2, state.shard(), options);
+      else
+        (void)checkpoint.save(2, state.shard(), options);
+      EXPECT_THAT(said(checkpoint.save_async(3, state.shard(), {})),
+                  AllOf(HasSubstr("NO_SPACE"), HasSubstr("the save before this one failed: disk full")));
+      EXPECT_EQ(said(checkpoint.save(4, state.shard(), {})), "fine");
+    });
+  }
+}
+
+// C9: a job may save to any number of places
+TEST(AsyncSave, MemoryThatIsLetGoComesBackAndNoFailureGoesWithIt) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  std::latch go_on(1);
+  FaultyStorage faulty(*storage, [&](Call call, const std::string& path) -> Status {
+    if (call == Call::create && path.starts_with(step_prefix(1))) go_on.wait();
+    if (call == Call::create && path.starts_with(step_prefix(3))) return failure(Errc::no_space, "disk full");
+    return {};
+  });
+  as_ranks(1, [&](Collective& collective) {
+    DistributedCheckpoint checkpoint(collective, faulty);
+    EXPECT_TRUE(checkpoint.let_memory_go());
+    const State state(model(0, 1), 1);
+    const auto first = checkpoint.save_async(1, state.shard(), {});
+    EXPECT_FALSE(checkpoint.let_memory_go());
+    go_on.count_down();
+    EXPECT_EQ(said(first->wait(kLong)), "fine");
+    EXPECT_TRUE(checkpoint.let_memory_go());
+    EXPECT_EQ(said(checkpoint.save_async(2, state.shard(), {})->wait(kLong)), "fine");
+
+    EXPECT_TRUE(checkpoint.save_async(3, state.shard(), {})->is_done_within(kLong));
+    EXPECT_FALSE(checkpoint.let_memory_go());
+    EXPECT_THAT(said(checkpoint.close()), HasSubstr("disk full"));
+    EXPECT_TRUE(checkpoint.let_memory_go());
+    EXPECT_THAT(said(checkpoint.save_async(3, state.shard(), {})->wait(kLong)), HasSubstr("disk full"));
+    EXPECT_TRUE(checkpoint.let_memory_go());
+  });
+  EXPECT_THAT(load(*storage, 1, "1", 1), Each("fine"));
+  EXPECT_THAT(load(*storage, 1, "2", 1), Each("fine"));
+}
+
 // C9: one group, two storages
 TEST(AsyncSave, ToTwoPlacesIsInTheOrderOfTheCalls) {
   for (const CollectiveSubject& subject : collective_subjects()) {

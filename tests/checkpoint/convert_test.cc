@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint_search.h"
 #include "checkpoint/convert.h"
 #include "checkpoint/difference.h"
+#include "checkpoint/retrying_storage.h"
 #include "checkpoint/tensor_pieces.h"
 #include "tests/checkpoint/faulty_storage.h"
 #include "tests/checkpoint/world.h"
@@ -136,6 +137,58 @@ TEST(Import, OfManyFilesHasOneOpenAtATime) {
     return infos;
   };
   EXPECT_THAT(load(*storage, 1, "all", 1, all), Each("fine"));
+}
+
+// Two files of a tensor each, and another one, as large as the second, that can take its place.
+struct Replaced {
+  TemporaryDirectory directory;
+  std::unique_ptr<LocalStorage> storage = storage_in(directory);
+  std::vector<std::string> files{"first.safetensors", "second.safetensors"};
+
+  Replaced() {
+    make("first.safetensors", "a", 1);
+    make("second.safetensors", "b", 1);
+    make("another.safetensors", "b", 2);
+  }
+  void make(const std::string& file, const std::string& tensor, std::uint64_t version) const {
+    const auto one = [&](Rank, Rank) { return std::vector{whole_tensor(tensor, Dtype::u8, {3})}; };
+    EXPECT_THAT(save(*storage, 1, 1, version, one), Each("fine"));
+    EXPECT_TRUE(export_whole(*storage, *find_checkpoint(*storage, "latest"), *storage, file, {}));
+  }
+  void replace() const {
+    const std::string root = directory.path() + "/store/";
+    std::filesystem::rename(root + "another.safetensors", root + "second.safetensors");
+  }
+  void expect_refused(Storage& from) const {
+    EXPECT_THAT(said(import_files(from, files, *storage, "step-2", 2, {})),
+                HasSubstr("second.safetensors was changed while it was imported"));
+    EXPECT_EQ(find_checkpoint(*storage, "latest")->training.step, 1U);
+  }
+};
+
+// C6: never a mixture
+TEST(Import, OfAFileThatIsReplacedBeforeItIsOpenedAgainIsRefused) {
+  const Replaced world;
+  int reads = 0;
+  FaultyStorage replacing(*world.storage, [&](FaultyStorage::Call call, const std::string&) -> Status {
+    if (call == FaultyStorage::Call::read && ++reads == 5) world.replace();  // behind two of each header
+    return {};
+  });
+  world.expect_refused(replacing);
+}
+
+// C6, C10
+TEST(Import, OfAFileThatIsReplacedBetweenTwoTriesIsRefused) {
+  const Replaced world;
+  int reads = 0;
+  const auto fault = [&](FaultyStorage::Call call, const std::string&) -> Status {
+    if (call != FaultyStorage::Call::read || ++reads != 6) return {};
+    world.replace();  // just when the tensor of the second file was to be read
+    return failure(Errc::io_failed, "out of reach for a moment");
+  };
+  RetryingStorage replacing(std::make_unique<FaultyStorage>(*world.storage, fault),
+                            {.pause = [](Duration) {}});
+  world.expect_refused(replacing);
 }
 
 TEST(Import, OfATensorThatIsThereTwiceIsRefused) {

@@ -73,6 +73,7 @@ class FaultyStorage final : public Storage {
     Reader(FaultyStorage& storage, std::string path, std::unique_ptr<ShardReader> real)
         : storage_(storage), path_(std::move(path)), real_(std::move(real)) {}
     std::uint64_t size() const override { return real_->size(); }
+    std::string version() const override { return real_->version(); }
     Status read(const std::vector<ByteRange>& ranges, const Sink& sink) override {
       if (auto ok = storage_.fault_(Call::read, path_); !ok) return ok;
       return real_->read(ranges, [&](std::uint64_t offset, ByteView bytes) -> Status {

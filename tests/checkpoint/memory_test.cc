@@ -5,8 +5,11 @@
 #include <filesystem>
 #include <functional>
 #include <new>
+#include <optional>
 
+#include "checkpoint/checkpoint_search.h"
 #include "checkpoint/distributed_checkpoint.h"
+#include "tests/checkpoint/faulty_storage.h"
 #include "tests/checkpoint/short_of_memory.h"
 #include "tests/checkpoint/world.h"
 
@@ -14,6 +17,9 @@ namespace baton::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
 
 // Without each piece of memory that `action` asks for; `look` is called after each time.
 void without_each_piece(const std::function<void()>& action, const std::function<void()>& look) {
@@ -67,6 +73,93 @@ TEST(ASaveWithoutMemory, IsNotInTheWayOfLaterOnes) {
                          ASSERT_EQ(said(checkpoint.close()), "fine");
                        });
   });
+}
+
+// C9: what is there was not a failure
+TEST(ASaveWithoutMemory, ToTellItsDecisionSaysWhetherThereIsACheckpoint) {
+  const State state({whole_tensor("w", Dtype::u8, {8})}, 1);
+  bool was_short = true;
+  for (std::size_t pieces = 0; was_short; ++pieces) {
+    SCOPED_TRACE("after " + std::to_string(pieces) + " pieces");
+    const TemporaryDirectory directory;
+    const auto storage = storage_in(directory);
+    const auto alone = *InProcessGroup(1).join(0);
+    std::optional<ShortOfMemory> memory;
+    FaultyStorage watched(*storage, [&](FaultyStorage::Call call, const std::string& path) -> Status {
+      // It is decided, and rank 0 looks at what there is.
+      if (call == FaultyStorage::Call::get && path.ends_with(".manifest") && !memory) memory.emplace(pieces);
+      return {};
+    });
+    bool is_saved = false;
+    try {
+      is_saved = DistributedCheckpoint(*alone, watched).save(1, state.shard(), {}).has_value();
+    } catch (const std::bad_alloc&) {
+    }
+    was_short = memory->has_happened();
+    memory.reset();
+    ASSERT_EQ(find_checkpoint(*storage, "latest").has_value(), is_saved);
+  }
+}
+
+// A rank that is short of memory from the first step of a save to the next one, unless that ends before.
+class ShortOnceReady final : public Collective {
+ public:
+  ShortOnceReady(Collective& real, std::size_t pieces, std::optional<ShortOfMemory>& memory)
+      : real_(real), pieces_(pieces), memory_(memory) {}
+  Rank rank() const override { return real_.rank(); }
+  Rank world_size() const override { return real_.world_size(); }
+  std::uint64_t generation() const override { return real_.generation(); }
+  Result<std::unique_ptr<Collective>> stream(const std::string& name) override { return real_.stream(name); }
+
+ protected:
+  Result<std::vector<Bytes>> meet(const Operation& operation, const Contribution& mine,
+                                  const Call& call) override {
+    memory_.reset();
+    if (operation.kind == OperationKind::gather) return real_.gather(call, mine, operation.root);
+    if (operation.kind == OperationKind::broadcast) {
+      auto told = real_.broadcast(call, mine, operation.root);
+      if (!told) return std::unexpected(told.error());
+      return std::vector<Bytes>{*std::move(told)};
+    }
+    auto all = real_.all_gather(call, mine);
+    memory_.emplace(pieces_);
+    return all;
+  }
+
+ private:
+  Collective& real_;
+  const std::size_t pieces_;
+  std::optional<ShortOfMemory>& memory_;
+};
+
+// C2: the others have a plan by then, and would wait for what this one has written
+TEST(ASaveWithoutMemory, ToPlanItIsHeardOfByAllRanks) {
+  bool was_short = true;
+  for (std::size_t pieces = 0; was_short; ++pieces) {
+    SCOPED_TRACE("after " + std::to_string(pieces) + " pieces");
+    const TemporaryDirectory directory;
+    const auto storage = storage_in(directory);
+    std::optional<ShortOfMemory> memory;
+    FaultyStorage watched(*storage, [&](FaultyStorage::Call call, const std::string& path) -> Status {
+      if (call != FaultyStorage::Call::create || path.find("r00001") == path.npos) return {};
+      was_short = memory->has_happened();
+      memory.reset();
+      return {};
+    });
+    std::vector<std::string> heard(2, "it threw");
+    as_ranks(2, [&](Collective& collective) {
+      const State state({rows("w", Dtype::u8, {8}, collective.rank(), 2)}, 1);
+      ShortOnceReady short_one(collective, pieces, memory);
+      Collective& mine = collective.rank() == 1 ? short_one : collective;
+      try {
+        heard[collective.rank()] =
+            said(DistributedCheckpoint(mine, watched).save(1, state.shard(), {.deadline = seconds(10)}));
+      } catch (const std::bad_alloc&) {
+      }
+    });
+    // A sort does without.
+    ASSERT_THAT(heard, AnyOf(Each("fine"), Each(HasSubstr("EXHAUSTED: rank 1: there is not enough memory"))));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -49,6 +50,9 @@ struct Watched {
   void put(const CheckpointId& id, const std::string& manifest) const {
     std::filesystem::create_directories(directory.path() + "/store/" + id.prefix);
     std::ofstream(directory.path() + "/store/" + manifest_path(id)) << manifest;
+  }
+  void remove(const std::string& prefix) const {
+    std::filesystem::remove_all(directory.path() + "/store/" + prefix);
   }
   void add_steps(std::uint64_t count) const {
     for (std::uint64_t step = 2; step <= count; ++step) add(step_prefix(step), step);
@@ -142,6 +146,43 @@ TEST(ANameThatIsSavedUnderOften, MeansItsNewestAttempt) {
   EXPECT_EQ(find_checkpoint(watched.storage, "best")->id, *next);
   EXPECT_EQ(find_checkpoint(watched.storage, "latest")->id, *next);
   EXPECT_EQ(list_attempts(watched.storage)->back().id, *next);
+}
+
+// C12: whoever prunes keeps a newer one
+TEST(Latest, ThatIsPrunedWhileItIsLookedForGivesWayToItsSuccessor) {
+  for (const Call at : {Call::list, Call::get}) {
+    Watched watched;
+    watched.add_steps(2);
+    watched.fault = [&](Call call, const std::string& path) -> Status {
+      if (call != at || !path.starts_with(step_prefix(2))) return {};
+      watched.add(step_prefix(3), 3);
+      watched.remove(step_prefix(2));
+      return {};
+    };
+    as_ranks(2, [&](Collective& collective) {
+      State state(small(collective.rank(), 2));
+      const auto loaded =
+          CheckpointLoader(collective, watched.storage).coordinate_load("", state.targets(), {});
+      ASSERT_TRUE(loaded) << said(loaded);
+      EXPECT_EQ(loaded->metadata.training.step, 3U);
+    });
+  }
+}
+
+// C12: however fast somebody saves and prunes
+TEST(Latest, IsLookedForAnewAFewTimesAndNoMore) {
+  Watched watched;
+  watched.add_steps(2);
+  std::uint64_t newest = 2;
+  watched.fault = [&](Call call, const std::string& path) -> Status {
+    if (call != Call::get || !path.starts_with(step_prefix(newest))) return {};
+    watched.remove(step_prefix(newest));
+    ++newest;
+    watched.add(step_prefix(newest), newest);
+    return {};
+  };
+  EXPECT_EQ(find_checkpoint(watched.storage, "latest")->training.step, 1U);
+  EXPECT_EQ(std::ranges::count(watched.listed, ""), 4);
 }
 
 // C8: a directory that cannot be listed is damage like any other

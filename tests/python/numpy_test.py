@@ -333,6 +333,9 @@ class Async(Folder):
         baton.save(places[0], {"w": numpy.ones(1)}, step=2)
         with self.assertRaisesRegex(baton.Error, "the save before this one failed"):
             baton.save_async(places[2], {"w": numpy.zeros(1)}, step=3)
+        baton.save(places[2], {"w": numpy.zeros(1)}, step=3)  # the failure has been heard of, and nothing is under way
+        baton.save(places[1], {"w": numpy.zeros(1)}, step=2)
+        self.assertEqual([name for name in baton._alone if name in places], places[1:2])
         self.assertEqual([baton.load(place)["w"].sum() for place in places], [1, 0, 0])
 
     # C9

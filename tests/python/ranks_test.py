@@ -1,6 +1,7 @@
 """Ranks: threads and processes that meet, save parts of one state, and load others."""
 # C13, C1, C2
 import os
+import shutil
 import signal
 import threading
 import unittest
@@ -10,6 +11,7 @@ import numpy
 from support import Folder, Server, on_all, python
 
 import baton
+from baton._group import _close_each
 
 WHOLE = numpy.arange(60.0).reshape(12, 5)
 
@@ -91,11 +93,42 @@ class Threads(Folder):
             raise KeyboardInterrupt
 
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, interrupt))
-        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
         with self.assertRaises(KeyboardInterrupt):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
             ticket.wait()
         with self.assertRaisesRegex(baton.Error, "the save before this one failed: .*rank 1"):
             baton.save_async(self.folder, {"x": 2}, step=2, group=mine)
+
+    # C9
+    def test_that_interrupt_a_save_hear_of_the_failure_of_the_one_before(self):
+        mine, other = groups = baton.threads(2)
+        on_all(groups, lambda group: baton.save(self.folder, {"x": 1}, group=group))
+        baton.save_async(self.folder, {"x": 2}, step=1, group=mine)  # under way until the other rank comes
+        with self.assertRaises(KeyboardInterrupt):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            baton.save_async(self.folder, {"x": 2}, step=2, group=mine)
+        other.close()  # which is the end of the save, and then of the call that was left behind
+        code = "WRONG_STATE"
+        while code == "WRONG_STATE":
+            with self.assertRaises(baton.Error) as refused:
+                baton.save_async(self.folder, {"x": 2}, step=3, group=mine)
+            code = refused.exception.code
+        self.assertRegex(str(refused.exception), "the save before this one failed: .*rank 1")
+
+    # C9
+    def test_keep_no_memory_for_places_in_which_nothing_is_under_way(self):
+        def resident_bytes():
+            with open("/proc/self/statm") as numbers:
+                return int(numbers.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        (group,) = baton.threads(1)
+        state = {"w": numpy.ones(8_000_000)}
+        before = resident_bytes()
+        for number in range(10):
+            place = f"{self.folder}/{number}"
+            baton.save_async(place, state, group=group).wait()
+            shutil.rmtree(place)  # there is no need for that much of a disk
+        self.assertLess(resident_bytes() - before, 3 * state["w"].nbytes)
 
     # C9
     def test_leave_though_their_checkpoints_are_open(self):
@@ -294,6 +327,33 @@ class Threads(Folder):
         self.assertEqual(baton.load(self.folder)["step"], 2)
 
 
+class Closing(unittest.TestCase):
+    # C9
+    def test_goes_on_after_an_error_however_many_places_there_are(self):
+        closed = []
+
+        class Place:
+            def __init__(self, number):
+                self.number = number
+
+            def close(self):
+                closed.append(self.number)
+                if self.number in (7, 900):
+                    raise baton.Error("NO_SPACE", f"place {self.number}")
+
+        with self.assertRaises(baton.Error) as raised:
+            try:
+                raise ValueError("in the block")
+            finally:
+                _close_each(map(Place, range(1100)))
+        self.assertEqual(closed, list(range(1100)))
+        told, error = [], raised.exception
+        while error is not None:
+            told.append(str(error))
+            error = error.__context__
+        self.assertEqual(told, ["NO_SPACE: place 900", "NO_SPACE: place 7", "in the block"])
+
+
 class TheEnvironment(unittest.TestCase):
     def test_says_which_rank_this_is_or_what_to_set(self):
         settings = {"BATON_GROUP": "job", "RANK": "0", "WORLD_SIZE": "2"}
@@ -339,6 +399,33 @@ baton.save_async(sys.argv[1], {"w": numpy.ones(2_000_000)}, step=4)
         _, complaints = ended.communicate(timeout=60)
         self.assertEqual((ended.returncode, complaints), (0, ""))
         self.assertEqual(baton.load(self.folder, 4)["w"].min(), 1)
+
+    # C9
+    def test_that_interrupt_a_close_say_what_failed(self):
+        code = """
+import os, signal, sys, threading, baton
+mine, other = baton.threads(2)
+opening = threading.Thread(target=baton.save, args=(sys.argv[1], {"x": 1}), kwargs={"group": other})
+opening.start()
+baton.save(sys.argv[1], {"x": 1}, group=mine)
+opening.join()
+baton.save_async(sys.argv[1], {"x": 2}, step=1, group=mine)  # under way until the other rank comes
+
+def interrupt(*_):
+    other.close()  # which is the end of the save, while the close ends too
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGINT, interrupt)
+try:
+    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    mine.close()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+        ended = python(code, self.folder)
+        said, complaints = ended.communicate(timeout=60)
+        self.assertEqual((ended.returncode, said), (0, "interrupted\n"), complaints)
+        self.assertRegex(complaints, "\\Abaton: .*rank 1.*\n\\Z")
 
     def test_that_end_with_a_failed_save_say_so(self):
         code = """
