@@ -2,8 +2,8 @@
 // wanted while one is in flight follows it at once, with all that was gathered until then.
 //
 // All of Log is called by the loop thread only. `wake` is called on another thread after each flush of that
-// thread, whether it succeeded or not, and when awaits_successor() has become false; the loop then looks at durable()
-// and failure().
+// thread, whether it succeeded or not, and when awaits_successor() has become false; the loop then looks at
+// durable() and failure().
 #pragma once
 
 #include <atomic>

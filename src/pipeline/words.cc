@@ -9,7 +9,8 @@ std::string in_words(Duration time) {
   };
   static constexpr Unit kUnits[] = {{hours(1), " h"}, {minutes(1), " min"}, {seconds(1), " s"}};
   for (const Unit& unit : kUnits) {
-    if (time.ms != 0 && time.ms % unit.size.ms == 0) return std::to_string(time.ms / unit.size.ms) + unit.name;
+    if (time.ms != 0 && time.ms % unit.size.ms == 0)
+      return std::to_string(time.ms / unit.size.ms) + unit.name;
   }
   return std::to_string(time.ms) + " ms";
 }

@@ -5,6 +5,7 @@
 #include "pipeline/pipeline.h"
 
 void define(baton::pipeline::Pipeline& pipeline) {
-  auto open = pipeline.add("open").pin_to_master().run([](baton::pipeline::Context&) { return std::make_unique<int>(7); });
+  auto open = pipeline.add("open").pin_to_master().run(
+      [](baton::pipeline::Context&) { return std::make_unique<int>(7); });
   pipeline.add("use", open).run([](baton::pipeline::Context&, const std::unique_ptr<int>&) {});
 }
