@@ -295,6 +295,8 @@ TEST(HttpSession, KeepsNoBodyOfWhatWaits) {
                            body.size(), body));
   ASSERT_TRUE(browser.session.is_waiting());
   EXPECT_LT(stage.desk().counters.half_bytes, 1'000u);
+  Browser(stage).post("/v1/submit", R"({"queue": "q", "payload": "x"})");
+  EXPECT_THAT(browser.hear(), HasSubstr("attempt"));
 }
 
 }  // namespace

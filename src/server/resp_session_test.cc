@@ -507,6 +507,8 @@ TEST(WhatHasComeInPart, IsNotWhatAWaitingCommandCameWith) {
   client.session.receive("\r\n$1\r\nx\r\nLEASE w q WAIT_MS 3600000\r\nP");
   EXPECT_TRUE(client.session.is_waiting());
   EXPECT_LT(stage.desk().counters.half_bytes, 1'000u);
+  Client(stage).ask({"SUBMIT", "q", "x"});
+  EXPECT_THAT(client.hear(), HasSubstr("attempt"));
 }
 
 }  // namespace
