@@ -8,6 +8,13 @@
 #include <utility>
 
 namespace baton::server {
+namespace {
+
+// Of what is long, in the time for which one may be stuck. It may take as long as it needs, but who moves it
+// drop by drop keeps its place, and memory, from others.
+constexpr std::uint64_t kLeastMoved = std::uint64_t{256} << 10;
+
+}  // namespace
 
 Connection::Connection(Descriptor socket, std::unique_ptr<Session> session,
                        std::unique_ptr<wire::TlsFilter> tls, Instant now, std::uint64_t& alike,
@@ -98,10 +105,14 @@ bool Connection::send_output(Instant now) {
     broken_ = errno != EAGAIN;
     return false;
   }
-  if (session_->moved() == 0 && !session_->is_stranger()) got_on_ = now;
   sent_ += static_cast<std::size_t>(count);
+  read_ += static_cast<std::size_t>(count);
   // A long reply is not moved up for every piece that is sent of it.
   const bool is_all = sent_ == output.size();
+  if (is_all || read_ >= kLeastMoved) {
+    read_ = 0;
+    if (session_->moved() == 0 && !session_->is_stranger()) got_on_ = now;
+  }
   if (is_all || sent_ > output.size() / 2) output.erase(0, std::exchange(sent_, 0));
   return is_all;
 }
@@ -119,14 +130,14 @@ void Connection::give_up(Instant now) {
   send_output(now);
 }
 
-// A long body may take as long as it needs, but who sends it drop by drop keeps its place from others.
 bool Connection::is_stuck(Instant now, Duration max) {
-  constexpr std::uint64_t kLeastMoved = std::uint64_t{256} << 10;  // of it in that time
   const bool is_due = has_output() || session_->is_halfway() || session_->is_stranger() || shakes_hands();
   const std::uint64_t moved = session_->moved();
   const bool gets_on = moved < moved_ || moved - moved_ >= kLeastMoved;  // less: this is the next one
   if (gets_on) moved_ = moved;
-  if (!is_due || gets_on) got_on_ = now;
+  // While it was held back for the sake of others it could not get on.
+  const bool is_free_again = std::exchange(was_held_back_, is_held_back()) && !was_held_back_;
+  if (!is_due || gets_on || is_free_again) got_on_ = now;
   return now - got_on_ > max;
 }
 

@@ -44,7 +44,8 @@ class Connection {
   // It could not get on, for of all connections too much has come in part.
   bool is_held_back() const { return session_->is_held_back() && !has_output(); }
   std::size_t half_bytes() const { return session_->half_bytes(); }
-  void begin_anew(Instant now) { got_on_ = now; }  // as if it had just got on
+  // As if it had just got on.
+  void begin_anew(Instant now) { got_on_ = now, was_held_back_ = false; }
   // Tells the other side why it is closed, where it can be told.
   void give_up(Instant now);
 
@@ -66,7 +67,9 @@ class Connection {
   std::uint64_t& unsent_;
   std::size_t own_unsent_ = 0;  // of them
   std::size_t sent_ = 0;        // of the output
+  std::size_t read_ = 0;        // of a long reply, by the other side, since it last got on
   std::uint64_t moved_ = 0;     // of a long body, when it was last looked at
+  bool was_held_back_ = false;  // when it was last looked at
   bool hung_up_ = false;        // there is an end behind what can be read
   bool ended_ = false;          // the other side will send no more
   bool broken_ = false;         // nor hear anything

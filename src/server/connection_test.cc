@@ -63,6 +63,21 @@ class Chatterbox final : public Session {
   int& said_;
 };
 
+// It has said everything at once.
+class Announcer final : public Session {
+ public:
+  explicit Announcer(std::size_t bytes) { output_.assign(bytes, 'x'); }
+
+  void receive(std::string_view) override {}
+  void resume() override {}
+  bool wants_more() const override { return true; }
+  bool is_closing() const override { return false; }
+  bool is_idle() const override { return true; }
+  bool is_waiting() const override { return false; }
+  bool is_halfway() const override { return false; }
+  void access_changed() override {}
+};
+
 // Whom it talks to.
 class Listener {
  public:
@@ -111,6 +126,35 @@ TEST(WhoAlwaysHasMoreToSay, LetsOthersHaveTheirPartOfTheTurn) {
                     unsent);
   EXPECT_FALSE(talker.write({}));
   EXPECT_EQ(said, 4);
+}
+
+// X5: what it leaves unread is memory that others cannot have.
+TEST(ASlowReader, IsStuckIfItReadsDropByDrop) {
+  constexpr std::size_t kLeast = 256 << 10;
+  for (const std::size_t every_ten_seconds : {kLeast / 16, kLeast}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    const int little = 16 << 10;
+    ::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &little, sizeof little);
+    const Descriptor reader{ends[1]};
+    std::uint64_t connections = 0, unsent = 0;
+    Connection talker(Descriptor{ends[0]}, std::make_unique<Announcer>(20 * kLeast), nullptr, {}, connections,
+                      unsent);
+    talker.write({});
+    talker.count_unsent();
+    Instant now;
+    for (int times = 0; times < 4; ++times) {
+      now = now + seconds(10);
+      const std::uint64_t before = unsent;
+      std::array<char, 4096> drop;
+      while (before - unsent < every_ten_seconds) {
+        ASSERT_GT(::recv(reader.number(), drop.data(), drop.size(), 0), 0);
+        talker.write(now);
+        talker.count_unsent();
+      }
+    }
+    EXPECT_EQ(talker.is_stuck(now, seconds(30)), every_ten_seconds < kLeast);
+  }
 }
 
 // X5

@@ -93,11 +93,13 @@ void Connections::give_up(Id id, Instant now) {
 void Connections::close_stuck(Instant now, Duration max) {
   std::vector<Id> stuck;
   std::vector<std::pair<std::size_t, Id>> held_back;
+  bool is_room_due = false;
   for (const auto& [id, entry] : open_) {
-    if (!entry.connection->is_stuck(now, max)) continue;
+    const bool is_stuck = entry.connection->is_stuck(now, max);
     if (entry.connection->is_held_back()) {
       held_back.emplace_back(entry.connection->half_bytes(), id);
-    } else {
+      is_room_due |= is_stuck;
+    } else if (is_stuck) {
       stuck.push_back(id);
     }
   }
@@ -105,10 +107,10 @@ void Connections::close_stuck(Instant now, Duration max) {
   std::ranges::sort(held_back, std::greater());
   for (const auto& [bytes, id] : held_back) {
     Connection& connection = *find(id)->connection;
-    if (connection.is_held_back()) {
-      give_up(id, now);
-    } else {
+    if (!connection.is_held_back()) {
       connection.begin_anew(now);  // nothing was read of it meanwhile
+    } else if (is_room_due) {
+      give_up(id, now);
     }
   }
 }

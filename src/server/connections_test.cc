@@ -35,29 +35,69 @@ class Holder final : public Session {
   std::vector<std::size_t>& given_up_;
 };
 
-// X5
-TEST(WhoIsHeldBack, IsGivenUpOnlyIfItHasMost) {
-  std::size_t sum = 0;
-  std::vector<std::size_t> given_up;
-  std::uint64_t alike = 0, unsent = 0;
-  std::vector<Descriptor> others;
-  Poller poller;
-  Connections connections(poller);
-  for (const std::size_t bytes : {30, 50, 40}) {
+struct HeldBack {
+  // Who has part of a command of so many bytes.
+  void add(std::size_t bytes, Duration at = {}) {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     others.emplace_back(ends[1]);
     connections.add(std::make_unique<Connection>(Descriptor(ends[0]),
                                                  std::make_unique<Holder>(bytes, sum, given_up), nullptr,
-                                                 Instant{}, alike, unsent));
+                                                 Instant{} + at, alike, unsent));
   }
-  const auto look_after = [&](Duration time) { connections.close_stuck(Instant{} + time, seconds(30)); };
-  look_after(seconds(31));
-  EXPECT_EQ(given_up, std::vector<std::size_t>{50});
-  look_after(seconds(61));
-  EXPECT_EQ(connections.size(), 2u) << "their time began anew";
-  look_after(seconds(62));
-  EXPECT_EQ(connections.size(), 0u) << "there was room, and nothing came";
+  void look_after(Duration time) { connections.close_stuck(Instant{} + time, seconds(30)); }
+
+  std::size_t sum = 0;
+  std::vector<std::size_t> given_up;
+  std::uint64_t alike = 0, unsent = 0;
+  std::vector<Descriptor> others;
+  Poller poller;
+  Connections connections{poller};
+};
+
+// X5
+TEST(WhoIsHeldBack, IsGivenUpOnlyIfItHasMost) {
+  HeldBack all;
+  for (const std::size_t bytes : {30, 50, 40}) all.add(bytes);
+  all.look_after(seconds(31));
+  EXPECT_EQ(all.given_up, std::vector<std::size_t>{50});
+  all.look_after(seconds(61));
+  EXPECT_EQ(all.connections.size(), 2u) << "their time began anew";
+  all.look_after(seconds(62));
+  EXPECT_EQ(all.connections.size(), 0u) << "there was room, and nothing came";
+}
+
+// X5: what somebody could not send for the sake of others he is not blamed for.
+TEST(WhoIsHeldBack, HasItsTimeOnceThereIsRoom) {
+  HeldBack all;
+  for (const std::size_t bytes : {50, 40}) all.add(bytes);
+  all.add(10, seconds(5));
+  all.look_after(seconds(31));
+  EXPECT_EQ(all.given_up, std::vector<std::size_t>{50});
+  all.look_after(seconds(36));
+  EXPECT_EQ(all.connections.size(), 2u) << "half a minute after it came, and it can send again since a moment";
+}
+
+// X5: likewise if nobody had to be closed for it.
+TEST(WhoIsHeldBack, HasItsTimeOnceOthersHaveGone) {
+  HeldBack all;
+  all.add(10);
+  all.sum += 90;
+  all.look_after(seconds(29));
+  all.sum -= 90;
+  for (const Duration time : {seconds(30), seconds(31), seconds(60)}) all.look_after(time);
+  EXPECT_EQ(all.given_up, std::vector<std::size_t>{});
+  all.look_after(seconds(61));
+  EXPECT_EQ(all.given_up, std::vector<std::size_t>{10});
+}
+
+// X5: whoever comes again and again would otherwise always have time left.
+TEST(WhoIsHeldBack, GoesIfItHasMostWhoeverHasWaitedForRoom) {
+  HeldBack all;
+  all.add(20);
+  all.add(80, seconds(20));
+  all.look_after(seconds(31));
+  EXPECT_EQ(all.given_up, std::vector<std::size_t>{80});
 }
 
 }  // namespace
