@@ -191,7 +191,7 @@ Result<core::Blob> Housekeeper::read(const core::BlobRef& blob) const {
   return whole;
 }
 
-// What cannot be read stays where it is, with its segment, and keeps nothing else from being removed.
+// A segment that has to stay, for whatever reason, keeps none of the others.
 Result<CleanedUp> Housekeeper::clean_up() {
   auto snapshots = list_snapshots(disk_);
   if (!snapshots) return std::unexpected(snapshots.error());
@@ -205,19 +205,33 @@ Result<CleanedUp> Housekeeper::clean_up() {
   snapshot_to_come_ = newest_bytes_;
   if (!removed_old) return std::unexpected(removed_old.error());
   CleanedUp cleaned;
-  std::uint64_t moved_bytes = 0;
   if (snapshots->size() < kSnapshotsKept) return cleaned;
+  std::erase_if(living_, [&](const auto& one) { return one.first.last > snapshots->front(); });
   for (const auto& [segment, living] : living_) {
-    if (segment.last > snapshots->front()) continue;
-    if (living.bytes == 0) {
-      if (auto removed = segments_.remove(segment.first); !removed) return std::unexpected(removed.error());
-      continue;
-    }
+    if (living.bytes > 0) continue;
+    if (auto removed = segments_.remove(segment.first); !removed) cleaned.removed = removed;
+  }
+  copy_forward(cleaned);
+  return cleaned;
+}
+
+// A round begins where the one before had enough: there may be blobs that are refused where they would be
+// copied to, in every round.
+void Housekeeper::copy_forward(CleanedUp& cleaned) {
+  const auto first_of = [](const auto& one) { return one.first.first; };
+  std::ranges::rotate(living_, std::ranges::lower_bound(living_, std::exchange(copy_from_, 0), {}, first_of));
+  core::Lsn begun_with = 0;
+  std::uint64_t moved_bytes = 0;
+  for (const auto& [segment, living] : living_) {
     if (living.bytes * 4 >= segment.bytes) continue;
     for (core::MoveBlob move : living.blobs) {
-      if (moved_bytes >= options_.moved_bytes_max) break;
+      if (moved_bytes >= options_.moved_bytes_max) {
+        copy_from_ = segment.first == begun_with ? segment.first + 1 : segment.first;
+        return;
+      }
       auto blob = read(move.from);
       if (blob) {
+        if (begun_with == 0) begun_with = segment.first;
         moved_bytes += move.from.length;
         move.blob = *std::move(blob);
         cleaned.moves.push_back(std::move(move));
@@ -229,7 +243,6 @@ Result<CleanedUp> Housekeeper::clean_up() {
       }
     }
   }
-  return cleaned;
 }
 
 }  // namespace baton::engine

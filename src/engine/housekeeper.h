@@ -35,6 +35,7 @@ struct SnapshotMade {
 struct CleanedUp {
   std::vector<core::MoveBlob> moves;  // to be asked of the engine: blobs that keep nearly dead segments alive
   std::vector<std::string> notes;     // about segments that have to stay
+  Status removed;                     // what was to be; the others are, if one cannot be
 };
 
 class Housekeeper {
@@ -71,6 +72,7 @@ class Housekeeper {
   void find_living(const core::State& state);
   void find_living(const core::streams::Streams& streams);
   void note(const core::BlobRef& blob, std::optional<core::MoveBlob> mover);
+  void copy_forward(CleanedUp& cleaned);
   Result<core::Blob> read(const core::BlobRef& blob) const;
 
   log::Disk& disk_;
@@ -83,6 +85,7 @@ class Housekeeper {
   std::vector<std::pair<log::SegmentInfo, Living>> living_;  // as of the last snapshot made
   std::vector<core::Lsn> unreadable_;                        // snapshots, when that one was made
   std::set<core::Lsn> noted_;                                // blobs that could not be read
+  core::Lsn copy_from_ = 0;                                  // from the segment on that begins there
 };
 
 }  // namespace baton::engine

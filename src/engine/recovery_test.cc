@@ -187,6 +187,17 @@ TEST(Recovery, RefusesEntriesThatContradictEachOther) {
   EXPECT_EQ(verify(disk, false)->finding, Finding::contradiction);
 }
 
+// Enough tasks for several segments, forgotten soon.
+void come_and_go(Life& life, HandClock& clock) {
+  for (int i = 0; i < 40; ++i) {
+    auto urgent = a_task(std::string(1500, 'z'));
+    urgent.priority = 9;
+    life.expect<core::Submitted>(urgent);
+    life.expect<core::Committed>(a_completion(life.expect<core::Granted>(a_lease())));
+    clock.pass(seconds(1));
+  }
+}
+
 // Tasks that are kept while others come and go in rounds, with a snapshot and a clean-up after each.
 class Rounds {
  public:
@@ -198,13 +209,7 @@ class Rounds {
 
   void next() {
     Life life(disk, clock_, options_);
-    for (int i = 0; i < 40; ++i) {
-      auto urgent = a_task(std::string(1500, 'z'));
-      urgent.priority = 9;
-      life.expect<core::Submitted>(urgent);
-      life.expect<core::Committed>(a_completion(life.expect<core::Granted>(a_lease())));
-      clock_.pass(seconds(1));
-    }
+    come_and_go(life, clock_);
     auto& writer = life.log().writer();
     const auto snapshots = list_snapshots(disk).value();
     Housekeeper housekeeper(disk, writer.segments(), writer.uuid(), snapshots.empty() ? 0 : snapshots.back(),
@@ -214,9 +219,12 @@ class Rounds {
     ASSERT_TRUE(life.engine().record_snapshot(made->lsn, made->digest));
     life.flush();
     const std::size_t before = writer.segments().list().size();
+    if (a_removal_fails) disk.fail_operation(disk.operations() + 3);  // a snapshot goes first
     auto cleaned = housekeeper.clean_up();
+    disk.heal();
     ASSERT_TRUE(cleaned.has_value());
     notes = cleaned->notes;
+    all_removed = cleaned->removed.has_value();
     removed += before - writer.segments().list().size();
     for (core::MoveBlob& move : cleaned->moves) life.expect<core::Accepted>(std::move(move));
   }
@@ -238,6 +246,8 @@ class Rounds {
   sim::SimDisk disk;
   HousekeeperOptions housekeeping;
   std::vector<core::TaskId> kept;
+  bool a_removal_fails = false;    // of a segment, in the next rounds
+  bool all_removed = true;         // in the last round, of what was to be
   std::vector<std::string> notes;  // of the last round
   std::size_t removed = 0;         // segments
   std::size_t moved = 0;           // payloads that were copied forward, of those last asked for
@@ -286,6 +296,50 @@ TEST(Housekeeper, CopiesWhatIsBehindAPayloadThatIsDamaged) {
   for (int round = 0; round < 12; ++round) rounds.next();
   EXPECT_EQ(rounds.payloads(), (std::vector<std::string>{"jeep me", "keep me", "keep me"}));
   EXPECT_EQ(rounds.moved, 2u);
+}
+
+// X5: it may have been smaller than the limit once.
+TEST(Housekeeper, CopiesWhatIsBehindAPayloadThatIsRefusedWhereItWouldGo) {
+  sim::SimDisk disk;
+  HandClock clock;
+  EngineOptions options;
+  options.rules.retention_age = seconds(1);
+  Life life(disk, clock, options);
+  auto& writer = life.log().writer();
+  Housekeeper housekeeper(disk, writer.segments(), writer.uuid(), 0, {.moved_bytes_max = 1});
+  std::vector<core::TaskId> kept;
+  for (int round = 0; round < 12; ++round) {
+    if (kept.size() < 2) kept.push_back(life.expect<core::Submitted>(a_task("keep me")).task);
+    come_and_go(life, clock);
+    const auto made = housekeeper.make_snapshot();
+    ASSERT_TRUE(made.has_value());
+    ASSERT_TRUE(life.engine().record_snapshot(made->lsn, made->digest));
+    life.flush();
+    auto cleaned = housekeeper.clean_up();
+    ASSERT_TRUE(cleaned.has_value());
+    for (core::MoveBlob& move : cleaned->moves)
+      if (move.task != kept[0]) life.expect<core::Accepted>(std::move(move));
+  }
+  const auto lies_at = [&](core::TaskId task) {
+    return life.state().tasks[core::find_task(life.state(), "n", task)].payload.lsn;
+  };
+  EXPECT_EQ(lies_at(kept[0]), kept[0].lsn);
+  EXPECT_GT(lies_at(kept[1]), kept[1].lsn);
+}
+
+TEST(Housekeeper, GoesOnPastASegmentThatCannotBeRemoved) {  // D24
+  Rounds rounds;
+  for (int round = 0; round < 5; ++round) rounds.next();
+  const std::size_t before = rounds.removed;
+  rounds.a_removal_fails = true;
+  rounds.next();
+  EXPECT_FALSE(rounds.all_removed);
+  EXPECT_GT(rounds.removed, before);
+  const std::string segment = "wal/" + rounds.disk.list("wal")->front();
+  rounds.a_removal_fails = false;
+  rounds.next();
+  EXPECT_TRUE(rounds.all_removed);
+  EXPECT_FALSE(rounds.disk.exists(segment)) << "it is tried again";
 }
 
 // Whatever goes wrong, and wherever: what is left at the target is no log.

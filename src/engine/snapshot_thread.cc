@@ -86,7 +86,7 @@ Status SnapshotThread::make(const std::function<Status()>& rest) {
     const std::size_t count = std::min(kMovesAtOnce, moves.size() - at);
     if (!calls_.move(std::span(moves).subspan(at, count))) return stopped();
   }
-  return {};
+  return cleaned->removed;
 }
 
 }  // namespace baton::engine
