@@ -75,7 +75,8 @@ TEST(WhoIsHeldBack, HasItsTimeOnceThereIsRoom) {
   all.look_after(seconds(31));
   EXPECT_EQ(all.given_up, std::vector<std::size_t>{50});
   all.look_after(seconds(36));
-  EXPECT_EQ(all.connections.size(), 2u) << "half a minute after it came, and it can send again since a moment";
+  EXPECT_EQ(all.connections.size(), 2u)
+      << "half a minute after it came, and it can send again since a moment";
 }
 
 // X5: likewise if nobody had to be closed for it.

@@ -4,9 +4,11 @@
 
 namespace baton::server {
 
-void GroupOperation::begin(Desk& desk) {
-  lsn_ = desk.authority().durable();
-  said_ = call_(desk.groups, desk.now());
+void GroupOperation::begin(Desk& desk) { call(desk.groups, desk.authority().durable(), desk.now()); }
+
+void GroupOperation::call(Groups& groups, core::Lsn lsn, Instant now) {
+  lsn_ = lsn;
+  said_ = call_(groups, now);
 }
 
 void GroupOperation::write(ReplyWriter& reply) {
@@ -15,6 +17,13 @@ void GroupOperation::write(ReplyWriter& reply) {
   reply.member("lsn", lsn_);
   if (said_->write) said_->write(reply);
 }
+
+void GroupQuestion::begin(Desk& desk) {
+  groups_ = &desk.groups;
+  desk.look(*this);
+}
+
+void GroupQuestion::look(engine::Engine& engine) { call(*groups_, engine.state().last, engine.now()); }
 
 void MeetOperation::begin(Desk& desk) { begun_ = desk.arrive(*this, name_, seat_, std::move(arrival_)); }
 

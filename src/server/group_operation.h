@@ -15,21 +15,38 @@ struct GroupReply {
   std::function<void(ReplyWriter&)> write;
 };
 
-// Joins, resumes, leaves, stops, or asks who is there.
-class GroupOperation final : public Operation {
+// Joins, resumes, leaves, stops.
+class GroupOperation : public Operation {
  public:
   using Said = GroupReply;
   using Call = std::function<Result<Said>(Groups& groups, Instant now)>;
-  explicit GroupOperation(Call call) : call_(std::move(call)) {}
+  // `ranks` that it may begin a generation of.
+  explicit GroupOperation(Call call, group::Rank ranks = 0) : call_(std::move(call)), ranks_(ranks) {}
 
   void begin(Desk& desk) override;
   void write(ReplyWriter& reply) override;
-  std::size_t weight() const override { return 64; }  // many ranks may be named
+  std::size_t weight() const override { return 64 + ranks_ / 16; }
+
+ protected:
+  void call(Groups& groups, core::Lsn lsn, Instant now);
 
  private:
   const Call call_;
+  const group::Rank ranks_;
   core::Lsn lsn_ = 0;
   Result<Said> said_;
+};
+
+// Asks who is there. Very many may be named, so it stands in line with other questions.
+class GroupQuestion final : public GroupOperation {
+ public:
+  using GroupOperation::GroupOperation;
+  void begin(Desk& desk) override;
+  void look(engine::Engine& engine) override;
+  std::size_t weight() const override { return 4096; }
+
+ private:
+  Groups* groups_ = nullptr;
 };
 
 class MeetOperation final : public Operation {

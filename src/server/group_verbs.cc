@@ -131,13 +131,15 @@ Bytes bytes_in(std::string_view text) {
 }
 
 std::unique_ptr<Operation> join(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<GroupOperation>([name = name_of(ns, arguments), joining = joining_of(arguments)](
-                                              Groups& groups, Instant now) -> Result<GroupOperation::Said> {
-    const auto generation = groups.join(name, joining, now);
-    if (!generation) return std::unexpected(generation.error());
-    return GroupOperation::Said{
-        1, [generation](ReplyWriter& reply) { reply.member("generation", *generation); }};
-  });
+  const group::Joining joining = joining_of(arguments);
+  return std::make_unique<GroupOperation>(
+      [name = name_of(ns, arguments), joining](Groups& groups, Instant now) -> Result<GroupOperation::Said> {
+        const auto generation = groups.join(name, joining, now);
+        if (!generation) return std::unexpected(generation.error());
+        return GroupOperation::Said{
+            1, [generation](ReplyWriter& reply) { reply.member("generation", *generation); }};
+      },
+      joining.world_size);
 }
 
 std::vector<group::Kept> kept_of(Arguments& arguments) {
@@ -158,14 +160,15 @@ std::vector<group::Kept> kept_of(Arguments& arguments) {
 }
 
 std::unique_ptr<Operation> resume(const std::string& ns, Arguments& arguments) {
+  const group::Joining joining = joining_of(arguments);
   return std::make_unique<GroupOperation>(
-      [name = name_of(ns, arguments), joining = joining_of(arguments),
-       generation = arguments.number("generation", 0, kResumedMax),
+      [name = name_of(ns, arguments), joining, generation = arguments.number("generation", 0, kResumedMax),
        kept = kept_of(arguments)](Groups& groups, Instant now) -> Result<GroupOperation::Said> {
         if (auto done = groups.resume(name, joining, generation, kept, now); !done)
           return std::unexpected(done.error());
         return GroupOperation::Said{};
-      });
+      },
+      joining.world_size);
 }
 
 std::unique_ptr<Operation> meet(const std::string& ns, Arguments& arguments) {
@@ -205,7 +208,7 @@ std::unique_ptr<Operation> leave(const std::string& ns, Arguments& arguments) {
 }
 
 std::unique_ptr<Operation> members(const std::string& ns, Arguments& arguments) {
-  return std::make_unique<GroupOperation>(
+  return std::make_unique<GroupQuestion>(
       [name = name_of(ns, arguments)](Groups& groups, Instant now) -> Result<GroupOperation::Said> {
         const Group* found = groups.find(name);
         if (found == nullptr) return failure(Errc::not_found, "no group '" + name.second + "' is known here");
@@ -228,7 +231,7 @@ std::unique_ptr<Operation> members(const std::string& ns, Arguments& arguments) 
 }
 
 std::unique_ptr<Operation> groups_here(const std::string& ns, Arguments&) {
-  return std::make_unique<GroupOperation>([ns](Groups& groups, Instant) {
+  return std::make_unique<GroupQuestion>([ns](Groups& groups, Instant) {
     std::vector<std::pair<std::string, std::pair<group::Generation, group::Rank>>> all;
     for (const auto& [name, found] : groups.all(ns))
       all.push_back({name, {found->generation(), found->world_size()}});

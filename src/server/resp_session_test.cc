@@ -438,6 +438,22 @@ TEST(AStranger, MaySayLittle) {
   EXPECT_TRUE(client.session.is_closing());
 }
 
+// X5: a group has up to 65 536 ranks.
+TEST(Questions, AboutGroupsStandInLineAsWell) {
+  Backstage stage;
+  Client client(stage), other(stage);
+  client.ask({"GROUP_JOIN", "job", "0", "2", "a"});
+  stage.turn([&] {
+    client.send({"GROUP_MEMBERS", "job"});
+    client.send({"GROUPS"});
+    other.send({"GROUP_JOIN", "job", "1", "2", "b"});
+  });
+  const std::string heard = client.hear();
+  EXPECT_EQ(heard.find("not joined"), std::string::npos) << heard;
+  EXPECT_THAT(heard, HasSubstr("world_size :2 "));
+  other.hear();
+}
+
 // X5: each is little, but a connection may ask many, and there may be many connections.
 TEST(Questions, ThatStandInLineAreBounded) {
   Backstage stage;
