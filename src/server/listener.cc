@@ -88,7 +88,7 @@ void Listener::accept_waiting(Instant now) {
   constexpr Duration kPause = milliseconds(100);
   if (pause_until_ && now < *pause_until_) return;
   pause_until_.reset();
-  while (someone_waits_) {
+  for (int count = 0; someone_waits_ && count < kAtOnce; ++count) {
     Descriptor accepted(::accept4(socket_.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (accepted.is_open()) {
       opened_(std::move(accepted));

@@ -24,8 +24,10 @@ class Listener {
   Status open(Address& address, const char* option);
   void close();
 
-  // Hands over whoever waits to be let in. To be called in every turn.
+  // Hands over those who wait to be let in, so many of them at most. To be called in every turn.
+  static constexpr int kAtOnce = 256;
   void accept_waiting(Instant now);
+  bool has_more() const { return someone_waits_ && !pause_until_; }
 
  private:
   Poller& poller_;

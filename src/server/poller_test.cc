@@ -77,6 +77,35 @@ TEST(Signals, CanBeWaitedFor) {
   EXPECT_EQ(signals.next(), 0);
 }
 
+std::vector<Descriptor> callers(std::uint16_t port, std::size_t count) {
+  std::vector<Descriptor> all;
+  sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(port)};
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  while (all.size() < count) {
+    all.emplace_back(::socket(AF_INET, SOCK_STREAM, 0));
+    EXPECT_EQ(::connect(all.back().number(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  }
+  return all;
+}
+
+// X5: those who are in come to be served, however many want to come in.
+TEST(Listener, LetsInSoManyAtOnce) {
+  Poller poller;
+  std::vector<Descriptor> opened;
+  Listener listener(poller, [&](Descriptor socket) { opened.push_back(std::move(socket)); });
+  Address address;
+  ASSERT_TRUE(listener.open(address, "--listen"));
+  const std::vector<Descriptor> clients = callers(address.port, Listener::kAtOnce + 1);
+  while (!poller.wait(kLong)) {
+  }
+  listener.accept_waiting({});
+  EXPECT_EQ(opened.size(), clients.size() - 1);
+  EXPECT_TRUE(listener.has_more());
+  listener.accept_waiting({});
+  EXPECT_EQ(opened.size(), clients.size());
+  EXPECT_FALSE(listener.has_more());
+}
+
 // Out of descriptors, it waits a moment instead of trying all the time, and goes on when there are some.
 TEST(Listener, WaitsWhileThereAreNoDescriptors) {
   Poller poller;
@@ -84,10 +113,7 @@ TEST(Listener, WaitsWhileThereAreNoDescriptors) {
   Listener listener(poller, [&](Descriptor socket) { opened.push_back(std::move(socket)); });
   Address address;
   ASSERT_TRUE(listener.open(address, "--listen"));
-  const Descriptor client(::socket(AF_INET, SOCK_STREAM, 0));
-  sockaddr_in to{.sin_family = AF_INET, .sin_port = htons(address.port)};
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(::connect(client.number(), reinterpret_cast<sockaddr*>(&to), sizeof to), 0);
+  const std::vector<Descriptor> client = callers(address.port, 1);
   while (!poller.wait(kLong)) {
   }
   rlimit before{};
@@ -98,6 +124,7 @@ TEST(Listener, WaitsWhileThereAreNoDescriptors) {
   listener.accept_waiting(now);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(opened.empty());
+  EXPECT_FALSE(listener.has_more());
   listener.accept_waiting(now + milliseconds(99));
   EXPECT_TRUE(opened.empty());
   listener.accept_waiting(now + milliseconds(100));

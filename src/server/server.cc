@@ -1,9 +1,11 @@
 #include "server/server.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <climits>
 #include <csignal>
 #include <cstdio>
 #include <optional>
@@ -37,6 +39,15 @@ constexpr std::size_t kRequestsBehindMax = 16'384;  // likewise; a request is la
 // ask for what needs no entry.
 constexpr Duration kTurnMax = milliseconds(10);
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+// Of those that the process may have: the log, snapshots and blobs must not be left without.
+constexpr int kDescriptorsKept = 128;
+
+bool leaves_descriptors(const Descriptor& socket) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
+  const auto most = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, INT_MAX));
+  return socket.number() < most - std::min(kDescriptorsKept, most / 2);  // each gets the lowest that is free
+}
 
 }  // namespace
 
@@ -159,7 +170,7 @@ void Server::Sockets::opened(Descriptor socket, Protocol protocol) {
   Counters& counters = desk_->counters;
   const std::string from = peer_of(socket);
   auto place = desk_->addresses.enter(from, options_.limits.connections_per_address_max);
-  if (!place || connections_.size() >= options_.limits.connections_max) {
+  if (!place || connections_.size() >= options_.limits.connections_max || !leaves_descriptors(socket)) {
     ++counters.connections_refused;
     return turn_away(socket, protocol);
   }
@@ -270,7 +281,8 @@ Status Server::Sockets::run() {
 }
 
 bool Server::Sockets::take_turn() {
-  const bool may_go_on = connections_.has_touched() || (connections_.has_readable() && !is_far_behind());
+  const bool may_go_on = connections_.has_touched() || resp_.has_more() || http_.has_more() ||
+                         (connections_.has_readable() && !is_far_behind());
   const Duration wait =
       may_go_on ? Duration{} : std::min({authority_->wait(), desk_->wait(), supervisor_.wait(desk_->now())});
   const bool woken = poller_.wait(wait);

@@ -189,6 +189,24 @@ TEST(AStranger, DoesNotKeepItsPlaceForLong) {
   EXPECT_THAT(known.ask("PING"), StartsWith("+PONG"));
 }
 
+// X5: without any the log could not go on, nor could what lies in it be read.
+TEST(Descriptors, AreNotAllForConnections) {
+  const Running server;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  constexpr int kKept = 128;
+  const int taken = Descriptor(::dup(STDERR_FILENO)).number();
+  const rlimit few{.rlim_cur = static_cast<rlim_t>(taken + 40 + kKept), .rlim_max = before.rlim_max};
+  Peer first(server.port());
+  first.ask("PING");
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::list<Peer> peers;
+  while (peers.size() < 50) peers.emplace_back(server.port());
+  EXPECT_THAT(peers.back().hear_all(), StartsWith("-EXHAUSTED too many connections"));
+  EXPECT_THAT(first.ask("PING"), StartsWith("+PONG"));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 // X5
 TEST(AReaderThatNeverReads, IsNotReadFromAndThenClosed) {
   const Running server(impatient());
