@@ -43,10 +43,20 @@ class BlobTransfer : public std::enable_shared_from_this<BlobTransfer> {
   virtual bool wants_more() const = 0;
   virtual bool is_whole() const { return true; }  // nothing more will be received
   std::uint64_t moved() const { return moved_; }  // bytes, so far
-  // Nobody is told of anything any more.
-  void let_go() { tells_ = {}; }
+  // Nobody is told of anything any more. The file is closed where the disk is waited for: one that goes with
+  // gigabytes in it takes long.
+  void let_go() {
+    tells_ = {};
+    shelf_.disk().run(
+        [file = take_file()]() mutable -> Status {
+          file.reset();
+          return {};
+        },
+        [](const Status&) {});
+  }
 
  protected:
+  virtual std::shared_ptr<void> take_file() = 0;
   // Asks the disk, and goes on here.
   void then(Syncer::Sync work, std::function<void(const Status&)> next);
   void finish(const Status& how) {
@@ -74,9 +84,10 @@ class BlobUpload final : public BlobTransfer {
 
  private:
   static constexpr std::size_t kHeldMax = std::size_t{1} << 20;
+  std::shared_ptr<void> take_file() override { return std::exchange(file_, nullptr); }
   void write(std::string bytes);
 
-  const std::shared_ptr<NewBlobFile> file_;
+  std::shared_ptr<NewBlobFile> file_;
   std::uint64_t left_;    // still to come
   std::size_t held_ = 0;  // on its way to the disk
   bool has_failed_ = false;
@@ -95,9 +106,10 @@ class BlobDownload final : public BlobTransfer {
 
  private:
   static constexpr std::size_t kPiece = std::size_t{256} << 10;
+  std::shared_ptr<void> take_file() override { return std::exchange(file_, nullptr); }
   void read_next();
 
-  const std::shared_ptr<BlobFile> file_;
+  std::shared_ptr<BlobFile> file_;
   const std::shared_ptr<std::string> piece_ = std::make_shared<std::string>();  // the disk's while it reads
   std::uint64_t left_ = 0;                                                      // still to be read
   bool reads_ = true;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <semaphore>
+#include <utility>
 
 #include "tests/temporary_directory.h"
 
@@ -48,8 +49,28 @@ TEST(ADownload, ThatIsLetGoAsItBeginsDoesNotTakeItsListenerAway) {
       shelf, task, hash, BlobTransfer::Tells{.finished = {}, .begins = std::move(begins), .changed = {}});
   download->begin();
   came.acquire();
-  posted();
+  std::exchange(posted, {})();
   EXPECT_TRUE(has_begun);
+}
+
+// P15: a file of many gigabytes takes long to go, and meanwhile nobody would be served.
+TEST(AnUpload, ThatIsLetGoLeavesItsFileToWhoeverWaitsForTheDisk) {
+  const TemporaryDirectory directory;
+  std::function<void()> posted;
+  std::binary_semaphore came(0);
+  BlobShelf shelf(directory.path(), {}, [&](std::function<void()> done) {
+    posted = std::move(done);
+    came.release();
+  });
+  const core::TaskId task{.epoch = 1, .lsn = 2};
+  const auto upload =
+      std::make_shared<BlobUpload>(shelf, task, std::string(64, 'a'), 10, BlobTransfer::Tells{});
+  upload->begin();
+  came.acquire();
+  EXPECT_FALSE(std::filesystem::is_empty(shelf.folder_of(task)));
+  upload->let_go();
+  came.acquire();
+  EXPECT_TRUE(std::filesystem::is_empty(shelf.folder_of(task)));
 }
 
 }  // namespace
