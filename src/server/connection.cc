@@ -27,6 +27,10 @@ Connection::Connection(Descriptor socket, std::unique_ptr<Session> session,
       unsent_(unsent) {
   const int yes = 1;
   ::setsockopt(socket_.number(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+  // Whose machine is gone says no more, not even that; he would keep his place for ever.
+  ::setsockopt(socket_.number(), SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+  for (const auto& [option, value] : {std::pair(TCP_KEEPIDLE, 60), {TCP_KEEPINTVL, 15}, {TCP_KEEPCNT, 4}})
+    ::setsockopt(socket_.number(), IPPROTO_TCP, option, &value, sizeof value);
   ++alike_;
 }
 

@@ -2,6 +2,8 @@
 #include "server/connection.h"
 
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -113,6 +115,24 @@ std::string long_text() {
   std::string text;
   for (int number = 0; text.size() < 5'000'000; ++number) text += std::to_string(number) + " ";
   return text;
+}
+
+// X5: otherwise the places of those whose machines lost power would never be free again.
+TEST(WhoseMachineIsGone, IsNoticed) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  std::uint64_t connections = 0, unsent = 0;
+  const Connection connection(Descriptor{socket}, std::make_unique<Announcer>(0), nullptr, {}, connections,
+                              unsent);
+  const auto option = [&](int level, int name) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    EXPECT_EQ(::getsockopt(socket, level, name, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  const int seconds = option(IPPROTO_TCP, TCP_KEEPIDLE) +
+                      option(IPPROTO_TCP, TCP_KEEPCNT) * option(IPPROTO_TCP, TCP_KEEPINTVL);
+  EXPECT_EQ(seconds, 120);
 }
 
 // X5: with a reader who is quick it would never end.
