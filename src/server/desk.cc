@@ -17,6 +17,10 @@ constexpr std::string_view kAtCapacity = "\1at capacity";
 
 std::string line_of(core::Slot service) { return std::string(kStreams) + std::to_string(service); }
 
+constexpr std::size_t kLarge = 64;  // by its weight, the reply to a question
+
+Error flooded() { return {Errc::exhausted, "too much of the replies to others is not read yet", seconds(1)}; }
+
 engine::Answer closed() { return {.reply = failure(Errc::closed, "the server is stopping: connect again")}; }
 
 }  // namespace
@@ -119,14 +123,17 @@ void Desk::ask(core::Request request) {
 
 void Desk::look(Operation& operation) {
   const bool accepted = authority_.run(
-      [at = &operation](engine::Engine& engine) {
-        at->look(engine);
+      [this, at = &operation](engine::Engine& engine) {
+        if (at->weight() >= kLarge && is_flooded())
+          at->refused_ = flooded();
+        else
+          at->look(engine);
         return true;
       },
       [this, at = &operation] {
         --questions_;
         if (at->finisher_ != nullptr) --at->finisher_->questions;
-        at->looked(*this);
+        if (!at->refused_) at->looked(*this);
         settle(*at);
       });
   if (accepted) {

@@ -63,6 +63,11 @@ class Desk {
   bool is_crowded() const {
     return counters.unsent_bytes + counters.fetched_bytes >= limits.unsent_bytes_max;
   }
+  // So much that no questions are looked into any more whose answers may be large. Who does not read is
+  // closed, and then there is room again.
+  bool is_flooded() const {
+    return (counters.unsent_bytes + counters.fetched_bytes) / 4 >= limits.unsent_bytes_max;
+  }
   // So many stand in line that whoever has one there asks nothing more. Whoever completes or renews is not
   // kept by that.
   static constexpr std::size_t kQuestionsMax = 16'384;

@@ -206,6 +206,22 @@ TEST(Limits, LetNobodyGetFarAheadOfItsReaderWhenMuchIsUnread) {
   EXPECT_TRUE(client.session.wants_more());
 }
 
+// X5: otherwise each of thousands of connections could have a reply of megabytes that it does not read.
+TEST(Limits, LeaveNothingLargeToBeAskedWhileTooMuchIsUnread) {
+  Backstage stage({}, {.unsent_bytes_max = 1000});
+  Client client(stage);
+  client.ask({"SUBMIT", "q", "x", "KEY", "k"});
+  stage.desk().counters.unsent_bytes = 3999;
+  EXPECT_THAT(client.ask({"GET", "key:k"}), HasSubstr("payload $1 x "));
+  stage.desk().counters.unsent_bytes = 4000;
+  for (const std::vector<std::string>& large : {std::vector<std::string>{"GET", "key:k"}, {"TASKS"}})
+    EXPECT_THAT(client.ask(large), AllOf(StartsWith("-EXHAUSTED "), HasSubstr("; retry_after_ms=1000 ")));
+  EXPECT_THAT(client.ask({"HEARTBEAT", "w"}), HasSubstr("leases :0 "));
+  EXPECT_THAT(client.ask({"LEASE", "w", "q"}), HasSubstr("payload $1 x ")) << "work goes on";
+  stage.desk().counters.unsent_bytes = 0;
+  EXPECT_THAT(client.ask({"GET", "key:k"}), HasSubstr("payload $1 x "));
+}
+
 // X3
 TEST(Limits, HoldForRepliesNotYetRead) {
   Backstage stage({}, {.output_bytes_max = 14});
