@@ -17,6 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/json_object.h"
+#include "cli/last_words.h"
 #include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
@@ -150,10 +151,14 @@ class Bench {
     if (done) done = purge();
     if (done) return;
     complain(done.error());
-    to_errors(
-        "baton: the queue {0} is left behind; `baton task cancel --queue {0} --state waiting`, the same "
-        "with leased, and `baton queue purge {0}` clear it\n",
-        queue_);
+    to_errors("{}", what_is_left());
+  }
+  std::string what_is_left() const {
+    return fmt::format(
+        "baton: the queue {0} is left behind; `baton task cancel --queue {0} --state waiting --limit {1}`, "
+        "the "
+        "same with leased, and `baton queue purge {0}` clear it\n",
+        queue_, options_.tasks);
   }
 
  private:
@@ -232,6 +237,7 @@ int run_bench(const BenchOptions& options) {
                options.payload_bytes, options.connections, options.depth);
   Table table({{""}, {"PER SECOND", Align::right}, {"P50", Align::right}, {"P99", Align::right}});
   Bench bench(clients, options);
+  const LastWords if_ended(bench.what_is_left());
   const std::pair<const char*, Result<Measured> (Bench::*)()> phases[] = {
       {"submit", &Bench::submit}, {"lease", &Bench::lease}, {"complete", &Bench::complete}};
   for (const auto& [name, phase] : phases) {

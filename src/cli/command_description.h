@@ -22,6 +22,7 @@ struct CommandDescription {
   std::vector<OptionDescription> options;
   std::vector<OptionDescription> arguments;
   std::vector<CommandDescription> commands;
+  bool runs = false;  // it does something without one of those
 
   std::string name() const { return path.substr(path.rfind(' ') + 1); }
 };

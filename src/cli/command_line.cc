@@ -245,6 +245,7 @@ CommandDescription CommandLine::describe(const CLI::App* app) const {
     if (option->get_positional()) one.usage = layout.make_option_usage(option);
     (option->get_positional() ? made.arguments : made.options).push_back(std::move(one));
   }
+  for (const auto& command : commands_) made.runs |= command->app == app;
   for (const CLI::App* sub : app->get_subcommands({})) made.commands.push_back(describe(sub));
   return made;
 }

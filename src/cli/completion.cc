@@ -106,7 +106,10 @@ std::string zsh_completion(const CommandDescription& baton) {
       cases += "      commands=(";
       for (const CommandDescription& one : command.commands)
         cases += "\n        " + quoted(replaced(one.name(), ":", "\\:") + ":" + one.about);
-      cases += ")\n      _describe command commands ;;\n";
+      cases += ")\n      _describe command commands\n";
+    }
+    if (!command.runs) {
+      cases += "      ;;\n";
       return;
     }
     cases += "      _arguments";

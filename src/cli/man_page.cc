@@ -66,7 +66,7 @@ std::string footer_text(const std::string& footer) {
 std::string man_page(const CommandDescription& baton) {
   std::string commands, common;
   for_each_command(baton, [&](const CommandDescription& command) {
-    if (!command.commands.empty()) return;
+    if (!command.runs) return;
     commands += fmt::format(".SS {}\n{}\n.PP\n{}.\n", literal(command.path.substr(6)), usage_of(command),
                             literal(command.about));
     for (const OptionDescription& argument : command.arguments)

@@ -97,6 +97,7 @@ void Sender::answered(const Batch& batch, const Outcomes& outcomes) {
     add_task(refused.tasks, batch.tasks, at);
     refused.numbers.push_back(batch.numbers[at]);
   }
+  tells_.told();
   const bool is_held_back = !refused.numbers.empty();
   std::deque<BatchPtr> given_up;
   {

@@ -22,10 +22,12 @@ namespace baton::cli {
 
 class Sender {
  public:
-  // Both on the client's thread, one at a time.
+  // All on the client's thread, one at a time.
   struct Tells {
     // The outcome of each task, under the number it was given.
     std::function<void(std::size_t number, const Result<client::Submitted>&)> outcome;
+    // Those of a request were told; the next ones may be long in coming.
+    std::function<void()> told;
     // Some were refused, and will be handed in again.
     std::function<void(const Error&)> held_back;
   };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <optional>
 #include <random>
@@ -11,6 +12,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/last_words.h"
 #include "cli/line_reader.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -44,6 +46,11 @@ constexpr std::size_t kRunBytesMax = 100;  // leaves room for the number of a li
 std::string fresh_run() {
   std::random_device dice;
   return fmt::format("{:08x}{:08x}", dice(), dice());
+}
+
+std::string how_to_go_on(const std::string& run) {
+  return fmt::format("baton: the same lines again with --run {} hand in what is missing, and nothing twice\n",
+                     run);
 }
 
 int submit_one(client::Client& client, const SubmitOptions& options) {
@@ -110,15 +117,16 @@ int submit_lines(client::Client& client, const SubmitOptions& options) {
   LineReader reader(*descriptor);
   const std::int64_t began_at = client::now_ms();
   const std::string run = options.run.empty() ? fresh_run() : options.run;
+  const LastWords if_ended(how_to_go_on(run));
   SubmissionTally tally(options);
   Sender sender(client, options.connection.timeout,
                 {.outcome = [&](std::size_t number, const auto& outcome) { tally.settle(number, outcome); },
+                 .told = [] { (void)std::fflush(stdout); },
                  .held_back = [&](const Error& why) { tally.held_back(why); }});
   const Status read = send_lines(reader, sender, tally, options, run);
   sender.finish();
   to_errors("{}\n", tally.summary(client::now_ms() - began_at));
-  if (tally.is_unfinished())
-    to_errors("baton: the same lines again with --run {} hand in what is missing, and nothing twice\n", run);
+  if (tally.is_unfinished()) to_errors("{}", how_to_go_on(run));
   if (!read) complain(read.error(), format_of(options.json));
   int exit_code = read ? tally.exit_code() : kExitNoInput;
   if (options.wait)

@@ -9,6 +9,7 @@
 
 #include "cli/command_line.h"
 #include "cli/complaint.h"
+#include "cli/output.h"
 #include "cli/terminal.h"
 #include "cli/top_frame.h"
 #include "client/call.h"
@@ -79,7 +80,10 @@ int show(client::Client& client, const TerminalSignals& signals, const TopOption
 }  // namespace
 
 int run_top(const TopOptions& options) {
-  if (options.every < kEveryMin) return complain({Errc::invalid_request, "--every takes 100ms or more"});
+  if (options.every < kEveryMin) {
+    to_errors("baton: --every takes 100ms or more\n");
+    return kExitUsage;
+  }
   const bool once = options.once || options.json || !Terminal::is_there();
   const auto signals = once ? nullptr : std::make_unique<TerminalSignals>();
   return with_client(options.connection, format_of(options.json), [&](client::Client& client) {

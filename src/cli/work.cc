@@ -1,6 +1,7 @@
 #include "cli/work.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 #include "client/worker.h"
 #include "core/names.h"
 #include "process/child_process.h"
+#include "process/descendants.h"
 
 namespace baton::cli {
 namespace {
@@ -39,9 +41,11 @@ BATON_FENCE in its environment. Keep {} out of the text of a script, where a pay
 not sh -c 'echo {}', but sh -c 'echo "$1"' sh {}.
 
 If the lease is lost or the task cancelled, the command is ended: SIGTERM, then SIGKILL. Ctrl-C takes no
-further task and waits for the commands that run; once more ends them and gives their tasks back.
+further task and waits for the commands that run; once more ends them and gives their tasks back; a third
+time ends everything at once, and others get the tasks when the leases end.
 
-Exit codes: 0 stopped as asked, 64 a wrong command line, 69 no coordinator there, 77 not allowed.
+Exit codes: 0 stopped as asked, 1 it could not begin, 64 a wrong command line, 69 no coordinator there, 77 not
+allowed, 128 and the number of the signal if it was ended at once.
 
 )";
 
@@ -134,16 +138,22 @@ class Work {
   std::atomic<int> exit_code_ = 0;
 };
 
+bool is_program(const std::string& path) {
+  struct stat status{};
+  const bool is_file = ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  return is_file && ::access(path.c_str(), X_OK) == 0;
+}
+
 // Nothing may be tried with a command that is not there: every task would fail for it.
 bool is_runnable(const std::string& word) {
   if (is_place(word)) return true;
-  if (word.find('/') != std::string::npos) return ::access(word.c_str(), X_OK) == 0;
+  if (word.empty() || word.find('/') != std::string::npos) return is_program(word);
   const char* path = std::getenv("PATH");
   std::string_view rest = path == nullptr ? "/usr/bin:/bin" : path;
   while (!rest.empty()) {
     const std::string_view folder = rest.substr(0, rest.find(':'));
     rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
-    if (::access(fmt::format("{}/{}", folder, word).c_str(), X_OK) == 0) return true;
+    if (is_program(folder.empty() ? word : fmt::format("{}/{}", folder, word))) return true;
   }
   return false;
 }
@@ -154,13 +164,17 @@ class Signals {
   Signals() {
     ::sigemptyset(&set_);
     for (const int number : {SIGINT, SIGTERM, kWakeUp}) ::sigaddset(&set_, number);
+    struct sigaction hangup{};
+    ::sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN) ::sigaddset(&set_, SIGHUP);  // as nohup has it
     ::pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     ::signal(SIGPIPE, SIG_IGN);  // a command need not read its input
   }
-  bool next_is_request() const {  // to end, by whoever started us
+  // By which whoever started us wants us to end; 0: it was a wake-up.
+  int next() const {
     int number = 0;
     ::sigwait(&set_, &number);
-    return number != kWakeUp;
+    return number == kWakeUp ? 0 : number;
   }
 
  private:
@@ -185,12 +199,20 @@ client::WorkerOptions worker_options(const WorkOptions& options, Work& work) {
   return made;
 }
 
-// A first request lets the commands that run come to their end, a second one does not.
+// The commands that run come to their end, unless somebody is impatient. Where there is no coordinator, to
+// give tasks back may take as long as their leases; who is still impatient then does not want to wait for it.
 void drain(client::Worker& worker, Work& work, const Signals& signals) {
   std::atomic<bool> is_drained = false;
   std::thread impatience([&] {
-    while (!is_drained) {
-      if (signals.next_is_request()) work.give_up();
+    for (bool has_given_up = false; !is_drained;) {
+      const int number = signals.next();
+      if (number == 0) continue;
+      if (std::exchange(has_given_up, true)) {
+        process::kill_descendants();
+        ::_exit(128 + number);
+      }
+      to_errors("baton: ends the commands and gives their tasks back; once more ends everything at once\n");
+      work.give_up();
     }
   });
   worker.drain();
@@ -225,13 +247,15 @@ int run_work(const WorkOptions& options) {
     to_errors("baton: {}\n", no_queue(queue));
     return kExitUsage;
   }
+  const auto reached =
+      client_options(options.connection, Breaks::told);  // it may take a while, and Ctrl-C ends it
+  if (!reached) return complain_of_connection(reached.error(), format_of(options.json));
   const Signals signals;
-  const auto client = connect(options.connection, Breaks::told);
-  if (!client) return complain_of_connection(client.error(), format_of(options.json));
+  client::Client client(*reached);
   Work work(options);
-  auto worker = client::Worker::start(**client, worker_options(options, work));
-  if (!worker) return complain(worker.error(), format_of(options.json));
-  if (signals.next_is_request())
+  auto worker = client::Worker::start(client, worker_options(options, work));
+  if (!worker) return complain_of_connection(worker.error(), format_of(options.json));
+  if (signals.next() != 0)
     to_errors("baton: takes no further task and waits for those under way; once more gives them back\n");
   drain(**worker, work, signals);
   if (work.exit_code() != kExitUsage) print((*worker)->counts(), format_of(options.json));

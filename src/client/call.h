@@ -28,6 +28,7 @@ struct Call {
   std::int64_t wait_until = 0;
   std::int64_t deadline = 0;  // on the clock of now_ms()
   std::stop_token stop;       // of a call that waits: nobody wants to wait any longer
+  bool is_withdrawn = false;  // and the coordinator was told so
   // Told also when it was sent, on the same clock; empty once it was called.
   std::function<void(Result<wire::RespValue>, std::int64_t sent_at)> done;
   // What to do with a reply that nobody waits for any more.

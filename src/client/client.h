@@ -85,8 +85,8 @@ class Client {
   Result<Submitted> submit(const Submit& request, Duration deadline = {});
   Result<std::vector<Result<Submitted>>> submit_many(const SubmitMany& request, Duration deadline = {});
   Result<std::vector<Leased>> lease(const Lease& request, Duration deadline = {});
-  // CLOSED, once it is stopped while it waits; a task that was granted just then comes back when its lease
-  // ends.
+  // Once it is stopped it is withdrawn, and ends with CLOSED, or with the tasks that had been granted by
+  // then.
   Result<std::vector<Leased>> lease(const Lease& request, std::stop_token stop, Duration deadline = {});
   Result<Duration> extend(const Held& held, Duration ttl, Duration deadline = {});  // how long it is held now
   Result<std::vector<Result<Duration>>> extend_many(const std::vector<Held>& held, Duration ttl,

@@ -15,6 +15,8 @@ namespace baton::client {
 namespace {
 
 constexpr std::int64_t kSleepMax = 60'000;
+constexpr Duration kWithdrawingMax =
+    seconds(3);  // for what was granted already, or the word that nothing was
 
 Error no_line_in_time() {
   return {Errc::deadline_exceeded,
@@ -132,18 +134,22 @@ void Exchange::settle(Call& call, Result<wire::RespValue> reply) {
   std::exchange(call.done, nullptr)(std::move(reply), call.sent_at);
 }
 
-// For a call that was stopped, time is up.
-void Exchange::hurry(Call& call, std::int64_t now) {
+// For a call that was stopped, time is up; but what it may have been granted is waited for.
+void Exchange::hurry(Call& call, Line* line, std::int64_t now) {
   if (!call.stop.stop_requested() || call.is_settled()) return;
+  const bool may_bring_something = line != nullptr && call.orphan && call.was_sent;
+  if (may_bring_something && std::exchange(call.is_withdrawn, true)) return;
+  if (may_bring_something) line->withdraw();
+  const std::int64_t until = may_bring_something ? now + kWithdrawingMax.ms : now;
   deadlines_.erase(call.in_deadlines);
-  call.in_deadlines = deadlines_.emplace(now, &call);
+  call.in_deadlines = deadlines_.emplace(std::min(until, call.deadline), &call);
 }
 
 void Exchange::expire(std::int64_t now) {
   for (const Waiting& one : waiting_) {
-    if (one.call != nullptr) hurry(*one.call, now);
+    if (one.call != nullptr) hurry(*one.call, one.line.get(), now);
   }
-  for (const CallPtr& call : unplaced_) hurry(*call, now);
+  for (const CallPtr& call : unplaced_) hurry(*call, nullptr, now);
   if (deadlines_.empty() || deadlines_.begin()->first > now) return;
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     Call& call = *deadlines_.begin()->second;

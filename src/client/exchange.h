@@ -44,7 +44,7 @@ class Exchange {
   void place(CallPtr call);
   void place_waiting();
   void expire(std::int64_t now);
-  void hurry(Call& call, std::int64_t now);
+  void hurry(Call& call, Line* line, std::int64_t now);
   void settle(Call& call, Result<wire::RespValue> reply);
   void await();
   void advance(std::int64_t now);

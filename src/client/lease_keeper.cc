@@ -9,6 +9,7 @@ namespace baton::client {
 namespace {
 
 constexpr std::size_t kExtendItemsMax = 512;  // in one request
+constexpr std::size_t kEarlyLossesMax = 64;
 
 }  // namespace
 
@@ -77,10 +78,15 @@ void Worker::Shift::lost(const std::vector<Held>& held) {
   std::vector<std::stop_source> stops;
   {
     const std::lock_guard lock(mutex_);
-    for (Running& one : running_) {
-      if (std::ranges::find(held, one.held) == held.end()) continue;
-      one.is_lost = true;
-      stops.push_back(one.stop);
+    for (const Held& one : held) {
+      const auto place = std::ranges::find(running_, one, &Running::held);
+      if (place == running_.end()) {
+        early_losses_.push_back(one);
+        if (early_losses_.size() > kEarlyLossesMax) early_losses_.pop_front();
+        continue;
+      }
+      place->is_lost = true;
+      stops.push_back(place->stop);
     }
   }
   changed_.notify_all();

@@ -181,6 +181,7 @@ void Line::read(std::int64_t now) {
     const ssize_t got = ::recv(socket_, bytes, sizeof bytes, 0);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (got <= 0 && is_withdrawn_) return give_up({Errc::closed, "withdrawn"});
     if (got <= 0)
       return broke(got == 0 ? "the coordinator closed the connection" : std::string(std::strerror(errno)),
                    now);
@@ -195,6 +196,7 @@ void Line::read(std::int64_t now) {
       take_in(parser_->take());
       if (state_ == State::closed) return;
       if (is_stopping_ && taken_calls_ == 0) return broke("the coordinator is stopping", now);
+      if (is_withdrawn_ && taken_calls_ == 0) return hang_up();
     }
     input_.erase(0, input_.size() - rest.size());
     if (static_cast<std::size_t>(got) < sizeof bytes) return;
@@ -406,6 +408,11 @@ void Line::break_off(const std::string& why, std::int64_t now) {
     tells_.settle(*call, std::unexpected(unanswered(*call, why)));
 }
 
+void Line::withdraw() {
+  is_withdrawn_ = true;
+  ::shutdown(socket_, SHUT_WR);
+}
+
 void Line::disconnect() {
   if (socket_ >= 0) ::close(std::exchange(socket_, -1));
   state_ = State::closed;
@@ -413,7 +420,7 @@ void Line::disconnect() {
   sent_.clear();
   output_.clear();
   input_.clear();
-  blocked_ = is_stopping_ = false;
+  blocked_ = is_stopping_ = is_withdrawn_ = false;
   greetings_missing_ = taken_calls_ = left_calls_ = 0;
 }
 

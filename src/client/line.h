@@ -52,6 +52,10 @@ class Line {
   void forget_settled();
   // Every call ends: those that were sent with what is known of them, the others with `error`.
   void give_up(const Error& error);
+  // For a line with a single call, which was sent and may bring what nobody wants any more. A coordinator
+  // gives up what it waits with for somebody who has ended what he says, and hangs up; but what it has
+  // granted by then still comes.
+  void withdraw();
   // For a line with a single call, which was settled: its reply must not come later.
   void hang_up() { disconnect(); }
   bool is_idle() const { return pending_.empty() && sent_.empty() && refused_.empty(); }
@@ -92,8 +96,9 @@ class Line {
   const Tells& tells_;
   State state_ = State::closed;
   int socket_ = -1;
-  bool blocked_ = false;      // the system takes no more bytes for now
-  bool is_stopping_ = false;  // the coordinator has said so
+  bool blocked_ = false;       // the system takes no more bytes for now
+  bool is_stopping_ = false;   // the coordinator has said so
+  bool is_withdrawn_ = false;  // we say nothing more on this connection
   std::size_t address_ = 0;
   std::vector<std::unique_ptr<Lookup>> lookups_;  // under way, of the address with the same number
   std::vector<Endpoint> endpoints_;               // of the address, still to be tried

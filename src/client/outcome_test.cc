@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <list>
 #include <map>
 #include <mutex>
@@ -327,6 +328,54 @@ TEST(Client, GivesBackWhatItWasLentTooLate) {
   ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).leased == 1; }));
   network.proxy.set({});
   EXPECT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).waiting == 1; }));
+}
+
+// A LEASE that waits on the server, by a client that is told to stop it.
+class WaitingLease {
+ public:
+  explicit WaitingLease(Network& network) : network_(network) {
+    EXPECT_TRUE(eventually([&] { return network_.proxy.request_bytes() > 100; }));
+  }
+  ~WaitingLease() { stop(); }
+  WaitingLease(const WaitingLease&) = delete;
+  WaitingLease& operator=(const WaitingLease&) = delete;
+
+  void stop() { thread_.request_stop(); }
+  Result<std::vector<Leased>> outcome() { return leased_.get(); }
+
+ private:
+  Network& network_;
+  std::promise<Result<std::vector<Leased>>> promise_;
+  std::future<Result<std::vector<Leased>>> leased_ = promise_.get_future();
+  std::jthread thread_{[this](const std::stop_token& stop) {
+    promise_.set_value(
+        network_.client.lease({.worker = "w", .queues = {"q"}, .ttl = minutes(5), .wait = minutes(1)}, stop));
+  }};
+};
+
+TEST(Client, WithdrawsALeaseThatIsStopped) {
+  Network network;
+  WaitingLease lease(network);
+  lease.stop();
+  const auto leased = lease.outcome();
+  EXPECT_EQ(leased ? Errc::conflict : leased.error().code, Errc::closed);
+  const auto task = network.direct.submit({.queue = "q", .payload = "x"});
+  ASSERT_TRUE(task);
+  EXPECT_EQ(network.direct.get(task->task)->view.attempt, 0u);
+}
+
+TEST(Client, BringsWhatALeaseWasGrantedBeforeItWasStopped) {
+  Network network;
+  WaitingLease lease(network);
+  network.proxy.set({.holds_replies = true});
+  ASSERT_TRUE(network.direct.submit({.queue = "q", .payload = "x"}));
+  ASSERT_TRUE(eventually([&] { return network.direct.queues()->queues.at(0).leased == 1; }));
+  lease.stop();
+  network.proxy.set({});
+  const auto leased = lease.outcome();
+  ASSERT_TRUE(leased) << leased.error().message;
+  ASSERT_EQ(leased->size(), 1u);
+  EXPECT_TRUE(network.direct.release(leased->front().held()));
 }
 
 TEST(Client, EndsEveryCallWhenItGoes) {

@@ -52,6 +52,7 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
   // Works on a task to its end; the next one, if there was one at once.
   std::optional<Leased> work(Leased task);
   std::string queue_of(const Leased& task);
+  bool may_begin(Place place);  // it is still ours; then it counts as begun
   Result<std::string> handle(const Job& job, std::stop_token stop);
   std::optional<Leased> complete(Place place, const std::string& result);
   void fail(Place place, const Failure& failed);
@@ -91,10 +92,10 @@ class Worker::Shift : public std::enable_shared_from_this<Worker::Shift> {
   std::deque<Leased> taken_;  // for slots that have none
   std::size_t idle_ = 0;      // slots that have none, less those that taken_ is for
   std::list<Running> running_;
+  std::deque<Held> early_losses_;  // the news was here before the task was in a slot's hands; the last few
   WorkerCounts counts_;
   std::uint64_t given_ = 0;  // tasks to slots, of tasks_max
   bool drains_ = false;
-  bool fetches_ = false;       // a thread does
   std::stop_source fetching_;  // waits for tasks
   bool ends_ = false;          // nothing runs any more
 

@@ -5,6 +5,7 @@
 #include <exception>
 #include <future>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "client/call.h"
@@ -16,7 +17,6 @@ namespace {
 constexpr std::size_t kReasonBytesMax = 4096;  // of a failure
 constexpr std::size_t kQueuesMax = 16;         // in one LEASE
 constexpr Duration kPause = seconds(1);        // after an error that may come back at once
-constexpr Duration kGrace = seconds(1);        // for an answer that should have come
 
 // No repetition makes a task good that fails like this.
 bool is_final(Errc code) {
@@ -41,21 +41,17 @@ void Worker::Shift::begin() {
   listener_ = client_.listen([this](const Held& held) { lost({held}); });
   for (std::size_t slot = 0; slot < options_.slots; ++slot) slots_.emplace_back([this] { serve(); });
   keeper_ = std::thread([this] { keep(); });
-  fetches_ = true;
   fetcher_ = std::thread([this] { fetch(); });
 }
 
 void Worker::Shift::drain() {
   const std::lock_guard one_at_a_time(draining_);
   {
-    Lock lock(mutex_);
+    const std::lock_guard lock(mutex_);
     drains_ = true;
-    changed_.notify_all();
-    // An answer that is on its way may bring tasks, which are given back. But there may be nobody there.
-    changed_.wait_for(lock, std::chrono::milliseconds((options_.wait + kGrace).ms),
-                      [&] { return !fetches_; });
   }
-  fetching_.request_stop();
+  changed_.notify_all();
+  fetching_.request_stop();  // what was granted all the same is given back
   if (fetcher_.joinable()) fetcher_.join();
   for (std::thread& slot : slots_) {
     if (slot.joinable()) slot.join();
@@ -84,7 +80,7 @@ void Worker::Shift::fetch() {
   Lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return drains_ || wanted() > 0; });
-    if (drains_) break;
+    if (drains_) return;
     const std::size_t count = wanted();
     lock.unlock();
     // A lease counts from when it was asked for, so most of it should be left when it comes.
@@ -112,8 +108,6 @@ void Worker::Shift::fetch() {
       lock.lock();
     }
   }
-  fetches_ = false;
-  changed_.notify_all();
 }
 
 void Worker::Shift::serve() {
@@ -164,6 +158,7 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
   {
     const std::lock_guard lock(mutex_);
     place = running_.insert(running_.end(), {.held = held, .held_until = task.asked_at + task.ttl.ms});
+    place->is_lost = std::erase(early_losses_, held) > 0;
     stop = place->stop.get_token();
   }
   const Job job{.task = task.task,
@@ -175,11 +170,7 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
   if (!options_.handlers.contains(job.queue)) {
     release({task});
   } else {
-    {
-      const std::lock_guard lock(mutex_);
-      ++counts_.begun;
-    }
-    const auto result = handle(job, stop);
+    const auto result = may_begin(place) ? handle(job, stop) : Result<std::string>();
     bool is_lost = false;
     {
       const std::lock_guard lock(mutex_);
@@ -207,6 +198,12 @@ std::optional<Leased> Worker::Shift::work(Leased task) {
   return next;
 }
 
+bool Worker::Shift::may_begin(Place place) {
+  const std::lock_guard lock(mutex_);
+  if (!place->is_lost) ++counts_.begun;
+  return !place->is_lost;
+}
+
 Result<std::string> Worker::Shift::handle(const Job& job, std::stop_token stop) {
   try {
     return options_.handlers.at(job.queue)(job, std::move(stop));
@@ -218,16 +215,17 @@ Result<std::string> Worker::Shift::handle(const Job& job, std::stop_token stop) 
 }
 
 std::optional<Leased> Worker::Shift::complete(Place place, const std::string& result) {
-  bool drains = false;
+  bool takes_more = false;
   {
+    // Of so many tasks each is asked for by the fetcher, lest one too many has to be given back.
     const std::lock_guard lock(mutex_);
-    drains = drains_;
+    takes_more = !drains_ && options_.tasks_max == 0;
   }
   const Held held = place->held;
   std::optional<Leased> next;
   const Result<Verdict> verdict = insist(place, [&]() -> Result<Verdict> {
     // A completion may be repeated, a lease may not; so it is tried along with the completion only once.
-    if (std::exchange(drains, true)) return client_.complete(held, result);
+    if (!std::exchange(takes_more, false)) return client_.complete(held, result);
     auto both = client_.complete_and_lease(held, result, order(1, {}));
     if (!both) return std::unexpected(std::move(both.error()));
     if (both->tasks && !both->tasks->empty()) next = std::move(both->tasks->front());
@@ -298,7 +296,14 @@ Result<std::unique_ptr<Worker>> Worker::start(Client& client, WorkerOptions opti
   if (options.name.empty() || options.ttl <= Duration{})
     return failure(Errc::invalid_request, "a worker needs a name, and a ttl above zero");
   auto shift = std::make_shared<Shift>(client, std::move(options));
-  shift->begin();
+  try {
+    shift->begin();
+  } catch (const std::system_error& refused) {
+    shift->drain();
+    return failure(Errc::exhausted,
+                   "the system has not enough threads for a worker: " + std::string(refused.what()) +
+                       "; give it fewer slots, or raise the limit");
+  }
   return std::unique_ptr<Worker>(new Worker(std::move(shift)));
 }
 

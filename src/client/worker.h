@@ -41,8 +41,7 @@ struct WorkerOptions {
   std::map<std::string, Handler> handlers;  // by queue; 16 at most
   std::vector<std::string> capabilities;
   Duration ttl = seconds(30);  // of the leases; they are extended after a third of it
-  Duration wait = seconds(2);  // for a task, before asking again, but no more than a third of ttl; a drain
-                               // may take as long
+  Duration wait = seconds(2);  // for a task, before asking again, but no more than a third of ttl
   Duration heartbeat = seconds(10);
   std::uint64_t tasks_max = 0;  // to be begun, then it drains of its own accord; 0: any number
   // Told, now and again, that there is nothing to do: no task came and none is under way. May be empty; on

@@ -334,6 +334,31 @@ TEST(Worker, StopsAHandlerWhenTheCoordinatorSaysThatItsLeaseIsLost) {
   EXPECT_TRUE(eventually([&] { return (*worker)->counts().lost == 1; }));
 }
 
+// The news may be read before the task that came just before it is in a slot's hands.
+TEST(Worker, DoesNotBeginWhatWasLostAsItCame) {
+  std::atomic<int> leases = 0;
+  ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "LEASE" && leases++ == 0)
+      return lease_of_a_task(60'000) + ">3\r\n+lost\r\n+a-1\r\n+b-2\r\n";
+    if (words[0] == "LEASE") return kNoTasks;
+    return words[0] == "HEARTBEAT" ? "%1\r\n+leases\r\n:0\r\n" : "+OK\r\n";
+  });
+  Client client(to(server.address()));
+  Gate gate;
+  auto worker = Worker::start(
+      client, {.name = "w",
+               .handlers = {{"q",
+                             [&](const Job&, const std::stop_token& stop) -> Result<std::string> {
+                               EXPECT_FALSE(gate.pass(stop));  // it may have begun before the news was here
+                               return "x";
+                             }}},
+               .ttl = seconds(60),
+               .wait = milliseconds(10)});
+  ASSERT_TRUE(worker);
+  EXPECT_TRUE(eventually([&] { return (*worker)->counts().lost == 1; }, 15'000));
+  gate.open();
+}
+
 // X2: within the answer to NEXT each part has an outcome of its own.
 TEST(Worker, TellsAResultAgainThatAStoppingServerDidNotTake) {
   std::atomic<int> leases = 0;
@@ -404,7 +429,21 @@ TEST(Worker, GivesBackWhatItDidNotBegin) {
   EXPECT_EQ(back.view.failures, 0u);
 }
 
-// X2: kill -9 of the server under a busy worker. Nothing is done twice, nothing is left.
+// Nobody is granted a task only to give it back, for that would count as an attempt.
+TEST(Worker, WithdrawsWhatItWaitsForWhenItDrains) {
+  Site site;
+  Proxy proxy(site.server.port());
+  Client client(to(proxy.address()));
+  auto worker =
+      Worker::start(client, {.name = "w", .handlers = {{"q", echo}}, .ttl = minutes(5), .wait = minutes(1)});
+  ASSERT_TRUE(worker);
+  ASSERT_TRUE(eventually([&] { return proxy.request_bytes() > 150; }));  // its LEASE waits on the server
+  const std::int64_t began = now_ms();
+  (*worker)->drain();
+  EXPECT_LT(now_ms() - began, 30'000);
+  EXPECT_EQ(site.client.get(site.submit("x"))->view.attempt, 0u);
+}
+
 TEST(Worker, GivesBackATaskWhoseHandlerSaysClosed) {
   Site site;
   const std::string task = site.submit("x");
@@ -429,6 +468,7 @@ TEST(Worker, DrainsOfItsOwnAccordAfterSoManyTasks) {
   EXPECT_TRUE(worker->is_draining());
   worker->drain();
   EXPECT_EQ(worker->counts().completed, 3u);
+  EXPECT_EQ(worker->counts().released, 0u);
   EXPECT_EQ(site.client.queues()->queues.at(0).waiting, 7u);
 }
 
@@ -446,6 +486,7 @@ TEST(Worker, TellsWhenThereIsNothingToDo) {
   EXPECT_TRUE(eventually([&] { return done_when_idle == 10; }));
 }
 
+// X2: kill -9 of the server under a busy worker. Nothing is done twice, nothing is left.
 TEST(Worker, GoesOnWhenTheServerIsKilledAndComesBack) {
   Site site;
   Proxy proxy(site.server.port());

@@ -40,13 +40,15 @@ TEST(Completion, IsUnderstoodByZshAndFish) {
                                           " -n <(" BATON_PROGRAM " completion " + shell + ")"});
     EXPECT_EQ(checked.exit_code, 0) << checked.errors;
   }
+  // A command that is a group too has options of its own.
+  EXPECT_TRUE(contains(baton({"completion", "zsh"}).output, "--reserved["));
   EXPECT_EQ(baton({"completion", "tcsh"}).exit_code, 64);
 }
 
 TEST(ManPage, NamesEveryCommandAndIsCleanRoff) {  // X8
   const std::string page = baton({"man"}).output;
-  for (const char* part :
-       {".SS serve\n", ".SS submit\n", ".SS task requeue\n", ".SS log verify\n", "\\fB\\-\\-connect\\fR"})
+  for (const char* part : {".SS serve\n", ".SS submit\n", ".SS task requeue\n", ".SS worker\n",
+                           ".SS worker list\n", ".SS log verify\n", "\\fB\\-\\-connect\\fR"})
     EXPECT_TRUE(contains(page, part)) << part;
   const Said checked = run_program({"/bin/bash", "-c",
                                     "command -v groff >/dev/null || exit 0; " BATON_PROGRAM
@@ -74,6 +76,17 @@ TEST(BenchCommand, LeavesNothingBehindEvenIfItFails) {
   EXPECT_EQ(said.exit_code, 1);
   EXPECT_TRUE(begins(said.errors, "baton: EXHAUSTED: ")) << said.errors;
   EXPECT_EQ(at.baton({"queue", "list", "--json"}).output, "");
+}
+
+TEST(BenchCommand, SaysWhatIsLeftBehindWhenItIsEndedHalfway) {  // X7
+  const AtServer at;
+  const Said said =
+      at.shell("bash -c 'exec " BATON_PROGRAM
+               " bench --tasks 1000000 --connections 1 --depth 1 >&2' & bench=$!;"
+               "until baton queue list | grep -q bench-$bench; do :; done; kill -TERM $bench; wait $bench");
+  EXPECT_EQ(said.exit_code, 128 + 15);
+  EXPECT_TRUE(contains(said.errors, "\nbaton: the queue bench-")) << said.errors;
+  EXPECT_TRUE(contains(said.errors, " --limit 1000000`, the same with leased, and ")) << said.errors;
 }
 
 TEST(BenchCommand, SaysWhatItCouldNotClear) {  // X7

@@ -56,6 +56,12 @@ TEST(WorkerList, LeavesOutHowPipelinesKeepTheirBooks) {
   EXPECT_TRUE(contains(table, "gpu linux\n… and 4 more")) << table;
 }
 
+TEST(Top, IsNotShownFasterThanAnybodyReads) {
+  const Said said = AtServer().baton({"top", "--every", "1ms"});
+  EXPECT_EQ(said.exit_code, 64);
+  EXPECT_EQ(said.errors, "baton: --every takes 100ms or more\nbaton top --help tells how it is used\n");
+}
+
 TEST(Top, PrintsOnePictureWhereThereIsNoTerminal) {
   const AtServer at;
   at.shell(

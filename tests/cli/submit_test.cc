@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <mutex>
 
@@ -107,6 +108,28 @@ TEST(SubmitCommand, SaysItAgainUnderTheSameKeysWhenTheConnectionBreaks) {  // X2
   EXPECT_EQ(heard[0], heard[1]);
   EXPECT_EQ(heard[0], heard[2]);
   EXPECT_EQ(std::ranges::count(heard[0], "KEY"), 2);
+}
+
+// X7: who ends it halfway learns how to go on, also where the run's name is none of his.
+TEST(SubmitCommand, TellsHowToGoOnWhenItIsEndedHalfway) {
+  AtServer at;
+  const TemporaryDirectory temporary;
+  crash::Child child({.command = {"/bin/bash", "-c",
+                                  "mkfifo $0/lines; exec 3<>$0/lines; echo one >&3; exec " BATON_PROGRAM
+                                  " submit q --lines --file $0/lines --connect $1",
+                                  temporary.path(), at.server().address()}});
+  ASSERT_TRUE(
+      eventually([&] { return contains(at.baton({"queue", "list", "--json"}).output, R"("waiting":1)"); }));
+  child.signal(SIGINT);
+  EXPECT_EQ(child.wait(crash::after_ms(20'000)).signal, SIGINT);
+  const std::string before = "baton: the same lines again with --run ", behind = " hand in what is missing";
+  const std::size_t from = child.errors().find(before);
+  ASSERT_NE(from, std::string::npos) << child.errors();
+  const std::size_t name_at = from + before.size();
+  const std::string run = child.errors().substr(name_at, child.errors().find(behind) - name_at);
+  const Said again = at.shell("printf 'one\\ntwo\\n' | baton submit q --lines --run " + run);
+  EXPECT_TRUE(begins(again.errors, "2 tasks submitted in ")) << again.errors;
+  EXPECT_TRUE(contains(again.errors, "1 of them known already")) << again.errors;
 }
 
 TEST(SubmitCommand, WithoutAKeyIsSaidAgainIfItWasNotTaken) {  // X2
@@ -253,6 +276,14 @@ TEST(SubmitCommand, SendsALineThatComesAloneAtOnce) {
       "do :; done; echo two; } | baton submit slow --lines");
   EXPECT_EQ(said.exit_code, 0) << said.errors;
   EXPECT_TRUE(begins(said.errors, "2 tasks submitted in ")) << said.errors;
+}
+
+// A program that hands in line by line waits for the id of each.
+TEST(SubmitCommand, PrintsTheIdOfALineThatComesAloneAtOnce) {
+  const Said said = AtServer().shell(
+      "coproc lines { baton submit q --lines --ids; }; echo one >&${lines[1]};"
+      "read -r -t 20 id <&${lines[0]}; echo $(baton task get $id --only payload)");
+  EXPECT_TRUE(begins(said.output, "one")) << said.errors;
 }
 
 TEST(SubmitCommand, ReadsTasksAsJsonAndTellsWhichLineIsWrong) {

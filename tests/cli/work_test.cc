@@ -109,7 +109,11 @@ TEST(WorkCommand, DoesNotTakeTasksForAProgramThatIsNotThere) {
   EXPECT_EQ(worked.exit_code, 64);
   EXPECT_EQ(worked.errors,
             "baton: there is no program 'no-such-program' to run\nbaton work --help tells how it is used\n");
+  for (const char* folder_or_nothing : {"", "/", "/usr/bin"})
+    EXPECT_EQ(at.baton({"work", "q", "--once", "--", folder_or_nothing}).exit_code, 64) << folder_or_nothing;
   EXPECT_EQ(state_of(at, "k"), "waiting");
+  const Said here = at.shell("cd /usr/bin; PATH=:/nowhere; baton work q --once -- true");
+  EXPECT_EQ(here.exit_code, 0) << here.errors;
 }
 
 TEST(WorkCommand, EndsWhereNothingCanEverCome) {
@@ -122,7 +126,20 @@ TEST(WorkCommand, EndsWhereNothingCanEverCome) {
   EXPECT_EQ(ttl.exit_code, 64) << ttl.errors;
   EXPECT_FALSE(contains(ttl.errors, "completed")) << ttl.errors;
   EXPECT_TRUE(begins(ttl.errors, "baton: INVALID_REQUEST: ")) << ttl.errors;
+  const Said none = AtServer().baton({"work", "q", "--ttl", "0", "--", "cat"});
+  EXPECT_EQ(none.exit_code, 64) << none.errors;
+  EXPECT_TRUE(begins(none.errors, "baton: INVALID_REQUEST: a worker needs a name, and a ttl above zero\n"))
+      << none.errors;
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which want terabytes to themselves
+TEST(WorkCommand, SaysThatThereAreNotSoManyThreads) {
+  const Said said = AtServer().shell("ulimit -v 3000000; baton work q -j 1024 -- true");
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_TRUE(begins(said.errors, "baton: EXHAUSTED: the system has not enough threads for a worker: "))
+      << said.errors;
+}
+#endif
 
 TEST(WorkCommand, DoesNotMindACommandThatReadsNothing) {
   const AtServer at;
@@ -200,6 +217,27 @@ TEST(WorkCommand, GivesBackWhatItHasBegunAtTheSecond) {  // X6
   EXPECT_EQ(worker.wait().code, 0);
   EXPECT_EQ(state_of(at, "k"), "waiting");
   EXPECT_TRUE(contains(worker.errors(), "0 completed, 0 failed, 0 lost, 1 given back")) << worker.errors();
+}
+
+// X7: nobody is there to take the task back, and the lease has an hour.
+TEST(WorkCommand, EndsAtOnceAtTheThird) {
+  AtServer at;
+  Proxy proxy(at.server().port());
+  const TemporaryDirectory temporary;
+  const std::string begun = temporary.path() + "/begun";
+  at.baton({"submit", "q", "x", "--key", "k"});
+  AtWork worker(proxy.address(),
+                {"q", "--ttl", "1h", "--timeout", "1h", "--", "sh", "-c",
+                 "echo $$ >" + begun + ".tmp; mv " + begun + ".tmp " + begun + "; exec sleep 1000"});
+  ASSERT_TRUE(eventually([&] { return is_there(begun); }));
+  proxy.set({.holds_requests = true, .holds_replies = true});
+  pid_t command = 0;
+  std::ifstream(begun) >> command;
+  worker.signal(SIGINT);
+  worker.signal(SIGTERM);
+  EXPECT_TRUE(eventually([&] { return ::kill(command, 0) != 0; }));
+  worker.signal(SIGINT);
+  EXPECT_EQ(worker.wait().code, 128 + SIGINT) << worker.errors();
 }
 
 }  // namespace
