@@ -195,9 +195,12 @@ std::expected<pg_result*, Trouble> Connection::next_result(std::stop_token stop)
         if (stop.stop_requested()) cancel();
         break;
       case Woken::timeout:
-        return std::unexpected(Trouble{.message = cancelled_ ? "the database does not end a cancelled call"
-                                                             : "the database did not answer in time",
-                                       .sent = true});
+        if (cancelled_)
+          return std::unexpected(
+              Trouble{.message = "the database does not end a cancelled call", .sent = true});
+        // Or it would go on waiting there, with all its locks, after we have gone; and the next one likewise.
+        cancel();
+        return std::unexpected(Trouble{.message = "the database did not answer in time", .sent = true});
       case Woken::readable:
         // What came before the end is still to be read.
         if (PQconsumeInput(connection_) != 1 && PQisBusy(connection_) != 0)

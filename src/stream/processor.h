@@ -42,8 +42,9 @@ struct ProcessorOptions {
   Duration poll = seconds(5);  // asks for work this often, if nothing wakes it, and before it is stale
   Duration backoff_min = milliseconds(100);  // while it gets no answer: longer each time
   Duration backoff_max = seconds(10);
-  Duration drain_max = seconds(30);     // handlers that take longer are told to stop
-  Duration last_call_max = seconds(5);  // a call that takes longer is given up when that time is over
+  Duration drain_max = seconds(30);  // handlers that take longer are told to stop
+  // A call that takes longer is given up when that time is over, or nothing is left to handle and report.
+  Duration last_call_max = seconds(5);
   // Told of what went wrong and was no handler's doing; may be empty. It must neither block nor drain.
   std::function<void(const Error&)> trouble;
 };

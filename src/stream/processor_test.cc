@@ -32,12 +32,15 @@ namespace {
 
 constexpr std::chrono::seconds kLong(30);  // only a test that fails takes so long
 
-// Gives one message, and refuses everything from then on: at once, or when it is told to. One that is full
-// still says what somebody holds.
+// Gives one message, unless it has none, and refuses everything from then on: at once, or when it is told to.
+// One that is full still says what somebody holds.
 class Away final : public WorkCoordinator {
  public:
-  enum class Manner { refuses, hangs, is_full };
-  explicit Away(Manner manner) : hangs_(manner == Manner::hangs), is_full_(manner == Manner::is_full) {}
+  enum class Manner { refuses, hangs, hangs_without_work, is_full };
+  explicit Away(Manner manner)
+      : hangs_(manner == Manner::hangs || manner == Manner::hangs_without_work),
+        is_full_(manner == Manner::is_full),
+        has_work_(manner != Manner::hangs_without_work) {}
 
   bool is_asked(int times, std::chrono::milliseconds within) {
     std::unique_lock lock(mutex_);
@@ -63,7 +66,7 @@ class Away final : public WorkCoordinator {
       return away();
     }
     WorkBatch batch;
-    batch.work = {{.lane = Lane::inbox, .type = "Thing"}};
+    if (has_work_) batch.work = {{.lane = Lane::inbox, .type = "Thing"}};
     return batch;
   }
   Result<Standing> do_heartbeat(const Instance&, Duration, std::stop_token) override { return Standing{}; }
@@ -103,7 +106,7 @@ class Away final : public WorkCoordinator {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   bool hangs_;
-  const bool is_full_;
+  const bool is_full_, has_work_;
   int asked_ = 0;
 };
 
@@ -162,6 +165,23 @@ TEST(AProcessorThatDrains, GivesUpACallThatHangs) {
   ASSERT_TRUE(away.is_asked(2, kLong));
   (*processor)->drain();
   EXPECT_TRUE(away.has_given_up);
+}
+
+// S22, S25: it has nothing to say, so it does not wait as long as handlers may take.
+TEST(AProcessorThatDrains, GivesUpACallThatHangsSoonerIfNothingIsLeftToReport) {
+  Away away(Away::Manner::hangs_without_work);
+  auto processor = Processor::start(away, {.service = "orders",
+                                           .handlers = {{"Thing", [](const Handling&) { return done(); }}},
+                                           .poll = milliseconds(10),
+                                           .backoff_min = hours(1),
+                                           .backoff_max = hours(1),
+                                           .drain_max = hours(1),
+                                           .last_call_max = milliseconds(1)});
+  ASSERT_TRUE(processor) << processor.error().message;
+  ASSERT_TRUE(away.is_asked(2, kLong));
+  (*processor)->drain();
+  EXPECT_TRUE(away.has_given_up);
+  EXPECT_TRUE(away.has_left);
 }
 
 // S22: those that were started are ended again, however many they are

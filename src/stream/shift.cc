@@ -181,7 +181,8 @@ void Processor::Shift::wait_for_turn(Lock& lock) {
     if (draining_ && now() < drain_until_) wake = std::min(wake, drain_until_);
     // A handler that goes on all the same is no reason to ask more often.
     changed_.wait_for(lock, until(wake), [&] {
-      return draining_ && (!was_draining || (now() >= drain_until_ && in_hand_.handling() == 0));
+      const bool is_late = now() >= drain_until_ && in_hand_.handling() == 0;
+      return draining_ && (!was_draining || is_late || has_nothing_left());
     });
     return;
   }
@@ -237,15 +238,21 @@ void Processor::Shift::listen(std::stop_token stop) {
   }
 }
 
+bool Processor::Shift::has_nothing_left() const {
+  return in_hand_.messages() == 0 && !in_hand_.has_results();
+}
+
 std::stop_token Processor::Shift::begin_call() {
   calling_since_ = now();
   if (draining_) ends_changed_.notify_all();
   return calls_.get_token();
 }
 
+// Whoever has nothing to report needs no answer but for politeness, and does not wait for one that long.
 std::optional<Instant> Processor::Shift::call_end() const {
   if (!draining_ || !calling_since_ || calls_.stop_requested()) return {};
-  return std::max(drain_until_, *calling_since_) + options_.last_call_max;
+  const Instant patient_until = has_nothing_left() ? drain_until_ - options_.drain_max : drain_until_;
+  return std::max(patient_until, *calling_since_) + options_.last_call_max;
 }
 
 // Leases also end while a call is under way, and so does the time that handlers have, and the call itself.

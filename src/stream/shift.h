@@ -35,11 +35,12 @@ class Processor::Shift {
   void failed_to_ask(const Error& error, Lock& lock);
   void end();
 
-  // A call is about to be made, for which the lock is let go. When the time to drain is over, it has so much
-  // more; then it is given up, and no further one is made.
+  // A call is about to be made, for which the lock is let go. When the time to drain is over, or nothing is
+  // left to drain, it has so much more; then it is given up, and no further one is made.
   std::stop_token begin_call();
   void end_call() { calling_since_.reset(); }
   std::optional<Instant> call_end() const;
+  bool has_nothing_left() const;  // to be handled, or to be reported
 
   void listen(std::stop_token stop);
   void watch();

@@ -308,6 +308,22 @@ TEST(ACall, ThatIsNotAnsweredHasAnUnknownOutcome) {
   EXPECT_EQ(ask(url, "select count(*)::text from wh_inbox"), "1") << "said twice, stored once";
 }
 
+// S18, S20: or each that is given up would keep a connection of the server, and what it has locked, for as
+// long as others are in its way.
+TEST(ACall, ThatIsNotAnsweredDoesNotGoOnWithoutItsCaller) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .call_max = milliseconds(200)});
+  while (!coordinator.heartbeat(named(1))) continue;  // a slow machine may need more than one call
+  auto blocker = Connection::open(url, seconds(5));
+  ASSERT_TRUE(blocker && (*blocker)->execute("begin; lock wh_streams"));
+  EXPECT_EQ(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}).error().code,
+            Errc::outcome_unknown);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto waiting = [&] { return ask(url, "select count(*)::text from pg_locks where not granted"); };
+  while (waiting() != "0" && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  EXPECT_EQ(waiting(), "0");
+}
+
 // S18: the answer is on its way when the line is cut. It has happened, and may be said again.
 TEST(ACall, WhoseConnectionIsCutMayBeRepeated) {
   const std::string url = migrated_database();

@@ -287,8 +287,8 @@ TEST(AReport, ThatMakesNoSenseIsRefusedInSqlToo) {
   EXPECT_EQ(sees(one, "", one), "WH003");
 }
 
-// S17: what a report costs does not grow with the distance it covers.
-TEST(APerspective, ReportsOnManyEventsAtOnce) {
+// A stream of 50 000 events. The numbers of events have five digits.
+std::string database_with_events() {
   const std::string url = migrated_database();
   constexpr const char* kStream = "'02000000-0000-0000-0000-000000000001'";
   tell(url, std::string("select wh_heartbeat(") + kOne +
@@ -297,22 +297,47 @@ TEST(APerspective, ReportsOnManyEventsAtOnce) {
                 "('01000000-0000-0000-0000-' || "
                 "lpad(v::text, 12, '0'))::uuid, " +
                 kStream + ", " + kStream + ", 'x', 'x', '{}', '{}', v from generate_series(1, 50000) as v");
+  return url;
+}
+std::string event(const std::string& number) { return "\"01000000-0000-0000-0000-0000000" + number + "\""; }
+std::string report_on(const std::string& last, const std::string& processed) {
+  return std::string("wh_record_perspectives(") + kOne +
+         R"(, '[{"StreamId": "02000000-0000-0000-0000-000000000001", "PerspectiveName": "totals", )"
+         R"("LastEventId": )" +
+         event(last) + R"(, "ProcessedEventIds": [)" + processed + "]}]', false)";
+}
+
+// S17: what a report costs does not grow with the distance it covers.
+TEST(APerspective, ReportsOnManyEventsAtOnce) {
+  const std::string url = database_with_events();
   const auto report = [&](const std::string& last, const std::string& processed) {
-    return ask(
-        url,
-        std::string("select verdict from wh_record_perspectives(") + kOne + R"(, '[{"StreamId": )" +
-            "\"02000000-0000-0000-0000-000000000001\", \"PerspectiveName\": \"totals\", \"LastEventId\": "
-            "\"01000000-0000-0000-0000-0000000" +
-            last + "\", \"ProcessedEventIds\": [" + processed + "]}]', false)");
+    return ask(url, "select verdict from " + report_on(last, processed));
   };
   const std::string version = "select version::text from wh_perspective_checkpoints";
-  EXPECT_EQ(report("00003", "\"01000000-0000-0000-0000-000000000003\""), "ok");
+  EXPECT_EQ(report("00003", event("00003")), "ok");
   EXPECT_EQ(ask(url, version), "0") << "two before it are missing";
   EXPECT_EQ(report("00002", ""), "ok");
   EXPECT_EQ(ask(url, version), "3") << "and now none is";
   EXPECT_EQ(report("50000", ""), "ok");
   EXPECT_EQ(ask(url, version), "50000");
   EXPECT_EQ(ask(url, "select count(*)::text from wh_perspective_events"), "0");
+}
+
+// S17, S19: nor with how many events it has processed behind one that is missing.
+TEST(APerspective, ThatWaitsForAnEventLooksAtNoneOfThoseBehindIt) {
+  const std::string url = database_with_events();
+  tell(url,
+       "insert into wh_perspective_events select stream_id, 'totals', version from wh_event_store where "
+       "version between 2 and 40000");
+  const std::string looked_at =
+      ask(url, "with said as materialized (select verdict from " + report_on("40001", event("40001")) +
+                   ") select pg_stat_get_xact_tuples_returned("
+                   "'wh_perspective_events_pkey'::regclass)::text from said where "
+                   "verdict = 'ok'");
+  ASSERT_NE(looked_at, "");
+  EXPECT_LT(std::stoi(looked_at), 10);
+  EXPECT_EQ(ask(url, "select verdict from " + report_on("00001", "")), "ok");
+  EXPECT_EQ(ask(url, "select version::text from wh_perspective_checkpoints"), "40001") << "none is missing";
 }
 
 // S1, S17: as one of a receptor is.

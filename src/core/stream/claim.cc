@@ -163,7 +163,8 @@ bool Claim::bury_poison(DraftStream& of) {
   draft_.head_due(of);  // moves the head past what is gone
   if (of.head == 0 || losses_max == 0 || losses(of.now, draft_.message_now(of.head)) < losses_max)
     return false;
-  for (Slot slot = of.head; slot != 0; slot = all.messages[slot].next) {
+  for (Slot slot = of.head; slot != 0 && of.now.owner != 0; slot = all.messages[slot].next) {
+    if (all.messages[slot].seq > of.now.given_seq) break;
     if (draft_.is_gone(slot) || !is_out(of.now, draft_.message_now(slot))) continue;
     ++draft_.message(slot).now.deliveries;
   }

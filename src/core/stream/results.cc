@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 namespace baton::core::streams {
 
@@ -78,11 +79,10 @@ Verdict Results::perspective(Slot space, const PerspectiveResult& result, Perspe
                         .status = status,
                         .error = result.error,
                         .version = known.version};
-  const std::size_t ahead = known.ahead.size();
   // One that failed stays where it is.
   if (status != PerspectiveStatus::failed) process(space, result, goal, known, moved);
   const bool says_something = status != known.status || result.error != known.error ||
-                              moved.version != known.version || known.ahead.size() != ahead;
+                              moved.version != known.version || !moved.ahead.empty();
   known.version = moved.version, known.status = status, known.error = result.error;
   if (says_something) entry_.checkpoints.push_back(std::move(moved));
   return Verdict::ok;
@@ -94,11 +94,11 @@ void Results::process(Slot space, const PerspectiveResult& result, std::uint32_t
   for (const stream::MessageId& id : result.processed) {
     const Slot event = find_event(all_, space, result.stream, id);
     const std::uint32_t version = event == 0 ? 0 : all_.events.all[event].version;
-    if (version > reached.version && reached.ahead.insert(version).second) moved.ahead.push_back(version);
+    if (version > reached.version && reached.ahead.add(version)) moved.ahead.push_back(version);
   }
   if (result.processed.empty()) moved.version = goal;
-  while (reached.ahead.contains(moved.version + 1)) ++moved.version;
-  std::erase_if(reached.ahead, [&](std::uint32_t version) { return version <= moved.version; });
+  moved.version = reached.ahead.last_behind(moved.version);
+  reached.ahead.drop_up_to(moved.version);
   std::erase_if(moved.ahead, [&](std::uint32_t version) { return version <= moved.version; });
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -24,7 +23,7 @@ class Results {
  private:
   struct Reached {
     std::uint32_t version = 0;
-    std::set<std::uint32_t> ahead;
+    Versions ahead;
     stream::PerspectiveStatus status = stream::PerspectiveStatus::none;
     std::string_view error;
   };

@@ -28,6 +28,7 @@
 #include "core/name_map.h"
 #include "core/stream/chain.h"
 #include "core/stream/uuid_map.h"
+#include "core/stream/versions.h"
 #include "core/task/task.h"
 #include "stream/work.h"
 
@@ -198,8 +199,8 @@ struct StoredEvent {
 struct Checkpoint {
   Slot history = 0;
   std::string perspective;
-  std::uint32_t version = 0;      // all events up to here are processed
-  std::set<std::uint32_t> ahead;  // processed although an earlier one is missing
+  std::uint32_t version = 0;  // all events up to here are processed
+  Versions ahead;             // processed although an earlier one is missing
   stream::PerspectiveStatus status = stream::PerspectiveStatus::none;
   std::string error;
   Instant since;

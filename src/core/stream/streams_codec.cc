@@ -126,7 +126,9 @@ void StreamsWriter::write(ByteWriter& out, FactKind kind, Slot slot) {
     case FactKind::checkpoint: {
       const Checkpoint& known = all_.checkpoints.all[slot];
       f(with(known, &Checkpoint::history, FactKind::history));
-      return f(std::vector<std::uint32_t>(known.ahead.begin(), known.ahead.end()));
+      std::vector<std::uint32_t> ahead;
+      known.ahead.visit([&](std::uint32_t version) { ahead.push_back(version); });
+      return f(ahead);
     }
     case FactKind::receptor: return f(space(all_.receptors.all[slot]));
   }
@@ -207,7 +209,7 @@ void StreamsReader::put(ByteReader& in, FactKind kind) {
       return read(Checkpoint{}, [&](Checkpoint& e) {
         std::vector<std::uint32_t> ahead;
         f(ahead);
-        e.ahead.insert(ahead.begin(), ahead.end());
+        for (const std::uint32_t version : ahead) e.ahead.add(version);
         history(e.history), keeper_.remember(e);
       });
     case FactKind::receptor:

@@ -142,7 +142,7 @@ std::uint64_t fact_hash(const Streams& all, const Checkpoint& checkpoint) {
       .text(checkpoint.perspective)
       .numbers({checkpoint.version, u(checkpoint.status), u(checkpoint.since)})
       .text(checkpoint.error);
-  for (const std::uint32_t version : checkpoint.ahead) out.numbers({version});
+  checkpoint.ahead.visit([&](std::uint32_t version) { out.numbers({version}); });
   return out.get();
 }
 

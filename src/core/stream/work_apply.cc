@@ -169,8 +169,8 @@ class Turn {
     now.status = moved.status;
     now.error = moved.error;
     now.since = at_.time;
-    now.ahead.insert(moved.ahead.begin(), moved.ahead.end());
-    std::erase_if(now.ahead, [&](std::uint32_t version) { return version <= now.version; });
+    for (const std::uint32_t version : moved.ahead) now.ahead.add(version);
+    now.ahead.drop_up_to(now.version);
     keeper_.remember(now);
   }
 

@@ -87,11 +87,15 @@ comment on function wh_record_receptors is 'Takes note of what became of an even
 create function wh_advance(stream uuid, perspective text, reached integer) returns void
 language plpgsql as $$
 begin
-  -- Versions that follow each other are as far from the first as their place among those that are there.
-  select coalesce(max(e.version), reached) into reached
-  from (select x.version, row_number() over (order by x.version) as place from wh_perspective_events x
-        where x.stream_id = stream and x.perspective_name = perspective and x.version > reached) as e
-  where e.version = reached + e.place;
+  -- While the next one is missing, it does not matter how many have come after it.
+  if exists (select from wh_perspective_events x
+             where x.stream_id = stream and x.perspective_name = perspective and x.version = reached + 1) then
+    -- Versions that follow each other are as far from the first as their place among those that are there.
+    select max(e.version) into reached
+    from (select x.version, row_number() over (order by x.version) as place from wh_perspective_events x
+          where x.stream_id = stream and x.perspective_name = perspective and x.version > reached) as e
+    where e.version = reached + e.place;
+  end if;
   delete from wh_perspective_events e where e.stream_id = stream and e.perspective_name = perspective and e.version <= reached;
   update wh_perspective_checkpoints c
   set version = reached,
