@@ -105,16 +105,18 @@ TEST(ASaveWithoutMemory, InTheBackgroundHasAnEnd) {
     const State state({whole_tensor("w", Dtype::u8, {8})}, 1);
     const ShardData mine = state.shard();
     const SaveOptions options{.custom = {{"run", "a text that no string holds by itself"}}};
+    const Error why{Errc::invalid_request, "the state makes no sense", {}};
     const NoThreads none;
-    std::uint64_t step = 1;
-    without_each_piece([&] { (void)checkpoint.save_async(step, mine, options); },
+    without_each_piece([&] { (void)checkpoint.save_async(1, mine, options); },
                        [&] {
                          (void)checkpoint.close();
-                         fs::remove_all(directory.path() + "/" + step_prefix(step++));
-                         const auto next = checkpoint.save_async(step, mine, options);
+                         fs::remove_all(directory.path() + "/" + step_prefix(1));
+                         const auto next = checkpoint.refuse_async(2, why, {});  // which is soon done
                          ASSERT_TRUE(next);
-                         ASSERT_EQ(said(next->wait({})), "fine");
+                         ASSERT_THAT(said(next->wait({})), HasSubstr(why.message));
                        });
+    ASSERT_TRUE(checkpoint.save_async(3, mine, options));
+    EXPECT_EQ(said(checkpoint.close()), "fine");
   });
 }
 
