@@ -61,7 +61,7 @@ class AsyncSaver::Worker {
          const AsyncOptions& options)
       : stream_(std::move(stream)), turns_(std::move(turns)), storage_(storage), options_(options) {}
   ~Worker() {
-    if (auto closed = finish_last(); !closed)
+    if (auto closed = with_memory("say why", [&] { return finish_last(); }); !closed)
       std::fprintf(stderr, "baton: a checkpoint was not saved: %s\n", closed.error().message.c_str());
   }
   Worker(const Worker&) = delete;
@@ -117,7 +117,7 @@ class AsyncSaver::Worker {
     const auto state = std::make_shared<Ticket::State>();
     state->was_heard = !earlier;
     Result<Ticket> told = earlier ? Result<Ticket>(Ticket(state)) : std::unexpected(staged.error());
-    save_ = [this, prefix, options, staged = std::move(staged), state](Turns::Turn turn) mutable {
+    save_ = [this, prefix, options = options, staged = std::move(staged), state](Turns::Turn turn) mutable {
       turns_->wait(turn);
       run(prefix, std::move(staged), options, *state);
       turns_->end();
@@ -167,16 +167,16 @@ class AsyncSaver::Worker {
     return staged;
   }
 
-  void run(const std::string& prefix, Result<ShardData> staged, SaveOptions options, Ticket::State& state) {
+  // What it threw would end the process, or leave the ticket and later saves without an end of this one. If
+  // memory runs out where the coordinator does not expect it, the other ranks wait until the deadline.
+  void run(const std::string& prefix, Result<ShardData> staged, SaveOptions& options,
+           Ticket::State& state) noexcept {
     const std::stop_callback both(options.stop, [&] { state.stop.request_stop(); });
     options.stop = state.stop.get_token();
-    Result<SaveResult> result = failure(Errc::exhausted, "there is not enough memory to save");
-    try {
-      result = CheckpointCoordinator(*stream_, storage_)
-                   .coordinate_save(prefix, [&] { return std::move(staged); }, options);
-    } catch (const std::bad_alloc&) {
-      // Somewhere that the coordinator does not expect it. The other ranks wait until the deadline.
-    }
+    auto result = with_memory("save", [&] {
+      return CheckpointCoordinator(*stream_, storage_)
+          .coordinate_save(prefix, [&] { return std::move(staged); }, options);
+    });
     const std::lock_guard lock(state.mutex);
     state.result = std::move(result);
     state.done.notify_all();

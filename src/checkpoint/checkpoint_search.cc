@@ -56,13 +56,14 @@ void CheckpointSearch::add_attempts(const std::string& prefix) {
   const auto step = step_in(prefix);
   for (const ListedAttempt& one : *listed) {
     if (!one.is_decided || !is_meant(one.id)) continue;
-    if (step) {
-      candidates_.push_back({*step, one.id, {}});
+    if (step || is_of_one_name()) {  // of one name it is the newest attempt that is meant, whatever its step
+      candidates_.push_back({step.value_or(0), one.id, {}});
     } else {
-      auto attempt = read_attempt(*storage_, one);
+      const auto attempt = read_attempt(*storage_, one);
       is_outdated_ |= !attempt;
-      if (attempt && (!step_ || step_ == attempt->step()))
-        candidates_.push_back({attempt->step(), one.id, std::move(attempt)});
+      const bool may_be_one = attempt && attempt->state != AttemptState::aborted;
+      if (may_be_one && (!step_ || step_ == attempt->step()))
+        candidates_.push_back({attempt->step(), one.id, {}});
     }
   }
 }

@@ -1,6 +1,7 @@
 // Finds committed checkpoints, the newest first, without looking at more of a store than it has to: the names
 // of steps are listed, and a manifest is read when its turn comes. So the newest of a thousand checkpoints
-// costs two listings and one read, which matters where each is a request to a service.
+// costs two listings and one read, which matters where each is a request to a service. It keeps no manifest:
+// one whose name tells no step is read to know its place, and again when that has come.
 #pragma once
 
 #include <optional>
@@ -29,7 +30,7 @@ class CheckpointSearch {
   struct Candidate {
     std::uint64_t step = 0;
     CheckpointId id;                 // without an attempt: all of this prefix, which is not listed yet
-    std::optional<Attempt> attempt;  // if its manifest had to be read to know its step
+    std::optional<Attempt> attempt;  // if that is known to be unreadable
   };
 
   CheckpointSearch(Storage& storage, std::string name);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "checkpoint/catalog.h"
+#include "checkpoint/checksum.h"
 #include "checkpoint/lone_save.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/tensor_pieces.h"
@@ -30,12 +31,17 @@ Status copy_file(Storage& from, const ShardMetadata& shard, Storage& to, const s
   if (!reader) return std::unexpected(reader.error());
   auto writer = to.create(path, (*reader)->size());
   if (!writer) return std::unexpected(writer.error());
+  BlockSums sums;
   const auto copied =
       (*reader)->read({{0, (*reader)->size()}}, [&](std::uint64_t offset, ByteView piece) -> Status {
         progress(offset + piece.size());
+        sums.add(piece);
         return (*writer)->append(piece);
       });
   if (!copied) return copied;
+  // That it was whole a moment ago says nothing of what was read now.
+  if (sums.finish() != shard.block_sums)
+    return failure(Errc::corrupt, path_in(from, shard.path) + " was changed while it was copied");
   return (*writer)->finish();
 }
 

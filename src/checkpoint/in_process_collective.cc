@@ -6,9 +6,12 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 #include <optional>
+#include <vector>
 
 #include "checkpoint/doing.h"
+#include "checkpoint/with_memory.h"
 #include "group/group.h"
 
 namespace baton::checkpoint {
@@ -35,12 +38,16 @@ struct InProcessGroup::State {
   std::map<std::pair<std::string, std::string>, std::uint64_t> numbers;
   std::map<std::string, Doing> doing;  // by incarnation
   group::Waiter last_waiter = 0;
+  std::vector<group::Answer> untold;
   std::map<group::Waiter, Result<group::Share>> answers;  // that nobody has taken yet
 
-  // Something was said to the group.
+  // Something was said to the group. What there is no memory to tell is told the next time.
   void tell() {
-    for (group::Answer& answer : group->take_answers())
-      answers.emplace(answer.waiter, std::move(answer.outcome));
+    do {
+      for (; !untold.empty(); untold.pop_back())
+        answers.try_emplace(untold.back().waiter, std::move(untold.back().outcome));
+      untold = group->take_answers();
+    } while (!untold.empty());
     changed.notify_all();
   }
 };
@@ -78,16 +85,29 @@ class InProcessCollective final : public Collective {
   Result<std::vector<Bytes>> meet(const Operation& operation, const Contribution& mine,
                                   const Call& call) override {
     std::unique_lock lock(state_->mutex);
-    const group::Waiter waiter = ++state_->last_waiter;
     std::uint64_t& next = state_->numbers[{seat_.incarnation, stream_}];
     const std::uint64_t number = next;
-    group::Arrival arrival{stream_, number, operation, Bytes{}, call.deadline};
-    if (mine)
-      arrival.mine = Bytes(mine->begin(), mine->end());
-    else
-      arrival.mine = std::unexpected(mine.error());
-    const Status arrived = state_->group->arrive(seat_, std::move(arrival), waiter, now());
-    state_->tell();
+    group::Waiter waiter = 0;
+    const auto arrive = [&](const Contribution& brought) {
+      waiter = ++state_->last_waiter;
+      group::Arrival arrival{stream_, number, operation, Bytes{}, call.deadline};
+      if (brought)
+        arrival.mine = Bytes(brought->begin(), brought->end());
+      else
+        arrival.mine = std::unexpected(brought.error());
+      Status arrived = state_->group->arrive(seat_, std::move(arrival), waiter, now());
+      state_->tell();
+      return arrived;
+    };
+    Status arrived;
+    try {
+      arrived = arrive(mine);
+    } catch (const std::bad_alloc&) {
+      // It may have been counted or not. So it comes again, and says why it brings nothing; or it hears how
+      // the operation has ended.
+      state_->answers.erase(waiter);
+      arrived = arrive(std::unexpected(out_of_memory("meet")));
+    }
     // Who was refused is still there, unless it ended long ago.
     if (arrived || arrived.error().code == Errc::deadline_exceeded) ++next;
     if (!arrived) return std::unexpected(arrived.error());

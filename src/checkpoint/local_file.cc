@@ -39,7 +39,7 @@ class LocalWriter final : public ShardWriter {
     for (std::size_t index = 1; index < kTransfersMax; ++index) free_.push_back(index);
   }
   ~LocalWriter() override {
-    while (under_way_ > 0) await();  // the memory is theirs until then
+    for (; under_way_ > 0; --under_way_) (void)engine_->wait();  // the memory is theirs until then
     if (!is_finished_) ::unlink(path_.c_str());
   }
   LocalWriter(const LocalWriter&) = delete;

@@ -1,5 +1,6 @@
 #include "checkpoint/local_storage.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -60,6 +61,38 @@ IoMode best_mode(const std::string& root) {
   if (const auto ring = ring_engine(); ring && can_write(root, *ring)) return IoMode::direct_ring;
   if (can_write(root, *thread_engine())) return IoMode::direct;
   return IoMode::buffered;
+}
+
+struct CloseDirectory {
+  void operator()(DIR* directory) const { ::closedir(directory); }
+};
+
+// The library's own listing ends the process where memory runs out.
+Result<std::vector<std::string>> names_in(const std::string& directory) {
+  const std::unique_ptr<DIR, CloseDirectory> opened(::opendir(directory.c_str()));
+  if (!opened) return std::unexpected(system_error(errno, "list", directory));
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(opened.get());
+    if (entry == nullptr && errno != 0) return std::unexpected(system_error(errno, "list", directory));
+    if (entry == nullptr) return names;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+}
+
+// With all that is in it; links are not followed.
+Status remove_all(const std::string& path) {
+  if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  if (errno != EISDIR) return std::unexpected(system_error(errno, "remove", path));
+  const auto names = names_in(path);
+  if (!names) return names.error().code == Errc::not_found ? Status{} : std::unexpected(names.error());
+  for (const std::string& name : *names) {
+    if (auto removed = remove_all(path + "/" + name); !removed) return removed;
+  }
+  if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
+  return std::unexpected(system_error(errno, "remove", path));
 }
 
 // A name that is given to a file only if nobody has it. A file system without links may still be able to
@@ -205,23 +238,23 @@ Result<Bytes> LocalStorage::get(const std::string& path) {
 }
 
 Result<std::vector<StorageEntry>> LocalStorage::list(const std::string& directory) {
+  const auto names = names_in(full(directory));
+  if (!names) return std::unexpected(names.error());
   std::vector<StorageEntry> entries;
-  std::error_code trouble;
-  for (fs::directory_iterator at(full(directory), trouble), end; !trouble && at != end;
-       at.increment(trouble)) {
+  for (const std::string& name : *names) {
+    const std::string path = full(directory) + "/" + name;
     struct stat status{};
-    if (::stat(at->path().c_str(), &status) != 0) {
+    if (::stat(path.c_str(), &status) != 0) {
       if (errno == ENOENT) continue;  // somebody removed it while we looked
-      return std::unexpected(system_error(errno, "look at", at->path().string()));
+      return std::unexpected(system_error(errno, "look at", path));
     }
     const bool is_directory = S_ISDIR(status.st_mode);
     entries.push_back(
-        {.name = at->path().filename().string(),
+        {.name = name,
          .is_directory = is_directory,
          .bytes = is_directory ? 0 : static_cast<std::uint64_t>(status.st_size),
          .modified_ms = std::int64_t{status.st_mtim.tv_sec} * 1000 + status.st_mtim.tv_nsec / 1'000'000});
   }
-  if (trouble) return std::unexpected(system_error(trouble.value(), "list", full(directory)));
   std::ranges::sort(entries);
   return entries;
 }
@@ -238,11 +271,9 @@ Status LocalStorage::remove(const std::string& path) {
 }
 
 Status LocalStorage::remove_directory(const std::string& path) {
-  std::error_code trouble;
-  fs::remove_all(full(path), trouble);
-  if (trouble) return std::unexpected(system_error(trouble.value(), "remove", full(path)));
-  remove_empty(parent_of(full(path)));
-  return {};
+  Status removed = remove_all(full(path));
+  if (removed) remove_empty(parent_of(full(path)));
+  return removed;
 }
 
 std::string LocalStorage::describe() const {

@@ -107,6 +107,21 @@ class FileSizes {
   std::map<std::string, std::uint64_t> bytes_;
 };
 
+// By their names: an attempt is meant only until a later one of its name is committed, whatever their steps.
+Result<std::map<std::string_view, CheckpointId>> meant_by_name(FileSizes& sizes,
+                                                               const std::vector<Attempt>& attempts) {
+  std::map<std::string_view, CheckpointId> meant;
+  for (const Attempt& attempt : attempts) {
+    if (!attempt.metadata) continue;
+    const auto lacking = sizes.first_lacking(*attempt.metadata);
+    if (!lacking) return std::unexpected(lacking.error());
+    if (!lacking->empty()) continue;
+    CheckpointId& newest = meant[attempt.id.prefix];
+    newest = std::max(newest, attempt.id);
+  }
+  return meant;
+}
+
 struct GivenUp {
   CheckpointId id;
   bool is_news = false;       // it was undecided until now
@@ -130,8 +145,9 @@ Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& at
                                 const RetentionPolicy& policy) {
   std::vector<Fate> fates;
   FileSizes sizes(storage);
+  const auto meant = meant_by_name(sizes, attempts);
+  if (!meant) return std::unexpected(meant.error());
   std::uint64_t newer = 0;
-  std::set<std::string_view> seen;  // an attempt is meant only until a later one of its name is committed
   for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
     if (!attempt->metadata) continue;
     const std::uint64_t step = attempt->step();
@@ -143,14 +159,14 @@ Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& at
       fates.push_back(std::move(fate));
       continue;
     }
-    const bool is_meant = seen.insert(attempt->id.prefix).second;
+    const bool counts = newer == 0 || meant->at(attempt->id.prefix) == attempt->id;
     if (attempt->is_pinned) {
       fate.why = "pinned";
-    } else if (!is_meant) {
-      fate.is_kept = false;
-      fate.why = "there is a later attempt";
     } else if (newer == 0) {
       fate.why = "the newest";
+    } else if (!counts) {
+      fate.is_kept = false;
+      fate.why = "there is a later attempt";
     } else if (newer < policy.keep_last) {
       fate.why = fmt::format("among the last {}", policy.keep_last);
     } else if (policy.keep_every > 0 && step % policy.keep_every == 0) {
@@ -160,7 +176,7 @@ Result<std::vector<Fate>> judge(Storage& storage, const std::vector<Attempt>& at
       fate.why = newer == 1 ? "there is a newer one" : fmt::format("there are {} newer ones", newer);
     }
     fates.push_back(std::move(fate));
-    if (is_meant) ++newer;
+    if (counts) ++newer;
   }
   std::ranges::reverse(fates);
   return fates;

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -39,25 +40,47 @@ std::string host_of(const std::string& endpoint) {
   return at == std::string::npos ? endpoint : endpoint.substr(at + 3);
 }
 
-std::size_t take_body(const char* data, std::size_t, std::size_t count, void* into) {
-  auto& body = *static_cast<Bytes*>(into);
-  if (body.size() + count > kBodyBytesMax) return 0;
-  const ByteView bytes = bytes_of({data, count});
-  body.insert(body.end(), bytes.begin(), bytes.end());
-  return count;
+// What the library calls may not throw, for it is written in C.
+struct Hearing {
+  S3Answer answer;
+  bool lacks_memory = false;
+};
+
+template <class Take>
+std::size_t taken(Hearing& hearing, std::size_t count, const Take& take) {
+  try {
+    return take(hearing.answer) ? count : 0;
+  } catch (const std::bad_alloc&) {
+    hearing.lacks_memory = true;
+    return 0;
+  }
 }
 
-std::size_t take_header(const char* data, std::size_t, std::size_t count, void* into) {
-  const std::string_view line(data, count);
+std::size_t take_body(const char* data, std::size_t, std::size_t count, void* into) {
+  return taken(*static_cast<Hearing*>(into), count, [&](S3Answer& answer) {
+    if (answer.body.size() + count > kBodyBytesMax) return false;
+    const ByteView bytes = bytes_of({data, count});
+    answer.body.insert(answer.body.end(), bytes.begin(), bytes.end());
+    return true;
+  });
+}
+
+void add_header(S3Answer& answer, std::string_view line) {
   const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos) return count;
+  if (colon == std::string_view::npos) return;
   std::string name(line.substr(0, colon));
   std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
   std::string_view value = line.substr(colon + 1);
   while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) value.remove_prefix(1);
   while (!value.empty() && (value.back() == '\r' || value.back() == '\n')) value.remove_suffix(1);
-  (*static_cast<std::map<std::string, std::string>*>(into))[name] = value;
-  return count;
+  answer.headers[name] = value;
+}
+
+std::size_t take_header(const char* data, std::size_t, std::size_t count, void* into) {
+  return taken(*static_cast<Hearing*>(into), count, [&](S3Answer& answer) {
+    add_header(answer, {data, count});
+    return true;
+  });
 }
 
 struct Reading {
@@ -118,7 +141,11 @@ struct S3Client::Handles {
   }
   CURL* take() {
     const std::lock_guard lock(mutex);
-    if (idle.empty()) return curl_easy_init();
+    if (idle.empty()) {
+      CURL* const made = curl_easy_init();
+      if (made == nullptr) throw std::bad_alloc();
+      return made;
+    }
     CURL* const handle = idle.back();
     idle.pop_back();
     return handle;
@@ -137,6 +164,10 @@ S3Client::S3Client(S3Options options) : options_(std::move(options)), handles_(s
 S3Client::~S3Client() = default;
 
 Result<S3Answer> S3Client::ask(const Asked& asked) {
+  if (asked.body.size() > kBodyBytesMax)  // a manifest that is there has to be one that can be read
+    return failure(Errc::too_large,
+                   fmt::format("{} of {}: {} bytes are more than the {} that can be read back", asked.method,
+                               asked.key, asked.body.size(), kBodyBytesMax));
   Duration pause = options_.first_pause;
   for (int tried = 1;; ++tried) {
     auto answer = ask_once(asked);
@@ -169,7 +200,7 @@ Result<S3Answer> S3Client::ask_once(const Asked& asked) {
     headers = curl_slist_append(headers, (name + ": " + value).c_str());
   headers = curl_slist_append(headers, "Expect:");
 
-  S3Answer answer;
+  Hearing hearing;
   Reading reading{asked.body};
   char problem[CURL_ERROR_SIZE] = "";
   CURL* const handle = handles_->take();
@@ -184,9 +215,9 @@ Result<S3Answer> S3Client::ask_once(const Asked& asked) {
                    static_cast<long>(std::max<std::int64_t>(options_.timeout.ms / 1000, 1)));
   curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, problem);
   curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, take_body);
-  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &answer.body);
+  curl_easy_setopt(handle, CURLOPT_WRITEDATA, &hearing);
   curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, take_header);
-  curl_easy_setopt(handle, CURLOPT_HEADERDATA, &answer.headers);
+  curl_easy_setopt(handle, CURLOPT_HEADERDATA, &hearing);
   if (asked.method == "HEAD") curl_easy_setopt(handle, CURLOPT_NOBODY, 1L);
   if (asked.method == "PUT" || asked.method == "POST") {
     curl_easy_setopt(handle, CURLOPT_UPLOAD, 1L);
@@ -199,6 +230,7 @@ Result<S3Answer> S3Client::ask_once(const Asked& asked) {
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
   curl_slist_free_all(headers);
   handles_->give_back(handle);
+  if (hearing.lacks_memory) throw std::bad_alloc();
   if (done == CURLE_WRITE_ERROR)
     return failure(Errc::too_large, fmt::format("{} of {}: the answer has more than {} bytes", asked.method,
                                                 asked.key, kBodyBytesMax));
@@ -206,8 +238,8 @@ Result<S3Answer> S3Client::ask_once(const Asked& asked) {
     return failure(Errc::unavailable, fmt::format("{} at {}: {}", asked.method, options_.endpoint,
                                                   *problem != '\0' ? problem : curl_easy_strerror(done)));
   }
-  answer.status = static_cast<int>(status);
-  return answer;
+  hearing.answer.status = static_cast<int>(status);
+  return std::move(hearing.answer);
 }
 
 std::vector<std::string> xml_texts(std::string_view xml, std::string_view name) {

@@ -8,6 +8,7 @@
 #include <future>
 
 #include "checkpoint/checksum.h"
+#include "checkpoint/with_memory.h"
 
 namespace baton::checkpoint {
 namespace {
@@ -30,8 +31,10 @@ class S3Writer final : public ShardWriter {
 
   ~S3Writer() override {
     under_way_.clear();
-    if (!upload_.empty() && !is_finished_)
-      (void)client_->ask({.method = "DELETE", .key = path_, .query = {{"uploadId", upload_}}});
+    if (upload_.empty() || is_finished_) return;
+    (void)with_memory("end an upload", [&] {
+      return client_->ask({.method = "DELETE", .key = path_, .query = {{"uploadId", upload_}}});
+    });
   }
 
   Status append(ByteView bytes) override {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -189,7 +190,11 @@ class Session {
     const Duration each{std::max<std::int64_t>(options_.time_to_live.ms / 3, 30)};
     while (!stop.stop_requested()) {
       const auto reply = client_.ask_and_wait(as_member("GROUP_WATCH"), each, stop, each);
-      if (reply) continue;
+      if (reply) {
+        if (const RespValue* waited_for = reply->find("waited_for"))  // told to one rank, now and then
+          std::fprintf(stderr, "baton: %s\n", waited_for->text.c_str());
+        continue;
+      }
       if (reply.error().code == Errc::lease_lost) return;  // whoever meets next hears of it
       if (reply.error().code == Errc::not_found && resume()) continue;
       pause(milliseconds(100), stop);

@@ -9,12 +9,21 @@
 
 namespace baton::checkpoint {
 
+// Is told even if there is no memory for the words.
+inline Error out_of_memory(std::string_view to_do) noexcept {
+  try {
+    return {Errc::exhausted, "there is not enough memory to " + std::string(to_do), {}};
+  } catch (const std::bad_alloc&) {
+    return {Errc::exhausted, "out of memory", {}};  // so short that a string holds it by itself
+  }
+}
+
 template <class Step>
 auto with_memory(std::string_view to_do, const Step& step) -> decltype(step()) {
   try {
     return step();
   } catch (const std::bad_alloc&) {
-    return failure(Errc::exhausted, "there is not enough memory to " + std::string(to_do));
+    return std::unexpected(out_of_memory(to_do));
   }
 }
 

@@ -27,6 +27,8 @@ namespace baton::group {
 inline constexpr Duration kTimeToLive = seconds(10);
 // Of those who are missing, in words; of the others the numbers. Every rank that came is told all of it.
 inline constexpr std::size_t kDescribedMax = 16;
+// For people who wait: how often they hear for whom.
+inline constexpr Duration kWaitToldEvery = seconds(30);
 inline constexpr Duration kBackAfterHangUp = seconds(1);  // for a rank whose connection broke
 
 // Who waits for an answer, by whatever number the caller knows him.
@@ -103,6 +105,9 @@ class Group {
     Duration silent;
   };
   std::vector<Whereabouts> members(Instant now) const;
+  // Who is missing at an operation, if between the two instants it has lasted kWaitToldEvery once more. Only
+  // for the first rank of those who wait there, so that a job of many says it once; empty for the others.
+  std::string waited_for(const Seat& seat, Instant since, Instant now) const;
 
  private:
   enum class Presence : std::uint8_t { absent, expected, here, left, lost };
@@ -156,6 +161,7 @@ class Group {
   std::string whereabouts(Rank rank, Instant now) const;
   std::string who(Rank rank) const;
   std::string why_it_went(Rank rank) const;
+  std::string missing_at(const Meeting& meeting, Instant now) const;
   Error timed_out(const Meeting& meeting, Rank whose, Instant now) const;
 
   Generation generation_ = 0;

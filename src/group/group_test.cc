@@ -110,6 +110,29 @@ TEST(AGroup, TellsOfTheFirstMissingInWordsAndOfTheOthersByNumber) {
   EXPECT_THAT(heard(1023), ::testing::EndsWith(", rank 16 (has not joined) and ranks 17-1023"));
 }
 
+// C2, X7: one of those who wait says it for all of them
+TEST(AGroup, TellsTheFirstOfThoseWhoWaitLongWhoIsMissing) {
+  Group group(joining(1, 3), 7, false, kStart);
+  ASSERT_EQ(*group.join(joining(2, 3), 8, kStart), 7U);
+  const Seat one{1, "a", 7}, two{2, "a", 7};
+  const auto arrive = [&](const Seat& seat) {
+    return group.arrive(seat, {"", 0, {OperationKind::barrier, "ready", 0}, Bytes{}, hours(1)}, seat.rank,
+                        kStart);
+  };
+  ASSERT_TRUE(arrive(two) && arrive(one));
+  const Instant told = kStart + kWaitToldEvery;
+  EXPECT_EQ(group.waited_for(one, kStart, told - milliseconds(1)), "");
+  EXPECT_EQ(group.waited_for(one, told - milliseconds(1), told),
+            "barrier \"ready\": 2 of 3 ranks have come in 30.0 s; missing: rank 0 (has not joined)");
+  EXPECT_EQ(group.waited_for(two, told - milliseconds(1), told), "");
+  EXPECT_EQ(group.waited_for(one, told, told + kWaitToldEvery - milliseconds(1)), "");
+  EXPECT_THAT(group.waited_for(one, told, told + kWaitToldEvery), HasSubstr("in 60.0 s"));
+  EXPECT_EQ(group.waited_for({1, "a", 6}, told, told + kWaitToldEvery), "");
+  ASSERT_EQ(*group.join(joining(0, 3), 8, kStart), 7U);
+  ASSERT_TRUE(arrive({0, "a", 7}));
+  EXPECT_EQ(group.waited_for(one, told, told + kWaitToldEvery), "");
+}
+
 // C14: the two words may come in either order
 TEST_F(GroupOfTwo, TellsWhoWasStoppedAlsoIfItWasBeforeItCame) {
   group.stop(seat(0), "", 0, kStart);

@@ -49,6 +49,7 @@ class Meeting {
   bool has(Rank rank) const { return brought_.contains(rank); }
   std::size_t came() const { return brought_.size(); }
   std::vector<Rank> present() const;
+  bool is_first(Rank rank) const { return !brought_.empty() && brought_.begin()->first == rank; }
   std::vector<Rank> missing() const;
 
   // Whose time is up first, and when; nobody's if it has ended.

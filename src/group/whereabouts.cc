@@ -44,7 +44,7 @@ std::string Group::whereabouts(Rank rank, Instant now) const {
   return text + ")";
 }
 
-Error Group::timed_out(const Meeting& meeting, Rank whose, Instant now) const {
+std::string Group::missing_at(const Meeting& meeting, Instant now) const {
   std::vector<Rank> missing = meeting.missing();
   std::string absent;
   for (std::size_t i = 0; i < std::min(missing.size(), kDescribedMax); ++i)
@@ -53,12 +53,32 @@ Error Group::timed_out(const Meeting& meeting, Rank whose, Instant now) const {
     missing.erase(missing.begin(), missing.begin() + kDescribedMax);
     absent += " and " + rank_list(missing);
   }
+  return absent;
+}
+
+Error Group::timed_out(const Meeting& meeting, Rank whose, Instant now) const {
   return {
       Errc::deadline_exceeded,
       fmt::format("{}: {} of {} ranks came before the time of rank {} was up, {} after the first of them; "
                   "missing: {}",
                   title(meeting.operation()), meeting.came(), world_size(), whose,
-                  in_seconds(now - meeting.began()), absent)};
+                  in_seconds(now - meeting.began()), missing_at(meeting, now))};
+}
+
+std::string Group::waited_for(const Seat& seat, Instant since, Instant now) const {
+  if (seat.generation != generation_) return {};
+  std::string text;
+  for (const auto& [name, stream] : streams_) {
+    for (const auto& [number, held] : stream.meetings) {
+      const Meeting& meeting = held.meeting;
+      const auto times = [&](Instant at) { return (at - meeting.began()).ms / kWaitToldEvery.ms; };
+      if (meeting.is_over() || !meeting.is_first(seat.rank) || times(now) <= times(since)) continue;
+      text += fmt::format("{}{}: {} of {} ranks have come in {}; missing: {}", text.empty() ? "" : "; ",
+                          title(meeting.operation()), meeting.came(), world_size(),
+                          in_seconds(now - meeting.began()), missing_at(meeting, now));
+    }
+  }
+  return text;
 }
 
 std::vector<Group::Whereabouts> Group::members(Instant now) const {

@@ -60,13 +60,17 @@ void WatchOperation::begin(Desk& desk) { begun_ = desk.watch(*this, name_, seat_
 
 void WatchOperation::met(Desk& desk, Result<group::Share> outcome) {
   lsn_ = desk.authority().durable();
-  if (!outcome) begun_ = std::unexpected(outcome.error());
+  if (!outcome)
+    begun_ = std::unexpected(outcome.error());
+  else if (*outcome)
+    waited_for_ = text_of((*outcome)->front());
 }
 
 void WatchOperation::write(ReplyWriter& reply) {
   if (!begun_) return reply.error(begun_.error());
-  reply.map(1);
+  reply.map(waited_for_.empty() ? 1 : 2);
   reply.member("lsn", lsn_);
+  if (!waited_for_.empty()) reply.member("waited_for", waited_for_);
 }
 
 }  // namespace baton::server

@@ -85,7 +85,8 @@ class WatchOperation final : public Operation {
   const std::optional<std::string> doing_;
   const Duration wait_;
   core::Lsn lsn_ = 0;
-  Status begun_;  // or refused, or the generation ended
+  Status begun_;            // or refused, or the generation ended
+  std::string waited_for_;  // who has been missing at an operation for long
 };
 
 }  // namespace baton::server

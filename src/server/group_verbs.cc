@@ -256,7 +256,7 @@ constexpr Verb kVerbs[] = {
      "A rank comes to an operation, and waits for the others or the deadline", "Met"},
     {"group_stop", Permission::work, kStop, stop, "A rank does not want to wait any longer", "Noted"},
     {"group_watch", Permission::work, kWatch, watch,
-     "A rank is alive, and wants to hear if its generation ends", "Noted"},
+     "A rank is alive, and wants to hear if its generation ends", "Watched"},
     {"group_leave", Permission::work, kLeave, leave, "A rank goes", "Noted"},
     {"group_members", Permission::query, kMembers, members, "Who is there, and where", "Members"},
     {"groups", Permission::query, {}, groups_here, "Which groups there are", "Groups"},

@@ -17,6 +17,12 @@ std::unexpected<Error> unknown(const Groups::Name& name) {
                                       "' is known here; a rank that knows it from before has to resume it");
 }
 
+group::Share as_share(std::string_view text) {
+  if (text.empty()) return {};
+  const ByteView bytes = bytes_of(text);
+  return std::make_shared<const std::vector<Bytes>>(1, Bytes(bytes.begin(), bytes.end()));
+}
+
 }  // namespace
 
 Result<group::Generation> Groups::join(const Name& name, const group::Joining& joining, Instant now) {
@@ -104,7 +110,7 @@ Status Groups::watch(Operation& operation, const Name& name, const group::Seat& 
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return unknown(name);
   if (auto alive = entry->second.group.beat(seat, doing, now); !alive) return alive;
-  entry->second.watches.emplace(&operation, Watch{seat, deadline});
+  entry->second.watches.emplace(&operation, Watch{seat, now, deadline});
   entry->second.first_deadline = std::min(entry->second.first_deadline, deadline);
   places_.emplace(&operation, Place{entry, seat});
   looked_at(entry, now);
@@ -176,7 +182,8 @@ std::vector<Groups::Answered> Groups::take(Instant now) {
         return false;
       }
       // It is alive if it asks again: a connection also stands while its process is suspended.
-      answer(*watch.first, group::Share());
+      const std::string waited_for = group.waited_for(watch.second.seat, watch.second.since, now);
+      answer(*watch.first, as_share(waited_for));
       return true;
     });
     looked_at(here, now);

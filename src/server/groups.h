@@ -34,7 +34,7 @@ class Groups {
   void stop(const Name& name, const group::Seat& seat, const std::string& stream, std::uint64_t number,
             Instant now);
 
-  // Refused, or an answer follows.
+  // Refused, or an answer follows. That of a watch may be a text: who is waited for.
   Status arrive(Operation& operation, const Name& name, const group::Seat& seat, group::Arrival arrival,
                 Instant now);
   Status watch(Operation& operation, const Name& name, const group::Seat& seat,
@@ -56,6 +56,7 @@ class Groups {
  private:
   struct Watch {
     group::Seat seat;
+    Instant since;
     Instant deadline;
   };
   struct Entry {

@@ -1,12 +1,19 @@
 // When the server takes a rank for dead.
 #include "server/groups.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/group_operation.h"
+#include "server/json_reply.h"
 #include "server/operation.h"
+#include "tests/backstage.h"
 
 namespace baton::server {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr Instant kStart{1'000'000};
 
@@ -54,6 +61,46 @@ TEST(ARank, IsNotTakenForDeadByTheEndOfAnOlderConnection) {
   };
   EXPECT_EQ(state_after(older), "here");
   EXPECT_EQ(state_after(newer), "lost");
+}
+
+// C2, X7: nobody looks at an operation that does not end for ten minutes and wonders
+TEST(ARank, HearsFromItsWatchForWhomItHasWaitedLong) {
+  Groups groups(1);
+  const Groups::Name name{"", "job"};
+  const auto generation =
+      groups.join(name, {.rank = 0, .world_size = 2, .incarnation = "a", .time_to_live = hours(1)}, kStart);
+  ASSERT_TRUE(generation);
+  const group::Seat seat{0, "a", *generation};
+  const group::Operation ready{group::OperationKind::barrier, "ready", 0};
+  Question meets, watch;
+  ASSERT_TRUE(groups.arrive(meets, name, seat, {"", 0, ready, Bytes{}, hours(1)}, kStart));
+  const Instant told = kStart + group::kWaitToldEvery;
+  ASSERT_TRUE(groups.watch(watch, name, seat, std::nullopt, told - milliseconds(1), kStart));
+  const auto early = groups.take(told - milliseconds(1));
+  ASSERT_EQ(early.size(), 1U);
+  EXPECT_EQ(*early[0].outcome, nullptr);
+  ASSERT_TRUE(groups.watch(watch, name, seat, std::nullopt, told, told - milliseconds(1)));
+  const auto late = groups.take(told);
+  ASSERT_EQ(late.size(), 1U);
+  ASSERT_TRUE(late[0].outcome && *late[0].outcome);
+  EXPECT_EQ(text_of((*late[0].outcome)->front()),
+            "barrier \"ready\": 1 of 2 ranks have come in 30.0 s; missing: rank 1 (has not joined)");
+}
+
+// X7: and so does whoever asked for it
+TEST(AWatch, RepliesForWhomItsRankHasWaitedLong) {
+  Backstage stage;
+  const auto replied = [&](group::Share outcome) {
+    WatchOperation watch({"", "job"}, {0, "a", 1}, std::nullopt, {});
+    watch.met(stage.desk(), std::move(outcome));
+    JsonReply reply;
+    watch.write(reply);
+    return reply.json();
+  };
+  EXPECT_THAT(replied({}), Not(HasSubstr("waited_for")));
+  const ByteView text = bytes_of("rank 1 is missing");
+  EXPECT_THAT(replied(std::make_shared<std::vector<Bytes>>(1, Bytes(text.begin(), text.end()))),
+              HasSubstr(R"("waited_for":"rank 1 is missing")"));
 }
 
 // C2: by time alone, whichever of them that is.

@@ -248,6 +248,8 @@ constexpr std::string_view kSchemas = R"({
   "Joined": {"type": "object", "required": ["lsn", "generation"], "properties": {
     "lsn": {"type": "integer"}, "generation": {"type": "integer"}}},
   "Noted": {"type": "object", "required": ["lsn"], "properties": {"lsn": {"type": "integer"}}},
+  "Watched": {"type": "object", "required": ["lsn"], "properties": {
+    "lsn": {"type": "integer"}, "waited_for": {"type": "string"}}},
   "Met": {"type": "object", "required": ["lsn"], "properties": {"lsn": {"type": "integer"},
     "error_code": {"type": "string"}, "error": {"type": "string"},
     "share": {"type": "array", "items": {"type": "object", "properties": {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 
 #include "checkpoint/catalog.h"
@@ -63,6 +64,28 @@ TEST(Reshard, OfAManifestThatMakesNoSenseIsRefused) {
   const auto complaint = HasSubstr("has two types or shapes");
   EXPECT_THAT(said(reshard(*storage, metadata, 3, {})), complaint);
   EXPECT_THAT(said(export_whole(*storage, metadata, *storage, "model.safetensors", {})), complaint);
+}
+
+// C8, E9: between the look at it and the copy
+TEST(FlatExport, OfAFileThatIsDamagedMeanwhileIsRefused) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  const CheckpointMetadata metadata = *find_checkpoint(*storage, "latest");
+  int opened = 0;
+  FaultyStorage spoiling(*storage, [&](FaultyStorage::Call call, const std::string& path) -> Status {
+    if (call == FaultyStorage::Call::open && ++opened == 2) {
+      std::fstream file(directory.path() + "/store/" + path, std::ios::in | std::ios::out | std::ios::binary);
+      const auto at = static_cast<std::streamoff>(metadata.shards[0].tensors[0].begin);
+      file.seekg(at);
+      const int byte = file.get();
+      file.seekp(at), file.put(static_cast<char>(byte ^ 1));
+    }
+    return {};
+  });
+  const auto flat = *LocalStorage::open_directory(directory.path() + "/flat");
+  EXPECT_THAT(said(export_flat(spoiling, metadata, *flat, {})), HasSubstr("was changed while it was copied"));
+  EXPECT_TRUE(flat->list("")->empty());
 }
 
 // C5, C11

@@ -35,11 +35,11 @@ std::string path_of(int descriptor) {
   return {path, static_cast<std::size_t>(length > 0 ? length : 0)};
 }
 
-// Whether the call is to be made; otherwise errno says what it came to.
-bool is_let_through(const char* call, const std::string& path) {
+// Whether the call is to be made; otherwise errno says what it came to. Asks for no memory if nobody watches.
+bool is_let_through(const char* call, const auto& path) {
   DiskCalls* const watch = watching;
   if (watch == nullptr) return true;
-  const int fault = watch->note(call, path);
+  const int fault = watch->note(call, path());
   if (fault != 0) errno = fault;
   return fault == 0;
 }
@@ -71,11 +71,12 @@ int DiskCalls::note(const std::string& call, const std::string& path) {
 
 // In place of the C library's.
 extern "C" int fsync(int descriptor) {
-  if (!baton::checkpoint::is_let_through("fsync", baton::checkpoint::path_of(descriptor))) return -1;
+  const auto path = [&] { return baton::checkpoint::path_of(descriptor); };
+  if (!baton::checkpoint::is_let_through("fsync", path)) return -1;
   return static_cast<int>(::syscall(SYS_fsync, descriptor));
 }
 
 extern "C" int link(const char* from, const char* to) noexcept {
-  if (!baton::checkpoint::is_let_through("link", to)) return -1;
+  if (!baton::checkpoint::is_let_through("link", [&] { return std::string(to); })) return -1;
   return static_cast<int>(::syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0));
 }

@@ -1,15 +1,19 @@
 // What is left where a thread does not get a piece of memory: each piece in turn.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <filesystem>
 #include <functional>
 #include <new>
 #include <optional>
 
+#include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_search.h"
 #include "checkpoint/distributed_checkpoint.h"
 #include "tests/checkpoint/faulty_storage.h"
+#include "tests/checkpoint/no_threads.h"
 #include "tests/checkpoint/short_of_memory.h"
 #include "tests/checkpoint/world.h"
 
@@ -55,6 +59,86 @@ TEST(AFileWithoutMemory, IsNeitherLeftOpenNorThere) {
                        ASSERT_FALSE(fs::exists(directory.path() + "/store/new"));
                      });
   without_each_piece([&] { (void)storage->open("there"); }, [&] { ASSERT_EQ(open_files(), before); });
+}
+
+// While there is one, no file of this process can be written.
+class NoWrites {
+ public:
+  NoWrites() {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit none{0, before_.rlim_max};
+    heard_ = ::signal(SIGXFSZ, SIG_IGN);
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  }
+  ~NoWrites() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    ::signal(SIGXFSZ, heard_);
+  }
+  NoWrites(const NoWrites&) = delete;
+  NoWrites& operator=(const NoWrites&) = delete;
+
+ private:
+  rlimit before_{};
+  sighandler_t heard_ = nullptr;
+};
+
+// C10: that something is amiss with it may be what there is no memory to say
+TEST(AFileWithoutMemory, GoesAlsoIfItCouldNotBeWritten) {
+  const TemporaryDirectory directory;
+  const auto storage = *LocalStorage::open_directory(directory.path(), IoMode::buffered);
+  auto writer = *storage->create("new", 3 << 20);
+  const NoWrites full;
+  ASSERT_TRUE(writer->append(Bytes(2 << 20)));
+  {
+    const ShortOfMemory memory(0);
+    writer.reset();
+  }
+  EXPECT_FALSE(fs::exists(directory.path() + "/new"));
+}
+
+// C9: what it threw on a thread of its own would end the process; here it is the caller's, who lacks memory
+TEST(ASaveWithoutMemory, InTheBackgroundHasAnEnd) {
+  const TemporaryDirectory directory;
+  const auto storage = *LocalStorage::open_directory(directory.path(), IoMode::buffered);
+  as_ranks(1, [&](Collective& collective) {
+    DistributedCheckpoint checkpoint(collective, *storage);
+    const State state({whole_tensor("w", Dtype::u8, {8})}, 1);
+    const ShardData mine = state.shard();
+    const SaveOptions options{.custom = {{"run", "a text that no string holds by itself"}}};
+    const Error why{Errc::invalid_request, "the state makes no sense", {}};
+    const NoThreads none;
+    without_each_piece([&] { (void)checkpoint.save_async(1, mine, options); },
+                       [&] {
+                         (void)checkpoint.close();
+                         fs::remove_all(directory.path() + "/" + step_prefix(1));
+                         const auto next = checkpoint.refuse_async(2, why, {});  // which is soon done
+                         ASSERT_TRUE(next);
+                         ASSERT_THAT(said(next->wait({})), HasSubstr(why.message));
+                       });
+    ASSERT_TRUE(checkpoint.save_async(3, mine, options));
+    EXPECT_EQ(said(checkpoint.close()), "fine");
+  });
+}
+
+// C9: never silent
+TEST(ASaveWithoutMemory, ThatFailedIsToldOfAtTheEnd) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  FaultyStorage full(*storage, [&](FaultyStorage::Call call, const std::string&) -> Status {
+    if (call != FaultyStorage::Call::create) return {};
+    return failure(Errc::no_space, "there is no space left on the disk");
+  });
+  as_ranks(1, [&](Collective& collective) {
+    std::optional<DistributedCheckpoint> checkpoint(std::in_place, collective, full);
+    const State state({whole_tensor("w", Dtype::u8, {8})}, 1);
+    ASSERT_TRUE(checkpoint->save_async(1, state.shard(), {})->is_done_within(minutes(1)));
+    ::testing::internal::CaptureStderr();
+    {
+      const ShortOfMemory memory(0);
+      checkpoint.reset();
+    }
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("a checkpoint was not saved"));
+  });
 }
 
 // C9: a turn that nobody ends would be waited for by every later save

@@ -121,6 +121,25 @@ TEST(Prune, CountsWhatIsMeantAndNotItsAttempts) {
   EXPECT_THAT(steps_in(*storage), ElementsAre(2, 3));
 }
 
+// C12: of a name the later attempt, of all the one that `latest` finds
+TEST(Prune, KeepsWhatANameMeansAndTheNewestWhateverTheirSteps) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  ASSERT_THAT(save(*storage, 1, 1, 1), Each("fine"));
+  const auto add = [&](const std::string& attempt, std::uint64_t step) {
+    CheckpointMetadata metadata = *find_checkpoint(*storage, "step-1");
+    metadata.id = {"best", attempt};
+    metadata.training.step = step;
+    EXPECT_TRUE(AtomicCommitProtocol(*storage).commit(metadata));
+  };
+  add("a0001-00000000000000ad", 20);
+  add("a0002-00000000000000ad", 30);
+  add("a0003-00000000000000ad", 5);
+  ASSERT_TRUE(prune(*storage, {.keep_last = 2}, Really::yes));
+  EXPECT_THAT(steps_in(*storage), ElementsAre(5, 30));
+  EXPECT_EQ(find_checkpoint(*storage, "best")->training.step, 5U);
+}
+
 // C12: one whose files are gone is nothing to rely on
 TEST(Prune, KeepsAnOlderOneInPlaceOfOneThatIsNotThere) {
   const TemporaryDirectory directory;

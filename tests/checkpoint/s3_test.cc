@@ -3,13 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <new>
 
 #include "checkpoint/s3_storage.h"
 #include "tests/checkpoint/no_threads.h"
+#include "tests/checkpoint/short_of_memory.h"
 #include "tests/checkpoint/world.h"
 #include "tests/crash/child.h"
 
@@ -192,6 +197,54 @@ TEST(S3, IsReadWithoutPermissionToWrite) {
   EXPECT_THAT(load(*reading, 3, "", 1), Each("fine"));
   EXPECT_EQ(reading->put_if_absent("manifest", bytes_of("x")).error().code, Errc::permission_denied);
   EXPECT_EQ(reading->create("shard", 1).error().code, Errc::permission_denied);
+}
+
+// C6: it would be committed, and nobody could load it
+TEST(S3, RefusesWhatItCouldNotReadBack) {
+  constexpr std::size_t kBytes = (std::size_t{1} << 30) + 1;
+  void* const none = ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(none, MAP_FAILED);
+  S3Client client({.endpoint = "http://127.0.0.1:1", .bucket = "bucket"});
+  const ByteView manifest(static_cast<const std::byte*>(none), kBytes);
+  EXPECT_EQ(client.ask({.method = "PUT", .key = "manifest", .body = manifest}).error().code, Errc::too_large);
+  ::munmap(none, kBytes);
+}
+
+std::ptrdiff_t open_files() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                       std::filesystem::directory_iterator());
+}
+
+// C11
+TEST(S3, LeavesNothingOpenWithoutMemoryForAnAnswer) {
+  const Service service;
+  const auto storage = open(service.options());
+  ASSERT_TRUE(storage->put_if_absent("there", Bytes(100'000)));
+  ASSERT_TRUE(storage->get("there"));
+  const std::ptrdiff_t before = open_files();
+  bool was_short = true;
+  for (std::size_t pieces = 0; was_short; ++pieces) {
+    const ShortOfMemory memory(pieces);
+    try {
+      (void)storage->get("there");
+    } catch (const std::bad_alloc&) {
+    }
+    was_short = memory.has_happened();
+  }
+  EXPECT_LE(open_files(), before);
+}
+
+// C10: what goes then must not ask for any
+TEST(S3, GivesAFileUpWithoutMemory) {
+  const Service service;
+  const auto storage = open(service.options());
+  auto writer = *storage->create("new", 40 << 20);
+  ASSERT_TRUE(writer->append(Bytes(17 << 20)));
+  {
+    const ShortOfMemory memory(0);
+    writer.reset();
+  }
+  EXPECT_EQ(storage->open("new").error().code, Errc::not_found);
 }
 
 // C4, C7, C11

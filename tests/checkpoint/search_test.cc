@@ -148,6 +148,18 @@ TEST(ANameThatIsSavedUnderOften, MeansItsNewestAttempt) {
   EXPECT_EQ(list_attempts(watched.storage)->back().id, *next);
 }
 
+// C12: a run that was begun anew is at an earlier step. Of the others nothing is read
+TEST(ANameThatIsSavedUnderOften, MeansItsNewestAttemptWhateverTheStep) {
+  Watched watched;
+  watched.add("best", 20);
+  watched.add("best", 30, "a0002-00000000000000ad");
+  const CheckpointId newest = watched.add("best", 5, "a0003-00000000000000ad");
+  EXPECT_EQ(find_checkpoint(watched.storage, "best")->id, newest);
+  EXPECT_THAT(watched.listed, ElementsAre("best"));
+  EXPECT_THAT(watched.read, ElementsAre(manifest_path(newest)));
+  EXPECT_EQ(find_checkpoint(watched.storage, "latest")->training.step, 30U);
+}
+
 // C12: whoever prunes keeps a newer one
 TEST(Latest, ThatIsPrunedWhileItIsLookedForGivesWayToItsSuccessor) {
   for (const Call at : {Call::list, Call::get}) {

@@ -11,10 +11,14 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <latch>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "checkpoint/typed_collective.h"
 #include "tests/proxy.h"
+#include "tests/scripted_server.h"
 #include "tests/served.h"
 
 namespace baton::checkpoint {
@@ -22,6 +26,8 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+using Words = std::vector<std::string>;
 
 ServerCollectiveOptions options_of(const std::string& address, Rank rank, Rank world_size) {
   return {.client = {.addresses = {address}}, .group = "job", .rank = rank, .world_size = world_size};
@@ -155,6 +161,27 @@ TEST(RanksAtACoordinator, OfAJobThatIsStartedAgainMeetThoughSomeWereNotThereBefo
   ASSERT_TRUE(zero);
   const Status passed = (*zero)->barrier({"ready", seconds(60)});
   EXPECT_TRUE(passed) << passed.error().message;
+}
+
+// X7: whoever looks at a job that stands sees why
+TEST(RanksAtACoordinator, SayForWhomTheyHaveWaitedLong) {
+  ::testing::internal::CaptureStderr();
+  {
+    std::atomic<int> watches = 0;
+    std::latch told(2);
+    ScriptedServer server([&](const Words& words) -> std::string {
+      if (words[0] == "GROUP_JOIN") return "%2\r\n+lsn\r\n:1\r\n+generation\r\n:1\r\n";
+      if (words[0] != "GROUP_WATCH") return "+OK\r\n";
+      const int number = ++watches;
+      if (number <= 2) told.count_down();
+      return number == 1 ? "%2\r\n+lsn\r\n:1\r\n+waited_for\r\n+barrier: rank 1 is missing\r\n"
+                         : "-LEASE_LOST it is over\r\n";
+    });
+    const auto zero = join_at_server(options_of(server.address(), 0, 2));
+    ASSERT_TRUE(zero) << zero.error().message;
+    told.wait();
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "baton: barrier: rank 1 is missing\n");
 }
 
 TEST(RanksAtACoordinator, AreRefusedClearly) {
