@@ -55,7 +55,7 @@ class Master {
     bool value = false;
     std::set<std::string> artifacts;
   };
-  Lost lost_of(const Restored& restored) const;
+  Lost lost_of(const Restored& restored, bool& is_answered) const;
   std::optional<NodeIndex> asked_for_in_vain(const std::map<NodeIndex, Lost>& known) const;
   void make_again(NodeIndex node, std::map<NodeIndex, Lost>& known);
   void restore_failures();
