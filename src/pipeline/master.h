@@ -67,6 +67,7 @@ class Master {
   std::vector<ModuleAssignment> assign(std::size_t per_place);
   bool could_run_here(const Lane& lane) const;
   bool fits_here(const Lane& lane) const;
+  bool is_anothers() const;
   bool has_place_here(const Lane& lane) const;
   bool have_time_who_are_preferred(const Lane& lane) const;
   bool waits_for_preferred(const Lane& lane);

@@ -102,8 +102,12 @@ Status Master::check_places() const {
 
 void Master::begin_listening() {
   heard_at_ = now();
+  // Another may have taken over meanwhile: it took long to look at what is known from before, or we stood
+  // still.
   if (auto workers = coordinator_->get_registered_workers(closing_.get_token()))
     saw_workers(std::move(*workers));
+  else if (workers.error().code != Errc::no_space)
+    lose_coordination(workers.error());
   threads_.emplace_back([this] { receive(closing_.get_token()); });
   threads_.emplace_back([this] { poll_workers(closing_.get_token()); });
   own_results_.emplace(*coordinator_,
