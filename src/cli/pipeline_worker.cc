@@ -136,8 +136,10 @@ class PipelineWorker {
     if (!opening && stop.stop_requested()) return pipeline::exit_code(pipeline::WorkerEnd::stopped);
     if (!opening) {
       const int code = complain(opening.error());
-      const bool is_forbidden = opening.error().code == Errc::permission_denied;
-      return is_forbidden ? code : pipeline::exit_code(pipeline::WorkerEnd::coordination_lost);
+      if (opening.error().code == Errc::permission_denied) return code;
+      const bool is_stranger = opening.error().code == Errc::unsupported_version;
+      return pipeline::exit_code(is_stranger ? pipeline::WorkerEnd::refused
+                                             : pipeline::WorkerEnd::coordination_lost);
     }
     const auto definition = pipeline::from_text<pipeline::FileDefinition>(opening->definition);
     if (!definition) {

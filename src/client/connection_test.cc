@@ -184,6 +184,15 @@ TEST(Client, SaysAtOnceThatItHasReachedNoCoordinator) {  // X7
             redis.address() +
                 ": whoever listens there is no baton coordinator; look at the address (it says: "
                 "ERR unknown command 'USE')");
+  const ScriptedServer open([](const Words& words) -> std::string {
+    return words[0] == "AUTH" ? "-ERR AUTH <password> called without any password configured\r\n"
+                              : "-ERR unknown command\r\n";
+  });
+  ClientOptions options = to(open.address());
+  options.token = "a token";
+  options.deadline = hours(1);
+  Client known(options);
+  EXPECT_EQ(known.queues().error().code, Errc::unsupported_version);
 }
 
 // One that is full today may have room tomorrow.

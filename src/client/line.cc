@@ -24,8 +24,9 @@ constexpr std::size_t kOutputBytesMax = std::size_t{256} << 10;  // encoded ahea
 constexpr std::size_t kSentMax = 8192;                           // calls without an answer on one connection
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
-// As Redis answers what only a coordinator knows.
-bool is_of_a_stranger(const RespValue& reply) { return reply.text.starts_with("ERR unknown command"); }
+// As Redis answers what only a coordinator knows, and a token where it has no password. A coordinator says
+// why with a word of its own.
+bool is_of_a_stranger(const RespValue& reply) { return reply.text.starts_with("ERR "); }
 
 // Whoever answers a greeting like this will do so again.
 bool is_lasting(const RespValue& reply) {

@@ -149,11 +149,12 @@ Status write_entry(const std::string& directory, const std::string& name, const 
 
 class Unpacking {
  public:
-  Unpacking(const std::string& archive, const std::string& directory)
-      : archive_(archive), directory_(directory), from_(archive, std::ios::binary) {}
+  Unpacking(const std::string& archive, const std::string& directory, const std::stop_token& stop)
+      : archive_(archive), directory_(directory), stop_(stop), from_(archive, std::ios::binary) {}
 
   Status run() {
     for (;;) {
+      if (stop_.stop_requested()) return stopped();
       Header header;
       if (!from_.read(header.data(), kBlock)) return failure(Errc::corrupt, archive_ + " ends too early");
       if (header.is_end()) return {};
@@ -188,6 +189,8 @@ class Unpacking {
     return true;
   }
 
+  static std::unexpected<Error> stopped() { return failure(Errc::closed, "stopped"); }
+
   Status put_entry(const Header& header) {
     const std::string name = name_.empty() ? header.name() : name_;
     const std::string target = target_.empty() ? header.target() : target_;
@@ -216,6 +219,7 @@ class Unpacking {
     if (!into) return cannot("write", path);
     std::vector<char> piece(std::size_t{256} << 10);
     for (std::uint64_t left = bytes; left > 0;) {
+      if (stop_.stop_requested()) return stopped();
       const auto next = static_cast<std::size_t>(std::min<std::uint64_t>(left, piece.size()));
       if (!from_.read(piece.data(), static_cast<std::streamsize>(next)))
         return failure(Errc::corrupt, archive_ + " ends too early");
@@ -236,6 +240,7 @@ class Unpacking {
 
   const std::string archive_;
   const std::string directory_;
+  const std::stop_token& stop_;
   std::ifstream from_;
   std::string name_, target_;  // of the next entry, from an extended header
   std::uint64_t bytes_ = 0;
@@ -254,8 +259,8 @@ ByteSource archive_of(std::string directory, std::vector<std::string> files) {
   };
 }
 
-Status unpack_archive(const std::string& archive, const std::string& directory) {
-  return Unpacking(archive, directory.empty() ? "." : directory).run();
+Status unpack_archive(const std::string& archive, const std::string& directory, const std::stop_token& stop) {
+  return Unpacking(archive, directory.empty() ? "." : directory, stop).run();
 }
 
 }  // namespace baton::pipeline

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace baton::pipeline {
 ByteSource archive_of(std::string directory, std::vector<std::string> files);
 
 // Puts what is in the archive below `directory`, each file as a whole. INVALID_REQUEST: something in it would
-// end up elsewhere; CORRUPT: it is not such an archive.
-Status unpack_archive(const std::string& archive, const std::string& directory);
+// end up elsewhere; CORRUPT: it is not such an archive; CLOSED: it was stopped.
+Status unpack_archive(const std::string& archive, const std::string& directory,
+                      const std::stop_token& stop = {});
 
 }  // namespace baton::pipeline

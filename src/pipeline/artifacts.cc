@@ -36,6 +36,12 @@ std::string folder_for(const Site& site, const GraphNode& node, const Consumed& 
   return folder.string();
 }
 
+// Where modules run it is not for us to tidy up, even if nothing was there once.
+bool is_folder_of_run(const Site& site, const std::string& folder) {
+  const auto normal = [](const std::string& path) { return (fs::path(path) / "").lexically_normal(); };
+  return normal(folder) == normal(site.directory.empty() ? "." : site.directory);
+}
+
 void fetch_one(const Site& site, const GraphNode& node, const Consumed& consumed, const ArtifactRef& artifact,
                const std::stop_token& stop) {
   const std::string what = of_module(artifact.name, artifact.module);
@@ -43,9 +49,9 @@ void fetch_one(const Site& site, const GraphNode& node, const Consumed& consumed
   const std::string folder = folder_for(site, node, consumed, artifact.module);
   const std::string archive = folder + "/.baton-" + random_name() + ".tar";
   Status done;
-  if (!consumed.into.empty()) done = make_ready_for(site.run, folder);
+  if (!is_folder_of_run(site, folder)) done = make_ready_for(site.run, folder);
   if (done) done = fetch_file(store, artifact.blob, archive, stop);
-  if (done) done = unpack_archive(archive, folder);
+  if (done) done = unpack_archive(archive, folder, stop);
   std::error_code trouble;
   fs::remove(archive, trouble);
   if (!done)

@@ -185,6 +185,16 @@ TEST_F(AnArchive, StaysInItsFolder) {
   EXPECT_THAT(carry({"out"}).error().message, HasSubstr("/etc/passwd"));
 }
 
+TEST_F(AnArchive, IsNotUnpackedOnceNobodyWantsIt) {  // P7 P15
+  write(from_.path() + "/file", "x");
+  ASSERT_TRUE(carry({"file"}));
+  const TemporaryDirectory other;
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(unpack_archive(file_, other.path(), stop.get_token()).error().code, Errc::closed);
+  EXPECT_TRUE(fs::is_empty(other.path()));
+}
+
 TEST_F(AnArchive, ThatIsCutOffIsRefused) {
   write(from_.path() + "/file", std::string(2000, 'x'));
   ASSERT_TRUE(carry({"file"}));

@@ -108,7 +108,7 @@ Status CacheClerk::put_files_back(const BlobRef& blob) {
   const std::string archive =
       (std::filesystem::path(site_.directory) / (".baton-" + random_name() + ".tar")).string();
   auto done = noted(blob, fetch_file(cache_.blobs, blob, archive, hurry_.get_token()));
-  if (done) done = unpack_archive(archive, site_.directory);
+  if (done) done = unpack_archive(archive, site_.directory, hurry_.get_token());
   std::error_code absent;
   std::filesystem::remove(archive, absent);
   return done;

@@ -226,6 +226,7 @@ CommandResult Context::exec(const std::vector<std::string>& words, const Command
       (is_error ? error_lines : output_lines).add(text);
     };
     const std::stop_token until = stop();
+    if (until.stop_requested()) throw Stopped(words[0] + " was not begun");
     auto ended = process::run_child(command, std::span(&until, 1));
     if (!ended) throw NotStarted("the command could not be started: " + ended.error().message);
     end = std::move(*ended);

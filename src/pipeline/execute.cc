@@ -74,6 +74,8 @@ class Execution {
       for (const LargeInput& large : order_.large) fetch_input(large);
       fetch_artifacts(site_, *order_.node, order_.artifacts, stop_);
     });
+    // What was given up meanwhile, as it took too long to come, is not begun afterwards.
+    if (stop_.stop_requested()) throw Stopped("it was stopped before it began");
     result_.value = spec_.body(context_, inputs_);
     transfer([&] { store_what_it_made(); });
   }

@@ -233,7 +233,9 @@ RunReport Master::close() {
   if (coordinator_ && !lost_) {
     if (auto closed = coordinator_->close_run(std::string(word(report_.outcome)), {}); !closed) {
       observer_.noticed("the workers could not be told that the run is over: " + closed.error().message);
-      if (closed.error().code == Errc::conflict) {  // how it ends is for another master to say
+      // How it ends is for somebody else to say.
+      const Errc code = closed.error().code;
+      if (code == Errc::conflict || code == Errc::corrupt || code == Errc::wrong_state) {
         report_.outcome = RunOutcome::coordination_lost;
         report_.reason = closed.error().message;
       }

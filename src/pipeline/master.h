@@ -55,7 +55,7 @@ class Master {
     bool value = false;
     std::set<std::string> artifacts;
   };
-  Lost lost_of(const Restored& restored) const;
+  Lost lost_of(const Restored& restored, bool& is_answered) const;
   std::optional<NodeIndex> asked_for_in_vain(const std::map<NodeIndex, Lost>& known) const;
   void make_again(NodeIndex node, std::map<NodeIndex, Lost>& known);
   void restore_failures();
@@ -67,6 +67,7 @@ class Master {
   std::vector<ModuleAssignment> assign(std::size_t per_place);
   bool could_run_here(const Lane& lane) const;
   bool fits_here(const Lane& lane) const;
+  bool is_anothers() const;
   bool has_place_here(const Lane& lane) const;
   bool have_time_who_are_preferred(const Lane& lane) const;
   bool waits_for_preferred(const Lane& lane);

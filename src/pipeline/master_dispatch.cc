@@ -19,8 +19,11 @@ bool Master::could_run_here(const Lane& lane) const {
 }
 
 bool Master::fits_here(const Lane& lane) const {
-  return could_run_here(lane) && (lane.pinned || !options_.is_only_master);
+  return could_run_here(lane) && (lane.pinned || !options_.is_only_master) && !is_anothers();
 }
+
+// Then nothing of it is ours to begin: not even what always runs.
+bool Master::is_anothers() const { return lost_ && lost_->code == Errc::conflict; }
 
 // First what workers have places for, then what this machine has; only then do workers get something to wait
 // for them. So nothing waits for a worker while a place is free here.

@@ -102,8 +102,12 @@ Status Master::check_places() const {
 
 void Master::begin_listening() {
   heard_at_ = now();
+  // Another may have taken over meanwhile: it took long to look at what is known from before, or we stood
+  // still.
   if (auto workers = coordinator_->get_registered_workers(closing_.get_token()))
     saw_workers(std::move(*workers));
+  else if (workers.error().code != Errc::no_space)
+    lose_coordination(workers.error());
   threads_.emplace_back([this] { receive(closing_.get_token()); });
   threads_.emplace_back([this] { poll_workers(closing_.get_token()); });
   own_results_.emplace(*coordinator_,
@@ -127,10 +131,11 @@ RunReport Master::refuse(const Error& error) {
 
 void Master::restore() {
   std::map<NodeIndex, Lost> known;  // what they made that is no longer stored
+  bool is_answered = true;          // by where that is
   for (const auto& [module, restored] : options_.restored) {
     const NodeIndex* node = graph_.find(module);
     if (node && !restored.failure && !is_final(schedule_.status(*node)))
-      known.emplace(*node, lost_of(restored));
+      known.emplace(*node, lost_of(restored, is_answered));
   }
   while (const auto node = asked_for_in_vain(known)) make_again(*node, known);
   for (const auto& [node, lost] : known) {
@@ -142,9 +147,14 @@ void Master::restore() {
   }
 }
 
-Master::Lost Master::lost_of(const Restored& restored) const {
-  const auto is_gone = [this](const BlobRef& blob) {
-    return options_.site.blobs == nullptr || !options_.site.blobs->has(blob, {}).value_or(false);
+// Where nobody answers, nothing is known to be lost: whoever needs it finds out.
+Master::Lost Master::lost_of(const Restored& restored, bool& is_answered) const {
+  const auto is_gone = [&](const BlobRef& blob) {
+    if (options_.site.blobs == nullptr) return true;
+    if (!is_answered) return false;
+    const auto has = options_.site.blobs->has(blob, options_.stop);
+    is_answered = has.has_value();
+    return has && !*has;
   };
   Lost lost{.value = restored.value.blob && is_gone(*restored.value.blob)};
   for (const ArtifactRef& artifact : restored.artifacts) {

@@ -109,7 +109,7 @@ void Master::give_up_what_lacks() {
     give_up(node, {.kind = FailureKind::capability, .message = report_.modules[node].reason});
 }
 
-// What always runs does so here, as far as it can.
+// What always runs does so here, as far as it can, unless the run is another's.
 void Master::give_up_what_needs_others() {
   std::vector<NodeIndex> hopeless;
   schedule_.each_ready([&](const Lane& lane) { return !fits_here(lane); },
@@ -197,6 +197,7 @@ void Master::lose_coordination(const Error& error) {
   observer_.noticed("the coordinator is lost: " + error.message);
   stop("the coordinator was lost: " + error.message,
        false);  // before what ends thereby is taken for the reason
+  if (is_anothers()) crew_->watch().stop(true);
   for (const auto& [node, lane] : std::exchange(there_, {})) {
     finish(node, ModuleStatus::cancelled, "the coordinator was lost",
            left_with_a_worker(node, error.message));

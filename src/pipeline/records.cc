@@ -52,6 +52,12 @@ bool write(const std::string& path, const std::string& text) {
   return file && !trouble;
 }
 
+// Whether its last line has no end.
+bool is_torn(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return file.seekg(-1, std::ios::end) && file.get() != '\n';
+}
+
 // Runs in the order in which they began.
 std::vector<fs::directory_entry> run_folders(const std::string& folder) {
   std::vector<fs::directory_entry> all;
@@ -188,13 +194,19 @@ bool Records::hold(const std::string& run) {
   return true;
 }
 
+// On a line of its own: the last one before may be torn, if its master was killed or the disk was full.
 bool Records::append(File& file, const std::string& path, const std::string& line) {
-  if (!file) file.reset(std::fopen(path.c_str(), "ae"));
-  const std::string whole = line + "\n";
+  std::string whole = line + "\n";
+  if (!file) {
+    file.reset(std::fopen(path.c_str(), "ae"));
+    if (is_torn(path)) whole.insert(0, 1, '\n');
+  }
   const bool is_kept = file && std::fwrite(whole.data(), 1, whole.size(), file.get()) == whole.size() &&
                        std::fflush(file.get()) == 0;
-  if (!is_kept && trouble_.empty()) trouble_ = path + " cannot be written: some of this run is not kept";
-  return is_kept;
+  if (is_kept) return true;
+  file.reset();
+  if (trouble_.empty()) trouble_ = path + " cannot be written: some of this run is not kept";
+  return false;
 }
 
 // All by which a later master knows the run. What could not be synced once may be gone, whatever is said of
@@ -214,8 +226,7 @@ Status Records::make_durable() {
 Status Records::note_beginning(const ModuleReport& report) {
   if (directory_.empty()) return failure(Errc::io_failed, trouble_);
   const std::string path = directory_ + "/progress";
-  // On a line of its own: the last one before may be torn.
-  if (!append(progress_, path, "\n" + to_text(progress_line(report))))
+  if (!append(progress_, path, to_text(progress_line(report))))
     return failure(Errc::io_failed, path + " cannot be written");
   if (::fdatasync(::fileno(progress_.get())) != 0) return std::unexpected(system_error(errno, "sync", path));
   if (!is_durable_) is_durable_ = make_durable();

@@ -30,6 +30,10 @@ std::unexpected<Error> refusal(const std::string& text) {
   if (text.starts_with("OOM")) return failure(Errc::exhausted, "Redis: " + text);
   if (text.starts_with("NOAUTH") || text.starts_with("WRONGPASS"))
     return failure(Errc::permission_denied, "Redis: " + text + " (redis://:PASSWORD@HOST:PORT gives one)");
+  if (text.starts_with("UNKNOWN_COMMAND") || text.starts_with("ERR unknown command"))
+    return failure(Errc::unsupported_version,
+                   "whoever listens there is no Redis; a baton server is named without redis:// (it says: " +
+                       text + ")");
   if (text.starts_with("NOPERM")) return failure(Errc::permission_denied, "Redis: " + text);
   return failure(Errc::io_failed, "Redis: " + text);
 }

@@ -48,7 +48,7 @@ Result<RedisRun::Words> RedisRun::call_as_master(const char* script, const Words
   if (answer->front() == "taken over")
     return failure(Errc::conflict, "another master has taken over run " + options.run);
   if (answer->front() == "forgotten") {
-    return failure(Errc::conflict,
+    return failure(Errc::corrupt,
                    "Redis has forgotten some of run " + options.run +
                        " that it had acknowledged: it came back as it was before, or was emptied. A Redis at "
                        "which runs meet wants 'appendonly yes'");

@@ -23,8 +23,8 @@ class RedisRun {
 
   // Runs a script. The first word of the answer says what it came to.
   Result<Words> call(const std::string& script, const Words& arguments, const std::stop_token& stop);
-  // As the master that has opened the run. CONFLICT: it is another's now, or Redis has gone back to before
-  // what it has acknowledged.
+  // As the master that has opened the run. CONFLICT: it is another's now. CORRUPT: Redis has gone back to
+  // before what it has acknowledged.
   Result<Words> call_as_master(const char* script, const Words& arguments, const std::stop_token& stop);
   void opened_by(const std::string& session);
 

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <semaphore>
 #include <thread>
 
 #include "pipeline/inbox.h"
@@ -245,6 +246,20 @@ TEST(ARun, ThatIsStoppedStillCleansUp) {  // P7
   EXPECT_EQ(module(report, "slow").status, ModuleStatus::cancelled);
   EXPECT_EQ(module(report, "cleanup").status, ModuleStatus::succeeded);
   EXPECT_TRUE(cleaned);
+}
+
+TEST(ACommand, IsNotBegunOnceItsModuleIsToStop) {  // P7
+  std::stop_source stop;
+  Pipeline pipeline("stopped");
+  pipeline.add("m").run([&](Context& context) {
+    std::binary_semaphore heard(0);
+    const std::stop_callback on_stop(context.stop(), [&] { heard.release(); });
+    stop.request_stop();
+    heard.acquire();
+    context.exec({"/no/such/program"});
+  });
+  const RunReport report = run(pipeline, {.stop = stop.get_token()});
+  EXPECT_EQ(module(report, "m").failure.message, "/no/such/program was not begun");
 }
 
 TEST(Hooks, AreCalledAroundTheBody) {  // P13

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/pause.h"
+#include "pipeline/question.h"
 #include "pipeline/steady_time.h"
 #include "pipeline/value.h"
 #include "wire/resp_value.h"
@@ -48,7 +49,7 @@ Result<client::HttpReply> ServerBlobs::call(const client::HttpRequest& request, 
                                             const std::function<bool()>& is_open) {
   const std::int64_t give_up_at = steady_ms() + patience_.ms;
   for (Duration delay = milliseconds(250);; delay = std::min(delay + delay, seconds(5))) {
-    auto address = where();
+    auto address = where(stop);
     auto reply = address ? client::call_http(*address, options_, request, stop)
                          : Result<client::HttpReply>(std::unexpected(address.error()));
     if (reply && reply->status >= 300) reply = std::unexpected(refusal(*reply));
@@ -62,11 +63,24 @@ Result<client::HttpReply> ServerBlobs::call(const client::HttpRequest& request, 
   }
 }
 
-Result<client::Address> ServerBlobs::where() {
-  const std::lock_guard lock(mutex_);
-  if (where_) return *where_;
-  client::Client client(options_);
-  auto info = client.ask({"INFO", "server"});
+// Of several servers, at the one that answers.
+Result<client::Address> ServerBlobs::where(const std::stop_token& stop) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (where_) return *where_;
+  }
+  std::string connected;
+  Result<wire::RespValue> info = failure(Errc::closed, "stopped");
+  {
+    client::ClientOptions options = options_;
+    options.news = [&](const client::ConnectionNews& news) {
+      if (news.trouble.empty()) connected = news.address;
+    };
+    client::Client client(options);
+    Question<wire::RespValue> question;
+    client.ask({"INFO", "server"}, question.answer());
+    info = question.wait(stop);
+  }
   if (!info) return std::unexpected(info.error());
   constexpr std::string_view kPort = "http_port:";
   const std::string text(info->text);
@@ -75,10 +89,14 @@ Result<client::Address> ServerBlobs::where() {
       at == std::string::npos ? "0" : text.substr(at + kPort.size(), text.find('\r', at) - at - kPort.size());
   if (port == "0")
     return failure(Errc::not_found, "the server does not serve HTTP, and blobs need that: --http");
-  auto address = client::parse_address(options_.addresses.front());
-  if (!address) return std::unexpected(address.error());
-  where_ = client::Address{address->host, port};
-  return *where_;
+  for (const std::string& one : options_.addresses) {
+    const auto address = client::parse_address(one);
+    if (!address || address->text() != connected) continue;
+    const std::lock_guard lock(mutex_);
+    where_ = client::Address{address->host, port};
+    return *where_;
+  }
+  return failure(Errc::unavailable, "the connection to the server broke");
 }
 
 std::string ServerBlobs::target_of(const BlobRef& blob) const {
@@ -87,7 +105,7 @@ std::string ServerBlobs::target_of(const BlobRef& blob) const {
 }
 
 Result<BlobRef> ServerBlobs::put(const ByteSource& from, const std::stop_token& stop) {
-  auto blob = measure(from);
+  auto blob = measure(from, stop);
   if (!blob) return blob;
   // Also one that is there: it may have been damaged since.
   auto reply = call({.method = "PUT",
@@ -102,7 +120,8 @@ Result<BlobRef> ServerBlobs::put(const ByteSource& from, const std::stop_token& 
 
 Status ServerBlobs::pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) {
   bool has_begun = false;  // a sink that has got a part of it cannot begin anew
-  const ByteSink noting = [&](std::string_view piece) {
+  const ByteSink noting = [&](std::string_view piece) -> Status {
+    if (stop.stop_requested()) return failure(Errc::closed, "stopped");
     has_begun = true;
     return into(piece);
   };

@@ -29,7 +29,7 @@ class ServerBlobs : public BlobStore {
   Result<client::HttpReply> call(const client::HttpRequest& request, const std::stop_token& stop,
                                  const std::function<bool()>& is_open = {});
   // Where the server listens for HTTP: it says so itself.
-  Result<client::Address> where();
+  Result<client::Address> where(const std::stop_token& stop);
   std::string target_of(const BlobRef& blob) const;
 
   const client::ClientOptions options_;

@@ -327,9 +327,10 @@ Status ServerRun::stay_master(const std::stop_token& stop) {
       hold(run_held,
            {.worker = "master", .queues = {"pipeline-runs"}, .ttl = lease(), .capabilities = {"run:" + run}},
            stop);
-  if (!held && held.error().code == Errc::conflict)
-    return failure(Errc::conflict, "another master has taken over run " + run);
-  return held;
+  if (held || held.error().code != Errc::conflict) return held;
+  if (const auto task = run_task(stop); task && task->view.dead_reason == "cancelled")
+    return failure(Errc::wrong_state, "somebody cancelled the task of run " + run + " at the coordinator");
+  return failure(Errc::conflict, "another master has taken over run " + run);
 }
 
 std::string ServerRun::key_of(const std::string& module) const {

@@ -82,7 +82,8 @@ class ServerRun : public std::enable_shared_from_this<ServerRun> {
   // Being there is holding the lease of one's own task.
   Status be_there(const std::string& session, std::string_view as, const std::stop_token& stop);
   Status hold(client::Held& held, const client::Lease& request, const std::stop_token& stop);
-  // That this is still the master, if it ever was. CONFLICT: another has taken over.
+  // That this is still the master, if it ever was. CONFLICT: another has taken over. WRONG_STATE: the run was
+  // ended by hand.
   Status stay_master(const std::stop_token& stop);
   bool is_due();  // that
   // How long the master has been missed, by what was last seen of the run.

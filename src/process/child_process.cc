@@ -159,6 +159,7 @@ class Child {
   volatile int trouble_ = 0;  // why the program could not be started
   Descriptor ended_;
   Descriptor stopped_;
+  const pid_t parent_ = ::getpid();
   pid_t pid_ = -1;
   std::size_t fed_ = 0;
   std::optional<std::int64_t> kill_at_;
@@ -176,6 +177,7 @@ Child::~Child() {
 void Child::become(Program& program) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent_) ::_exit(127);  // it was killed before that, and nobody would end us
   ::signal(SIGPIPE, SIG_DFL);
   ::dup2(input_.read.number(), STDIN_FILENO);
   ::dup2(output_.write.number(), STDOUT_FILENO);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <semaphore>
 #include <sstream>
 
 #include "pipeline/context.h"
@@ -216,6 +217,113 @@ TEST(ADamagedArtifact, IsAFailureThatNamesIt) {  // P15
                                     HasSubstr("not what was stored")));
   for (const auto& left : fs::directory_iterator(directory.path() + "/fetched"))
     EXPECT_EQ(left.path().filename(), ".baton-fetched") << "something of it was left there";
+}
+
+// Somebody has stopped the run by the time it has handed out what was asked for.
+class Lingering : public BlobStore {
+ public:
+  explicit Lingering(std::stop_source run) : run_(std::move(run)) {}
+  Result<BlobRef> put(const ByteSource& from, const std::stop_token& stop) override {
+    return store_.put(from, stop);
+  }
+  Status pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) override {
+    std::binary_semaphore heard(0);
+    const std::stop_callback on_stop(stop, [&] { heard.release(); });
+    auto done = store_.pour(blob, into, {});
+    run_.request_stop();
+    heard.acquire();
+    return done;
+  }
+  Result<bool> has(const BlobRef& blob, const std::stop_token& stop) override {
+    return store_.has(blob, stop);
+  }
+  std::string place() const override { return "the cellar"; }
+
+ private:
+  TemporaryBlobs store_;
+  std::stop_source run_;
+};
+
+TEST(AModule, ThatIsStoppedWhileItsArtifactsComeIsNotBegun) {  // P7 P15
+  TemporaryDirectory directory;
+  std::stop_source stop;
+  Lingering store(stop);
+  bool has_begun = false;
+  Pipeline pipeline("stopped");
+  auto build = pipeline.add("build").produces("bin", {"app"}).run([](Context& context) {
+    write(context.directory() + "/app", "compiled");
+  });
+  pipeline.add("test", build).consumes(build, "bin", "fetched").run([&](Context&) { has_begun = true; });
+  RunOptions options{.stop = stop.get_token()};
+  options.site.directory = directory.path();
+  options.site.blobs = &store;
+  const Graph graph = *Graph::of(pipeline.definition());
+  const RunReport report = pipeline::run(graph, std::move(options));
+  EXPECT_EQ(module(report, "test").status, ModuleStatus::cancelled);
+  EXPECT_FALSE(has_begun);
+}
+
+TEST(AnArtifact, DrivesNothingOutOfTheFolderWhereModulesRun) {  // P15
+  const TemporaryDirectory there, here, shared;
+  FolderBlobs blobs(shared.path() + "/blobs");
+  Pipeline pipeline("fetched");
+  auto build = pipeline.add("build").produces("bin", {"app"}).run([](Context& context) {
+    write(context.directory() + "/app", "compiled");
+    return 1;
+  });
+  pipeline.add("test", build).consumes(build, "bin", "./").run([](Context& context, int) {
+    if (contents(context.directory() + "/app") != "compiled") throw std::runtime_error("not there");
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  RunOptions options;
+  options.site.blobs = &blobs;
+  options.site.directory = there.path();
+  const RunReport first = pipeline::run(graph, options);
+  options.restored = {{"build", {.value = {"1", {}}, .artifacts = module(first, "build").artifacts}}};
+  options.site.directory = here.path();  // in which there is nothing yet
+  EXPECT_EQ(pipeline::run(graph, options).outcome, RunOutcome::succeeded);
+  write(here.path() + "/notes", "mine");
+  EXPECT_EQ(pipeline::run(graph, options).outcome, RunOutcome::succeeded);
+  EXPECT_EQ(contents(here.path() + "/notes"), "mine");
+}
+
+// It does not say what it has.
+class Silent : public FolderBlobs {
+ public:
+  using FolderBlobs::FolderBlobs;
+  Result<bool> has(const BlobRef&, const std::stop_token&) override {
+    ++asked;
+    return failure(Errc::unavailable, "nobody answers");
+  }
+  int asked = 0;
+};
+
+TEST(AnArtifactFromBefore, IsNotTakenForLostWhereNobodyAnswers) {  // P15 P17
+  const TemporaryDirectory folder;
+  Silent store(folder.path() + "/blobs");
+  int begun = 0;
+  Pipeline pipeline("again");
+  auto build = pipeline.add("build")
+                   .not_idempotent()
+                   .produces("bin", {"app"})
+                   .produces("notes", {"app"})
+                   .run([&](Context& context) {
+                     write(context.directory() + "/app", "compiled");
+                     return ++begun;
+                   });
+  pipeline.add("test", build).consumes(build, "bin", "fetched").run([](Context&, int) {});
+  const Graph graph = *Graph::of(pipeline.definition());
+  RunOptions options;
+  options.site.directory = folder.path();
+  options.site.blobs = &store;
+  const RunReport first = pipeline::run(graph, options);
+  options.restored = {{"build", {.value = {"1", {}}, .artifacts = module(first, "build").artifacts}}};
+  const RunReport report = pipeline::run(graph, options);
+  EXPECT_EQ(module(report, "build").status, ModuleStatus::restored)
+      << module(report, "build").failure.message;
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << module(report, "test").failure.message;
+  EXPECT_EQ(begun, 1);
+  EXPECT_EQ(store.asked, 1) << "each question may take as long as a server may be away";
 }
 
 // A server, to somebody who does not know that it keeps blobs.

@@ -56,6 +56,23 @@ modules:
   EXPECT_TRUE(is_forgotten(somebody, "old/mine")) << "what a run has noted stays when the run is over";
 }
 
+// Nobody else is its master then, so what always runs is left to this one.
+TEST(ProcessesThatAreForgotten, TidyUpIfTheirRunIsCancelledAtTheServer) {  // P7 P17
+  const Yard yard(R"(
+version: 1
+modules:
+  a: { run: 'touch began; sleep 1000' }
+  tidy: { needs: [{ id: a, when: settled }], always: true, run: 'echo tidy >> ran' }
+)");
+  Served server(BATON_PROGRAM);
+  client::Client somebody({.addresses = {server.address()}});
+  crash::Child master(yard.run({"--connect", server.address(), "--lost-after", "1s", "--run", "r"}));
+  ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
+  ASSERT_TRUE(somebody.cancel("key:r"));
+  EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 4) << master.errors();
+  EXPECT_EQ(yard.contents("ran"), "tidy\n");
+}
+
 TEST(ARunThatIsForgotten, IsOverForItsWorkers) {  // P6 P17
   Served server(BATON_PROGRAM, kForgetful);
   client::Client somebody({.addresses = {server.address()}});

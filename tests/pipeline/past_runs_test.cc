@@ -189,6 +189,16 @@ modules:
   EXPECT_EQ(yard.contents("here"), "ran\n");
 }
 
+TEST(APastRun, IsGoneOnWithBehindALineThatIsTorn) {  // P17
+  const Yard yard("version: 1\nmodules: { a: { run: 'echo a >> here; [ -e good ]' } }");
+  EXPECT_EQ(crash::run(yard.run({"--run", "r"})).exit.code, 1);
+  for (const char* name : {"journal", "progress"})
+    std::ofstream(yard.path() + "/.baton/runs/r/" + name, std::ios::app) << R"({"module":"a","sta)";
+  std::ofstream(yard.path() + "/good").close();
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(crash::run(yard.run({"--run", "r"})).exit.code, 0);
+  EXPECT_EQ(yard.contents("here"), "a\na\n") << "it has succeeded, and nobody knew";
+}
+
 TEST(APastRun, IsGoneOnWithByWorkersToo) {  // P11 P17
   const Yard yard(R"(
 version: 1

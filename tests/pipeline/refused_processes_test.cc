@@ -220,6 +220,32 @@ TEST(ProcessesThatAreRefused, SayThatNoCoordinatorIsThere) {  // P11 P16
   EXPECT_THAT(only_line(worker), HasSubstr("no baton coordinator"));
 }
 
+// At the first answer: nobody waits until a request may have taken long enough.
+TEST(ProcessesThatAreRefused, TellARedisFromACoordinator) {  // P2 P16
+  const Yard yard(kOne);
+  RedisServer redis;
+  Served server(BATON_PROGRAM);
+  const auto refused = [](crash::ChildOptions how) {
+    how.environment = {{"BATON_TOKEN", "baton_a-token"}};
+    const crash::Ran ran = crash::run(how);
+    EXPECT_EQ(ran.exit.code, 2) << ran.errors;
+    return only_line(ran);
+  };
+  const std::string at_redis = "127.0.0.1:" + std::to_string(redis.port());
+  const std::vector<std::string> how = {"--run", "r", "--timeout", "1h"};
+  const auto with = [&](const std::string& where) {
+    std::vector<std::string> all = how;
+    all.insert(all.end(), {"--connect", where});
+    return all;
+  };
+  EXPECT_THAT(refused(yard.run(with(at_redis))), HasSubstr("no baton coordinator"));
+  EXPECT_THAT(refused(yard.worker(at_redis, how)), HasSubstr("no baton coordinator"));
+  const std::string at_server = "redis://" + server.address();
+  EXPECT_THAT(refused(yard.run(with(at_server))), HasSubstr("no Redis; a baton server is named without"));
+  EXPECT_THAT(refused(yard.worker(at_server, how)), HasSubstr("no Redis; a baton server is named without"));
+  EXPECT_EQ(yard.contents("ran"), "");
+}
+
 TEST(ProcessesThatAreRefused, DoNotWorkInAFolderThatIsNotThere) {  // P11 P16
   const Yard yard(kOne);
   const crash::Ran worker =

@@ -84,6 +84,49 @@ TEST(ABlobAtAServer, IsRepairedByWhoeverPutsItAgain) {  // P15
   EXPECT_EQ(fetch_text(store, blob, {}).value(), "one");
 }
 
+TEST(ABlobAtAServer, IsAskedOfTheServerThatAnswers) {  // P15
+  Served server(BATON_PROGRAM);
+  submit(server, "run");
+  client::ClientOptions options = at(server);
+  options.addresses.insert(options.addresses.begin(), "127.0.0.2:" + std::to_string(server.port()));
+  ServerBlobs store(options, "run", milliseconds(1));
+  const auto blob = store.put(bytes_of_text("one"), {});
+  ASSERT_TRUE(blob) << blob.error().message;
+  EXPECT_EQ(fetch_text(store, *blob, {}).value(), "one");
+}
+
+TEST(ABlobAtAServer, IsNotWaitedForOnceNobodyWantsIt) {  // P7 P15
+  Served server(BATON_PROGRAM);
+  submit(server, "run");
+  const std::string text(5 << 20, 'b');
+  std::stop_source stop;
+  ServerBlobs store(at(server), "run");
+  const BlobRef blob = *store.put(bytes_of_text(text), {});
+  std::size_t got = 0;
+  const auto poured = store.pour(
+      blob,
+      [&](std::string_view bytes) -> Status {
+        got += bytes.size();
+        stop.request_stop();
+        return {};
+      },
+      stop.get_token());
+  EXPECT_EQ(poured.error().code, Errc::closed);
+  EXPECT_LT(got, text.size());
+  int pieces = 0;
+  const ByteSource source = [&](const ByteSink& into) -> Status {
+    Status taken;
+    for (int i = 0; taken && i < 3; ++i, ++pieces) taken = into("x");
+    return taken;
+  };
+  EXPECT_EQ(store.put(source, stop.get_token()).error().code, Errc::closed);
+  EXPECT_EQ(pieces, 1) << "nor is it looked at";
+  client::ClientOptions nobody;
+  nobody.addresses = {"127.0.0.1:1"};
+  nobody.deadline = seconds(2);
+  EXPECT_EQ(ServerBlobs(nobody, "run").has(blob, stop.get_token()).error().code, Errc::closed);
+}
+
 TEST(ABlobAtAServer, BelongsToATaskAndGoesWithIt) {
   Served server(BATON_PROGRAM);
   EXPECT_EQ(put(server, "/v1/blobs/" + name_of("one") + "?task=key:none", "one")->status, 404U);

@@ -59,6 +59,41 @@ TEST_P(AMasterThatWasSuspended, BeginsNothingThatTheNextOneHasBegun) {  // P17
   EXPECT_THAT(report.reason, ::testing::HasSubstr("another master"));
 }
 
+// Its process does not run for a while before it begins anything.
+class SuspendedAtFirst : public RoleGuard {
+ public:
+  SuspendedAtFirst(DistributedCoordinator& behind, std::function<void()> meanwhile)
+      : RoleGuard(behind, Role::master), meanwhile_(std::move(meanwhile)) {}
+  Result<std::optional<CancellationSignal>> is_cancellation_requested(std::stop_token stop) override {
+    auto signal = RoleGuard::is_cancellation_requested(stop);
+    if (meanwhile_) std::exchange(meanwhile_, nullptr)();
+    return signal;
+  }
+
+ private:
+  std::function<void()> meanwhile_;
+};
+
+TEST_P(AMasterThatWasSuspended, BeginsNothingIfTheRunIsAnothersByThen) {  // P17
+  std::atomic<int> begun = 0;
+  Pipeline pipeline("suspended");
+  auto build = pipeline.add("build").run([&](Context&) { ++begun; });
+  pipeline.add("tidy", after(build)).always_run().run([&](Context&) { ++begun; });
+  const Graph graph = *Graph::of(pipeline.definition());
+  const auto first = subject_->connect(), second = subject_->connect();
+  const RunOpening opening{
+      .session = "second", .name = "suspended", .fingerprint = graph.fingerprint(), .parts = graph.parts()};
+  SuspendedAtFirst suspended(*first, [&] {
+    subject_->let_pass(subject_->lease() + milliseconds(10));
+    const auto opened = second->open_run(opening, {});
+    EXPECT_TRUE(opened) << opened.error().message;
+  });
+  const RunReport report = run(graph, {.jobs = 1, .coordinator = &suspended, .worker_poll = hours(1)});
+  EXPECT_EQ(begun, 0);
+  EXPECT_EQ(report.outcome, RunOutcome::coordination_lost);
+  EXPECT_THAT(report.reason, ::testing::HasSubstr("another master"));
+}
+
 class ARunThatWasCancelled : public ::testing::TestWithParam<Transport> {
  protected:
   // By the next master: its first was killed before it could end it.
