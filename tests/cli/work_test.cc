@@ -132,14 +132,12 @@ TEST(WorkCommand, EndsWhereNothingCanEverCome) {
       << none.errors;
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which want terabytes to themselves
 TEST(WorkCommand, SaysThatThereAreNotSoManyThreads) {
   const Said said = AtServer().shell("ulimit -v 3000000; baton work q -j 1024 -- true");
   EXPECT_EQ(said.exit_code, 1);
   EXPECT_TRUE(begins(said.errors, "baton: EXHAUSTED: the system has not enough threads for a worker: "))
       << said.errors;
 }
-#endif
 
 TEST(WorkCommand, DoesNotMindACommandThatReadsNothing) {
   const AtServer at;
