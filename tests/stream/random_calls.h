@@ -86,6 +86,11 @@ class RandomCalls {
                                FailureReason::unknown})});
         if (one_in(4)) list->back().policy = static_cast<FailurePolicy>(below(3));
       }
+      // Two messages that fail at once are due at once, and of their streams either may come first.
+      if (is_choosy_ && !list->empty())
+        std::erase_if(*list, [first = list->front().held.message](const Failure& item) {
+          return item.held.message != first;
+        });
       if (!list->empty() && one_in(8)) list->push_back(list->front());
     }
     for (auto [lane, list] :
