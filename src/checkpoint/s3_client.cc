@@ -83,6 +83,18 @@ std::size_t take_header(const char* data, std::size_t, std::size_t count, void* 
   });
 }
 
+struct FreeHeaders {
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using Headers = std::unique_ptr<curl_slist, FreeHeaders>;
+
+void add(Headers& headers, const std::string& line) {
+  curl_slist* const longer = curl_slist_append(headers.get(), line.c_str());
+  if (longer == nullptr) throw std::bad_alloc();
+  (void)headers.release();  // which is its beginning
+  headers.reset(longer);
+}
+
 struct Reading {
   ByteView left;
 };
@@ -195,10 +207,9 @@ Result<S3Answer> S3Client::ask_once(const Asked& asked) {
 
   std::string url = options_.endpoint + escaped(request.path, true);
   if (!request.query.empty()) url += "?" + query_text(request.query);
-  curl_slist* headers = nullptr;
-  for (const auto& [name, value] : request.headers)
-    headers = curl_slist_append(headers, (name + ": " + value).c_str());
-  headers = curl_slist_append(headers, "Expect:");
+  Headers headers;
+  for (const auto& [name, value] : request.headers) add(headers, name + ": " + value);
+  add(headers, "Expect:");
 
   Hearing hearing;
   Reading reading{asked.body};
@@ -206,7 +217,7 @@ Result<S3Answer> S3Client::ask_once(const Asked& asked) {
   CURL* const handle = handles_->take();
   curl_easy_setopt(handle, CURLOPT_URL, url.c_str());
   curl_easy_setopt(handle, CURLOPT_CUSTOMREQUEST, asked.method.c_str());
-  curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
   curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
   // Of a transfer that moves nobody knows how long it takes; one that stands still is over.
@@ -228,7 +239,6 @@ Result<S3Answer> S3Client::ask_once(const Asked& asked) {
   const CURLcode done = curl_easy_perform(handle);
   long status = 0;
   curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
-  curl_slist_free_all(headers);
   handles_->give_back(handle);
   if (hearing.lacks_memory) throw std::bad_alloc();
   if (done == CURLE_WRITE_ERROR)
