@@ -217,8 +217,9 @@ std::expected<Rows, Trouble> Connection::take(std::stop_token stop) {
   if (!*result) return std::unexpected(broken(true));
   Rows rows(*result);
   // A server that goes down says why before it hangs up, and that is the better word.
-  if (auto end = next_result(stop); !end)
-    return std::unexpected(is_success(*result) ? end.error() : trouble_of(*result));
+  auto end = next_result(stop);
+  if (!end) return std::unexpected(is_success(*result) ? end.error() : trouble_of(*result));
+  const Rows clears_it(*end);  // that it hung up is a result in place of the end
   return rows;
 }
 
@@ -268,11 +269,14 @@ std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Ca
   return all;
 }
 
-// A stop of the call before may have come after its end.
-void Connection::begin_call() {
+// False where replies to a call that was given up would be taken for this one's. A stop of the call before may
+// have come after its end.
+bool Connection::begin_call() {
+  if (cancelled_) return false;
   std::uint64_t drained = 0;
   (void)!::read(stop_event_, &drained, sizeof drained);
   call_until_ = steady_ms() + call_max_.ms;
+  return true;
 }
 
 void Connection::wake_up() {
@@ -281,14 +285,14 @@ void Connection::wake_up() {
 }
 
 std::expected<std::vector<Rows>, Trouble> Connection::run(std::span<const Call> calls, std::stop_token stop) {
-  begin_call();
+  if (!begin_call()) return std::unexpected(Trouble{.message = "a call before it was given up"});
   const std::stop_callback on_stop(stop, [this] { wake_up(); });
   if (!send(calls)) return std::unexpected(broken(false));
   return receive(calls, stop);
 }
 
 std::expected<void, Trouble> Connection::execute(const std::string& sql, std::stop_token stop) {
-  begin_call();
+  if (!begin_call()) return std::unexpected(Trouble{.message = "a call before it was given up"});
   const std::stop_callback on_stop(stop, [this] { wake_up(); });
   if (PQsendQuery(connection_, sql.c_str()) != 1) return std::unexpected(broken(false));
   std::optional<Trouble> trouble;
@@ -305,7 +309,7 @@ std::expected<void, Trouble> Connection::execute(const std::string& sql, std::st
 
 std::expected<bool, Trouble> Connection::wait_for_notification(
     Duration at_most, std::stop_token stop, const std::function<bool(std::string_view)>& wanted) {
-  begin_call();
+  if (!begin_call()) return std::unexpected(Trouble{.message = "a call before it was given up"});
   const std::stop_callback on_stop(stop, [this] { wake_up(); });
   bool found = false;
   const std::int64_t until = steady_ms() + at_most.ms;

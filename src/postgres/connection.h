@@ -99,7 +99,7 @@ class Connection {
   std::expected<pg_result*, Trouble> next_result(std::stop_token stop);
   std::int64_t time_left() const;  // for the call under way, in milliseconds; -1: any
   Woken wait(bool to_write, std::int64_t timeout_ms);
-  void begin_call();
+  bool begin_call();
   void wake_up();  // whoever waits, from any thread
   void cancel();
   Trouble broken(bool sent) const;

@@ -135,6 +135,9 @@ TEST(AHandlerInATransaction, IsGivenUpWhenTheDatabaseDoesNotAnswer) {
   const Handler handler = impatient.handler([&](Transaction& transaction, const Work&) {
     const auto counted = transaction.run(kCount);
     EXPECT_EQ(counted ? Errc::closed : counted.error().code, Errc::outcome_unknown);
+    const auto again = transaction.run(kCount);
+    EXPECT_EQ(again ? Errc::closed : again.error().code, Errc::unavailable)
+        << "it might get the answer to the one before";
     return done();
   });
   EXPECT_EQ(handler({.work = work, .instance = instance(1)}).kind, Outcome::Kind::given_back);
