@@ -52,6 +52,14 @@ function(baton_library name)
   add_library(baton::${name} ALIAS baton_${name})
 endfunction()
 
+# baton_quick_to_compile(test): under a sanitizer tests compile in half the time unoptimised, and run as fast, for what
+# they call is optimised as before.
+function(baton_quick_to_compile test)
+  if(BATON_SANITIZE)
+    target_compile_options(${test} PRIVATE -O0)
+  endif()
+endfunction()
+
 # baton_test(name [ONE_THREAD filter]): src/<name>/**/*_test.cc as one program, <name>_test. What the filter names
 # is long and knows no threads, so there is nothing in it for ThreadSanitizer.
 function(baton_test name)
@@ -63,6 +71,7 @@ function(baton_test name)
   add_executable(${name}_test ${sources})
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_definitions(${name}_test PRIVATE BATON_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  baton_quick_to_compile(${name}_test)
   target_link_libraries(${name}_test PRIVATE baton_${name} GTest::gtest GTest::gmock GTest::gtest_main)
   set(filter "*")
   if(BATON_SANITIZE MATCHES "thread" AND arg_ONE_THREAD)
