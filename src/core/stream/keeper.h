@@ -78,6 +78,7 @@ class Keeper {
   void drop(Memory<T>& memory, Slot slot);
   template <class T>
   Slot oldest(const Memory<T>& memory) const;
+  Slot next_to(const Stream& of, const Message& message) const;
   void let_go(Slot history);
   void use_service(Slot service) { ++all_.services[service].uses; }
   void let_go_of_service(Slot service);
@@ -86,6 +87,7 @@ class Keeper {
 
   Streams& all_;
   std::uint64_t& digest_;
+  Slot put_back_ = 0;  // the message that was last added before another one
 };
 
 }  // namespace baton::core::streams
