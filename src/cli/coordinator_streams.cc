@@ -121,10 +121,10 @@ Result<Rows> CoordinatorStreams::why(const std::string& message, Duration stale)
   return ask({"STREAM_WHY", message, "STALE_MS", ms(stale)}, "answers", kWhyFields);
 }
 
-Result<Rows> CoordinatorStreams::letters(const Letters& letters) {
+Result<Rows> CoordinatorStreams::letters(const Letters& letters, std::span<const Field> fields) {
   Rows all;
   for (const Words& command : commands({"STREAM_LETTERS"}, letters)) {
-    auto rows = ask(command, "letters", kLetterFields);
+    auto rows = ask(command, "letters", fields);
     if (!rows) return rows;
     std::ranges::move(*rows, std::back_inserter(all));
   }

@@ -97,8 +97,8 @@ Result<Rows> Database::why(const std::string& message, Duration stale) {
              kWhyFields);
 }
 
-Result<Rows> Database::letters(const Letters& letters) {
-  return ask(kLetters, argument(list_of(letters)), kLetterFields);
+Result<Rows> Database::letters(const Letters& letters, std::span<const Field> fields) {
+  return ask(kLetters, argument(list_of(letters)), fields);
 }
 
 Result<std::uint64_t> Database::repeat(const std::string& call, const std::string& more) {

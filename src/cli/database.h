@@ -18,7 +18,7 @@ class Database final : public StreamSource {
   Result<Rows> lag(std::uint64_t count) override;
   Result<Rows> partitions(std::uint64_t count, Duration stale) override;
   Result<Rows> why(const std::string& message, Duration stale) override;
-  Result<Rows> letters(const Letters& letters) override;
+  Result<Rows> letters(const Letters& letters, std::span<const Field> fields) override;
   Result<std::uint64_t> replay(const Letters& letters) override;
   Result<std::uint64_t> purge(const Letters& letters, Duration older_than) override;
 

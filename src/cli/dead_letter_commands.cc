@@ -40,7 +40,7 @@ Status all_were_there(const std::vector<std::string>& letters, const Rows& found
 }
 
 Result<Rows> find_named(StreamSource& source, const StreamOptions& options) {
-  return options.all ? Rows() : source.letters(options.letters);
+  return options.all ? Rows() : source.letters(options.letters, kLetterNumber);
 }
 
 void say(const StreamOptions& options, const char* what, const char* word, std::uint64_t number) {
@@ -53,7 +53,7 @@ void say(const StreamOptions& options, const char* what, const char* word, std::
 }  // namespace
 
 Status dead_list(StreamSource& source, const StreamOptions& options) {
-  const auto letters = source.letters({});
+  const auto letters = source.letters({}, kLetterSummary);
   if (!letters) return std::unexpected(letters.error());
   options.json ? print_json(kLetterSummary, *letters) : print_table(kLetterSummary, *letters);
   return {};
@@ -62,7 +62,7 @@ Status dead_list(StreamSource& source, const StreamOptions& options) {
 Status dead_show(StreamSource& source, const StreamOptions& options) {
   if (auto fits = check_numbers(options.letters); !fits) return fits;
   for (const std::string& letter : options.letters) {
-    const auto found = source.letters({letter});
+    const auto found = source.letters({letter}, kLetterFields);
     if (!found) return std::unexpected(found.error());
     if (found->empty()) return all_were_there({letter}, *found);
     print_json(kLetterFields, *found);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,7 @@ class StreamSource {
   virtual Result<Rows> lag(std::uint64_t count) = 0;
   virtual Result<Rows> partitions(std::uint64_t count, Duration stale) = 0;
   virtual Result<Rows> why(const std::string& message, Duration stale) = 0;
-  virtual Result<Rows> letters(const Letters& letters) = 0;
+  virtual Result<Rows> letters(const Letters& letters, std::span<const Field> fields) = 0;
   // How many it came to.
   virtual Result<std::uint64_t> replay(const Letters& letters) = 0;
   virtual Result<std::uint64_t> purge(const Letters& letters, Duration older_than) = 0;
