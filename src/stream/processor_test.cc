@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <mutex>
 #include <optional>
@@ -32,43 +33,12 @@ namespace {
 
 constexpr std::chrono::seconds kLong(30);  // only a test that fails takes so long
 
-// Gives one message, unless it has none, and refuses everything from then on: at once, or when it is told to.
-// One that is full still says what somebody holds.
-class Away final : public WorkCoordinator {
- public:
-  enum class Manner { refuses, hangs, hangs_without_work, is_full };
-  explicit Away(Manner manner)
-      : hangs_(manner == Manner::hangs || manner == Manner::hangs_without_work),
-        is_full_(manner == Manner::is_full),
-        has_work_(manner != Manner::hangs_without_work) {}
-
-  bool is_asked(int times, std::chrono::milliseconds within) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, within, [&] { return asked_ >= times; });
-  }
-  void refuse() {
-    const std::scoped_lock lock(mutex_);
-    hangs_ = false;
-    changed_.notify_all();
-  }
-  std::atomic<bool> has_left = false, has_given_up = false;
-
- private:
+// Answers nothing but a heartbeat.
+class Quiet : public WorkCoordinator {
+ protected:
   static std::unexpected<Error> away() { return failure(Errc::unavailable, "nobody is there"); }
 
-  Result<WorkBatch> do_process_work_batch(const WorkBatchRequest&, std::stop_token stop) override {
-    std::unique_lock lock(mutex_);
-    changed_.notify_all();
-    if (++asked_ > 1) {
-      if (!changed_.wait_for(lock, stop, kLong, [&] { return !hangs_; }))
-        has_given_up = stop.stop_requested();
-      if (is_full_) return failure(Errc::exhausted, "the disk is full");
-      return away();
-    }
-    WorkBatch batch;
-    if (has_work_) batch.work = {{.lane = Lane::inbox, .type = "Thing"}};
-    return batch;
-  }
+ private:
   Result<Standing> do_heartbeat(const Instance&, Duration, std::stop_token) override { return Standing{}; }
   Result<std::vector<Verdict>> do_store(InstanceId, Lane, const std::vector<NewMessage>&, std::int32_t,
                                         std::stop_token) override {
@@ -94,10 +64,53 @@ class Away final : public WorkCoordinator {
     return away();
   }
   Result<std::vector<Work>> do_resume(InstanceId, std::stop_token) override {
-    if (is_full_) return std::vector<Work>{};
     return away();
   }
   Result<bool> do_wait_for_work(Duration, std::stop_token) override { return away(); }
+  Status do_leave(InstanceId, std::stop_token) override {
+    return away();
+  }
+};
+
+// Gives one message, unless it has none, and refuses everything from then on: at once, or when it is told to.
+// One that is full still says what somebody holds.
+class Away final : public Quiet {
+ public:
+  enum class Manner { refuses, hangs, hangs_without_work, is_full };
+  explicit Away(Manner manner)
+      : hangs_(manner == Manner::hangs || manner == Manner::hangs_without_work),
+        is_full_(manner == Manner::is_full),
+        has_work_(manner != Manner::hangs_without_work) {}
+
+  bool is_asked(int times, std::chrono::milliseconds within) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, within, [&] { return asked_ >= times; });
+  }
+  void refuse() {
+    const std::scoped_lock lock(mutex_);
+    hangs_ = false;
+    changed_.notify_all();
+  }
+  std::atomic<bool> has_left = false, has_given_up = false;
+
+ private:
+  Result<WorkBatch> do_process_work_batch(const WorkBatchRequest&, std::stop_token stop) override {
+    std::unique_lock lock(mutex_);
+    changed_.notify_all();
+    if (++asked_ > 1) {
+      if (!changed_.wait_for(lock, stop, kLong, [&] { return !hangs_; }))
+        has_given_up = stop.stop_requested();
+      if (is_full_) return failure(Errc::exhausted, "the disk is full");
+      return away();
+    }
+    WorkBatch batch;
+    if (has_work_) batch.work = {{.lane = Lane::inbox, .type = "Thing"}};
+    return batch;
+  }
+  Result<std::vector<Work>> do_resume(InstanceId, std::stop_token) override {
+    if (is_full_) return std::vector<Work>{};
+    return away();
+  }
   Status do_leave(InstanceId, std::stop_token) override {
     has_left = true;
     return away();
@@ -229,6 +242,78 @@ TEST(AProcessor, AsksLessAndLessOftenWhileTheCoordinatorIsFull) {
                                            .drain_max = milliseconds(1)});
   ASSERT_TRUE(processor) << processor.error().message;
   EXPECT_FALSE(away.is_asked(30, std::chrono::milliseconds(200)));
+}
+
+// Has one message after the other, and says nothing of it: the next is there once the one before was handled, or
+// once it was asked so many times for nothing.
+class Silent final : public Quiet {
+ public:
+  explicit Silent(int asked_in_vain) : in_vain_max_(asked_in_vain) {}
+
+  bool has_given(int messages) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLong, [&] { return given_ >= messages; });
+  }
+  bool was_asked_in_vain() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kLong, [&] { return in_vain_ > 0; });
+  }
+  void free() {
+    const std::scoped_lock lock(mutex_);
+    in_vain_ = in_vain_max_;
+  }
+
+ private:
+  Result<WorkBatch> do_process_work_batch(const WorkBatchRequest& request, std::stop_token) override {
+    const std::scoped_lock lock(mutex_);
+    changed_.notify_all();
+    WorkBatch batch;
+    if (has(request.flags, WorkFlags::skip_inbox_claiming)) return batch;
+    if (given_ > 0 && in_vain_ < in_vain_max_) {
+      ++in_vain_;
+      return batch;
+    }
+    in_vain_ = 0;
+    ++given_;
+    batch.work = {{.lane = Lane::inbox, .type = "Thing"}};
+    return batch;
+  }
+
+  const int in_vain_max_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  int given_ = 0, in_vain_ = 0;
+};
+
+// S21, S22: no wake-up comes for a stream that a handler's transaction has freed
+TEST(AProcessor, AsksAtOnceForWhatAHandlerHasFreed) {
+  Silent silent(INT_MAX);
+  auto processor = Processor::start(silent, {.service = "orders",
+                                             .handlers = {{"Thing",
+                                                           [&](const Handling&) {
+                                                             EXPECT_TRUE(silent.was_asked_in_vain());
+                                                             silent.free();
+                                                             return reported();
+                                                           }}},
+                                             .stale = days(7),
+                                             .poll = hours(1),
+                                             .backoff_min = hours(1),
+                                             .backoff_max = hours(1)});
+  ASSERT_TRUE(processor) << processor.error().message;
+  EXPECT_TRUE(silent.has_given(3));
+}
+
+// S20, S22: what somebody has locked, to store into it, is passed over by a claim, and nobody rings for it then
+TEST(AProcessor, AsksAgainSoonAfterAClaimThatBroughtNothing) {
+  Silent silent(3);
+  auto processor = Processor::start(silent, {.service = "orders",
+                                             .handlers = {{"Thing", [](const Handling&) { return done(); }}},
+                                             .stale = days(7),
+                                             .poll = hours(1),
+                                             .backoff_min = milliseconds(1),
+                                             .backoff_max = hours(1)});
+  ASSERT_TRUE(processor) << processor.error().message;
+  EXPECT_TRUE(silent.has_given(3));
 }
 
 }  // namespace

@@ -133,7 +133,14 @@ void Processor::Shift::heard(WorkBatch batch, bool claimed, Instant asked) {
   backoff_ = {};
   in_hand_.hear(batch);
   if (claimed) ++claims_;
-  if (!batch.work.empty()) there_may_be_work_ = true;
+  if (!batch.work.empty()) {
+    there_may_be_work_ = true;
+    empty_handed_for_ = {};
+  } else if (claimed) {
+    // What somebody has locked is passed over, and nobody rings when it is free again.
+    empty_handed_for_ = grown(empty_handed_for_, options_);
+    next_poll_ = std::min(next_poll_, now() + empty_handed_for_);
+  }
   in_hand_.take(std::move(batch.work), asked);
   changed_.notify_all();
   ends_changed_.notify_all();
@@ -224,6 +231,7 @@ void Processor::Shift::listen(std::stop_token stop) {
     Lock lock(mutex_);
     if (woken && *woken) {
       there_may_be_work_ = true;
+      empty_handed_for_ = {};
       changed_.notify_all();
       // What there is stays news until it was asked for, which may take long while all hands are full.
       changed_.wait(lock, [&, before = claims_] { return draining_ || claims_ != before; });
@@ -351,6 +359,8 @@ void Processor::Shift::handle_messages() {
     const Outcome outcome = handle(*begun, me);
     lock.lock();
     in_hand_.finish(begun->work, outcome);
+    // What a handler has reported itself frees its stream for a claim, as what is reported here does.
+    if (outcome.kind == Outcome::Kind::reported) there_may_be_work_ = true;
     changed_.notify_all();
   }
 }

@@ -72,6 +72,7 @@ class Processor::Shift {
   Instant next_poll_;
   std::optional<Instant> calling_since_;
   std::stop_source calls_;
+  Duration empty_handed_for_;          // after the last claim that brought nothing, until the next
   Duration backoff_;                   // zero: all is well
   std::optional<Instant> lost_claim_;  // when one was made whose answer did not come
   Duration sink_backoff_;              // zero: all is well there

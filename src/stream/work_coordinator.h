@@ -63,7 +63,8 @@ class WorkCoordinator {
     return do_resume(instance, stop);
   }
   // Until there may be something to claim that was not there before. False: time is up, or it was stopped. A
-  // hint: whoever is not woken asks again after a while all the same.
+  // hint: whoever is not woken asks again after a while all the same. Of several who wait one is told, so let
+  // each processor have a coordinator of its own.
   Result<bool> wait_for_work(Duration at_most, std::stop_token stop = {}) {
     return do_wait_for_work(at_most, stop);
   }

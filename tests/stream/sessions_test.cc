@@ -1,6 +1,7 @@
 // Sessions of PostgreSQL that meet at the same streams and instances.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <latch>
 #include <mutex>
 #include <thread>
@@ -41,6 +42,43 @@ TEST(TwoSessions, NeverHoldOneStream) {
   EXPECT_TRUE(granted(coordinator.claim(two.id)).empty()) << "A holds the stream, M2 included";
   EXPECT_EQ(ask(url, "select string_agg(distinct instance_id::text, ',') from wh_inbox"),
             to_text(one.id.value));
+}
+
+// S19, S20: a stream that is being stored into all the time is passed over by nobody for ever
+TEST(TwoSessions, OneOfWhichStoresIntoAStreamKeepNothingOfItFromTheOther) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  granted(coordinator.heartbeat(named(1)));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+  age(url, minutes(1));
+  const std::string store = std::string("select wh_store_json(") + kOne +
+                            ", 2::smallint, '[{\"MessageId\": \"" + to_text(message(2).value) +
+                            "\", \"StreamId\": \"" + to_text(stream(1).value) +
+                            "\", \"MessageType\": \"Thing\", \"Envelope\": {}}]', 10000)";
+  const auto stores = session(url, store);
+  std::atomic<bool> has_claimed = false;
+  WorkBatch claimed;
+  std::jthread claims([&] {
+    claimed = granted(coordinator.process_work_batch({.instance = named(1)}));
+    has_claimed = true;
+  });
+  while (!has_claimed && ask(url, "select count(*)::text from pg_locks where not granted") == "0")
+    std::this_thread::yield();
+  ASSERT_TRUE(stores->execute("commit"));
+  claims.join();
+  EXPECT_EQ(ids(claimed.work), messages({1, 2}));
+}
+
+// S19, S20: and somebody who keeps it for long keeps nobody
+TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOther) {
+  const std::string url = migrated_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  granted(coordinator.heartbeat(named(1)));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), in_stream(2, 2)}));
+  age(url, minutes(1));
+  const auto keeps = session(url, "select from wh_streams where stream_id = '" + to_text(stream(1).value) + "' for update");
+  EXPECT_EQ(ids(granted(coordinator.process_work_batch({.instance = named(1)})).work), messages({2}));
+  EXPECT_TRUE(granted(coordinator.process_work_batch({.instance = named(1)})).work.empty());
 }
 
 // S9, S10, S20: no order of arrival makes them wait for each other, so none is tried twice, or leaves a gap.

@@ -60,6 +60,26 @@ end $$;
 comment on function wh_pick_streams is
   'Locks streams that can be handed out: those just stored by the caller, then those of its rank, and those that were offered in vain to another for too long. The one that has waited longest comes first. `whole`: all they have can be given.';
 
+create function wh_await_stream(instance uuid, service integer, in_lane smallint, stale_seconds integer) returns boolean
+language plpgsql set lock_timeout = '300ms' as $$
+declare
+  standing constant record := wh_standing(instance, service, stale_seconds);
+  offered_until constant timestamptz := now() - make_interval(secs => wh_setting('steal_after_seconds'));
+  passed_over constant bigint := (
+    select s.stream_no from wh_streams s
+    where s.service_no = service and s.lane = in_lane and s.ready_at <= now()
+      and (mod(s.partition_number, standing.active) = standing.rank or s.ready_at <= offered_until)
+    order by s.ready_at, s.stream_no limit 1);
+begin
+  if passed_over is null then return false; end if;
+  perform from wh_streams s where s.stream_no = passed_over for update;
+  return true;
+exception when lock_not_available then
+  return false;  -- whoever has it keeps it for long, and then others are due, and what else the caller has to say
+end $$;
+comment on function wh_await_stream is
+  'Waits a moment for a stream that a claim passed over because somebody had locked it. One that is always being stored into would be passed over for ever. Only for whoever has no stream locked: so nobody waits in a circle.';
+
 create function wh_note_abandoned(stream bigint) returns void
 language plpgsql as $$
 begin
@@ -228,6 +248,10 @@ begin
     room := at_most;
     streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
                                case when in_lane = 1 then wanted else '{}' end);
+    if streams.messages = 0 and claim is null and coalesce(current_setting('wh.locks', true), '') = ''
+       and wh_await_stream(instance, service, in_lane, stale_seconds) then
+      streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max, '{}');
+    end if;
     loose_since := (select m.ready_at from wh_messages m
                     where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()
                     order by m.ready_at limit 1);
