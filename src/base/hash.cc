@@ -9,6 +9,14 @@
 
 #include "base/running_crc.h"
 
+// Takes the widest instructions that the processor has, up to sixteen times as fast. The library's header for it
+// cannot be had beside the inline functions, which are quicker for what is short.
+#ifdef __x86_64__
+extern "C" XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* input, std::size_t bytes, XXH64_hash_t seed);
+#else
+#define XXH3_64bits_withSeed_dispatch XXH3_64bits_withSeed
+#endif
+
 namespace baton {
 
 std::uint32_t running_crc32c(std::uint32_t before, ByteView piece) {
@@ -20,7 +28,8 @@ std::uint32_t running_crc32c(std::uint32_t before, ByteView piece) {
 std::uint32_t crc32c(ByteView bytes) { return running_crc32c(0, bytes); }
 
 std::uint64_t content_hash(ByteView bytes, std::uint64_t seed) {
-  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+  if (bytes.size() <= XXH3_MIDSIZE_MAX) return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+  return XXH3_64bits_withSeed_dispatch(bytes.data(), bytes.size(), seed);
 }
 
 std::uint64_t keyed_hash(const SecretKey& key, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
