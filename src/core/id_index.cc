@@ -58,10 +58,15 @@ std::uint32_t IdIndex::position_in(std::size_t number, Lsn lsn) const {
   return at;
 }
 
+Slot IdIndex::newest() const {
+  if (pages_.empty()) return 0;
+  const Page& last = pages_.back();  // which is never tidied
+  return entries_[last.entries].at[last.used - 1].slot;
+}
+
 Slot IdIndex::find(Lsn lsn) const {
   if (pages_.empty() || lsn < pages_.front().first || lsn > newest_) return 0;
-  // What was just created is asked for most, and the last page is never tidied.
-  if (lsn == newest_) return entries_[pages_.back().entries].at[pages_.back().used - 1].slot;
+  if (lsn == newest_) return newest();  // what was just created is asked for most
   const std::size_t number = page_of(lsn);
   const Page& page = pages_[number];
   const std::uint32_t at = position_in(number, lsn);

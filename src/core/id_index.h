@@ -15,6 +15,7 @@ class IdIndex {
   void append(Lsn lsn, Slot slot);  // lsn is larger than any before
   Slot find(Lsn lsn) const;         // 0 if there is none
   void erase(Lsn lsn);              // which is there
+  Slot newest() const;              // of the task that was added last; 0 if it is gone
   // The slot of the first task at or after `lsn`, 0 past the end.
   Slot first_from(Lsn lsn) const;
   std::size_t pages() const { return pages_.size(); }  // of 255 tasks at most, 63 on average at least

@@ -85,13 +85,12 @@ Slot next_in(const State& state, const Lane& lane, Instant now) {
 }
 
 Slot make_queue(State& state, std::string_view ns, std::string_view name) {
-  const ScopedName key(ns, name);
-  if (const Slot known = state.queue_names.find(key)) return known;
+  if (const Slot known = find_queue(state, ns, name)) return known;
   const Slot slot = state.queues.take();
   state.queues[slot].ns = ns;
   state.queues[slot].name = name;
   state.queues[slot].space = count_queue(state, ns);
-  state.queue_names.insert(key, slot);
+  state.queue_names.insert(ScopedName(ns, name), slot);
   state.queues_by_name.insert(&state.queues[slot]);
   return slot;
 }

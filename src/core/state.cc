@@ -11,7 +11,10 @@ Slot find_task(const State& state, std::string_view ns, const TaskRef& ref) {
   return state.queue_of(state.tasks[slot]).ns == ns ? slot : 0;
 }
 
+// Most of what comes is about the queue of the newest task, which is found without its name's hash.
 Slot find_queue(const State& state, std::string_view ns, std::string_view queue) {
+  const Slot likely = state.lanes[state.tasks[state.ids.newest()].lane].queue;
+  if (state.queues[likely].name == queue && state.queues[likely].ns == ns) return likely;
   return is_name(ns) && is_name(queue) ? state.queue_names.find(ScopedName(ns, queue)) : 0;
 }
 

@@ -229,10 +229,10 @@ bool Authority::ask_here(core::Request& request, const Done& done) {
   return true;
 }
 
-std::optional<Answer> Authority::decide_here(core::Request& request) {
-  if (!may_ask_here_ || stopping_ || !may_handle()) return {};
-  auto answer = engine_->decide(request);
-  if (answer) ++handled_;
+const Answer* Authority::decide_here(core::Request& request) {
+  if (!may_ask_here_ || stopping_ || !may_handle()) return nullptr;
+  const Answer* answer = engine_->decide(request);
+  if (answer != nullptr) ++handled_;
   return answer;
 }
 

@@ -63,7 +63,7 @@ class Authority {
   // As ask(), and between begin_turn() and end_turn() decided at once, where it lies, if there is room.
   bool ask_here(core::Request& request, const Done& done);
   // What comes of it, if there is room. Nobody may hear of it before it is durable, and `when_durable` tells.
-  std::optional<Answer> decide_here(core::Request& request);
+  const Answer* decide_here(core::Request& request);
   // `then` is called in a turn, once all that was decided so far is durable.
   void when_durable(std::function<void()> then);
   // What came of what was asked here last, if it was decided at once. It is not durable yet.

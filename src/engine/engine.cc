@@ -100,23 +100,21 @@ void Engine::forget_finished() {
 }
 
 bool Engine::handle(std::uint64_t ticket, core::Request& request) {
-  std::optional<Answer> given = decide(request);
-  if (!given) return false;
-  given->ticket = ticket;
-  answers_.push_back(*std::move(given));
+  if (decide(request) == nullptr) return false;
+  answer_.ticket = ticket;
+  answers_.push_back(std::move(answer_));
   return true;
 }
 
-std::optional<Answer> Engine::decide(core::Request& request) {
+const Answer* Engine::decide(core::Request& request) {
   if (admission_ == Admission::closed)
     return answer(failure(Errc::exhausted, "the disk is full: free some space, then try again"));
   while (const auto event = core::due_before(state_, workers_, request, moment())) {
-    if (!record(*event)) return {};
+    if (!record(*event)) return nullptr;
   }
-  if (!log_.has_room()) return {};
+  if (!log_.has_room()) return nullptr;
   if (const auto* lease = std::get_if<core::LeaseTask>(&request))
     workers_.asked_for_work(lease->ns, lease->worker, lease->capabilities, now_);
-  std::optional<Answer> given;
   core::Decision decision = core::decide(state_, workers_, request, moment());
   if (auto* append = std::get_if<core::Append>(&decision)) {
     const core::Lsn lsn = state_.last + 1;
@@ -125,15 +123,15 @@ std::optional<Answer> Engine::decide(core::Request& request) {
     keep_bytes(request, lsn);
     if (const auto* work = std::get_if<core::ProcessWork>(&request))
       keep_bodies(*work, std::get<core::WorkProcessed>(append->reply), message);
-    given = answer(std::move(append->reply));
+    answer(std::move(append->reply));
   } else if (auto* reject = std::get_if<core::Reject>(&decision)) {
-    given = answer(failure(reject->code, std::move(reject->message)));
+    answer(failure(reject->code, std::move(reject->message)));
   } else {
-    given = answer(std::get<core::Reply>(std::move(decision)));
+    answer(std::get<core::Reply>(std::move(decision)));
   }
   if (const auto* work = std::get_if<core::ProcessWork>(&request))
     core::note_life(state_, *work, now_, workers_.instances);
-  return given;
+  return &answer_;
 }
 
 void Engine::note_resumption(const std::string& ns, stream::InstanceId instance) {
@@ -159,13 +157,13 @@ void Engine::keep_bodies(const core::ProcessWork& request, const core::WorkProce
 }
 
 // Where the texts of messages lie is known only now that the entry has its place.
-void Engine::find_bodies(Answer& given, core::WorkProcessed& reply) {
+void Engine::find_bodies(core::WorkProcessed& reply) {
   const core::streams::Streams& streams = state_.streams;
   for (core::GivenMessage& work : reply.work) {
     const core::streams::Message& message = streams.messages[streams.message_numbers.find(work.number)];
     work.body = message.body;
     work.error = message.error;
-    given.bodies.push_back(bodies_.find(work.number));
+    answer_.bodies.push_back(bodies_.find(work.number));
   }
 }
 
@@ -175,16 +173,16 @@ void Engine::keep_bytes(const core::Request& request, core::Lsn lsn) {
   if (submit != nullptr && !submit->payload.bytes().empty()) cache_.keep(lsn, submit->payload.bytes());
 }
 
-Answer Engine::answer(Result<core::Reply> reply) {
-  Answer given{.lsn = state_.last, .reply = std::move(reply)};
-  if (given.reply) {
-    if (const auto* granted = std::get_if<core::Granted>(&*given.reply);
-        granted && granted->payload.length > 0) {
-      given.payload = cache_.find(granted->payload.lsn);
-    }
-    if (auto* work = std::get_if<core::WorkProcessed>(&*given.reply)) find_bodies(given, *work);
-  }
-  return given;
+const Answer* Engine::answer(auto&& reply) {
+  answer_.lsn = state_.last;
+  answer_.reply = std::forward<decltype(reply)>(reply);
+  answer_.payload.reset();
+  answer_.bodies.clear();
+  if (!answer_.reply) return &answer_;
+  if (const auto* granted = std::get_if<core::Granted>(&*answer_.reply); granted && granted->payload.length > 0)
+    answer_.payload = cache_.find(granted->payload.lsn);
+  if (auto* work = std::get_if<core::WorkProcessed>(&*answer_.reply)) find_bodies(*work);
+  return &answer_;
 }
 
 void Engine::release(const std::function<void(Answer&&)>& deliver) {

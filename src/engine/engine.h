@@ -62,9 +62,9 @@ class Engine {
   void begin_turn(Instant now);
   // Time has gone on within the turn: what came since is judged by when it came. Nothing is recorded for it.
   void look_at_clock(Instant now) { now_ = std::max(now_, now); }
-  // Decides one request. None if the log has no room; then the request is untouched and comes again later.
-  // Nobody may hear the answer before all up to its lsn is durable.
-  std::optional<Answer> decide(core::Request& request);
+  // Decides one request. Null if the log has no room; then the request is untouched and comes again later.
+  // Nobody may hear the answer before all up to its lsn is durable. It is there until the next is decided.
+  const Answer* decide(core::Request& request);
   // Likewise, and keeps the answer until it may leave. False if the log has no room.
   bool handle(std::uint64_t ticket, core::Request& request);
   // A worker's word about itself; soft, never logged.
@@ -102,10 +102,10 @@ class Engine {
   bool record_due(core::Moment at);
   void forget_finished();
   void forget_streams();
-  Answer answer(Result<core::Reply> reply);
+  const Answer* answer(auto&& reply);
   void keep_bytes(const core::Request& request, core::Lsn lsn);
   void keep_bodies(const core::ProcessWork& request, const core::WorkProcessed& reply, std::uint64_t number);
-  void find_bodies(Answer& given, core::WorkProcessed& reply);
+  void find_bodies(core::WorkProcessed& reply);
 
   EngineOptions options_;
   log::Log& log_;
@@ -116,7 +116,8 @@ class Engine {
   BlobCache bodies_;  // of messages, by number
   Instant now_;
   Admission admission_ = Admission::open;
-  Bytes body_;  // of the entry being encoded
+  Bytes body_;     // of the entry being encoded
+  Answer answer_;  // to what was decided last; so large that it is made where it stays
   // Many to a block: an answer is so large that std::deque would allocate each alone.
   boost::container::deque<Answer, void, boost::container::deque_options_t<boost::container::block_size<64>>>
       answers_;

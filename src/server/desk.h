@@ -92,7 +92,7 @@ class Desk {
   void abandon(Operation& operation);
 
   // What comes of it, if it can be decided at once. Nobody may hear of it before it is durable.
-  std::optional<engine::Answer> decide(core::Request& request);
+  const engine::Answer* decide(core::Request& request);
 
   // For operations. Each is followed by one call back, perhaps at once.
   // The request is used up. What was decided, if that was at once: it is not durable yet, and there until

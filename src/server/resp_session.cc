@@ -177,8 +177,8 @@ void RespSession::run_request(const Verb& verb, MakeRequest& make, std::span<con
   core::Request request = make(caller_.ns, arguments_);
   if (complained(reply)) return put(std::move(text));
   ++desk_.counters.commands[verb.name];
-  const auto answer = desk_.decide(request);
-  if (!answer) return begin(std::make_unique<RequestOperation>(std::move(request)));
+  const engine::Answer* answer = desk_.decide(request);
+  if (answer == nullptr) return begin(std::make_unique<RequestOperation>(std::move(request)));
   if (!gathering_) {
     auto gathering = std::make_unique<WrittenReplies>();
     add({.operation = gathering.get(), .weight = 0});

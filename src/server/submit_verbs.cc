@@ -40,9 +40,10 @@ constexpr Parameter kRequeue[] = {kTask, {"key", Kind::text, Place::option, "Of 
 
 constexpr std::size_t kManyMax = 1024;
 
-core::SubmitTask read_submit(const std::string& ns, Arguments& arguments) {
-  core::SubmitTask task{.ns = ns, .queue = arguments.name("queue")};
-  if (!arguments.has_options()) return task;
+void read_submit(const std::string& ns, Arguments& arguments, core::SubmitTask& task) {
+  task.ns = ns;
+  task.queue = arguments.name("queue");
+  if (!arguments.has_options()) return;
   task.priority = static_cast<std::uint8_t>(arguments.number("priority", 0, core::kPriorityMax));
   task.delay = arguments.duration("delay_ms", {});
   task.requires_capabilities = arguments.capabilities("capability");
@@ -57,18 +58,21 @@ core::SubmitTask read_submit(const std::string& ns, Arguments& arguments) {
   retry.jitter_percent = count("jitter_percent", retry.jitter_percent);
   task.max_attempts = count("max_attempts", task.max_attempts);
   task.max_hold = arguments.duration("max_hold_ms", {});
-  return task;
 }
 
 core::Request submit(const std::string& ns, Arguments& arguments) {
-  core::SubmitTask task = read_submit(ns, arguments);
+  // Made where it stays: a request is large, and this is asked most often.
+  core::Request request(std::in_place_type<core::SubmitTask>);
+  auto& task = std::get<core::SubmitTask>(request);
+  read_submit(ns, arguments, task);
   task.key = arguments.name("key");
   task.payload = arguments.blob("payload");
-  return task;
+  return request;
 }
 
 std::unique_ptr<Operation> submit_many(const std::string& ns, Arguments& arguments) {
-  const core::SubmitTask task = read_submit(ns, arguments);
+  core::SubmitTask task;
+  read_submit(ns, arguments, task);
   const auto payloads = arguments.all("payloads");
   if (payloads.empty()) arguments.complain(Errc::invalid_request, "submit at least one task");
   if (payloads.size() > kManyMax) arguments.complain(Errc::too_large, "submit at most 1024 tasks at once");

@@ -117,7 +117,7 @@ std::optional<Reject> refuse_growth(const State& state, const Growth& growth, co
   if (state.tasks.used() >= rules.tasks_max) {
     return full("the coordinator holds as many tasks as it may", rules.tasks_max);
   }
-  const Slot slot = state.queue_names.find(ScopedName(growth.ns, growth.queue));
+  const Slot slot = find_queue(state, growth.ns, growth.queue);
   if (auto full = refuse_growth(state, growth, slot == 0, rules.each_namespace)) return full;
   if (slot == 0) {
     if (state.queues.used() < kQueuesMax) return {};
@@ -159,19 +159,21 @@ Decision decide(const State& state, const SubmitTask& request, const Moment& at)
                       request.payload.bytes().size()};
   if (auto full = refuse_growth(state, growth, at.rules)) return *full;
   // Made where it stays: an event is large, and this is asked most often.
-  return Decision(std::in_place_type<Append>,
-                  TaskCreated{.ns = request.ns,
-                              .queue = request.queue,
-                              .capabilities = capabilities,
-                              .key = request.key,
-                              .content = content,
-                              .priority = request.priority,
-                              .eligible_at = at.now + request.delay,
-                              .retry = request.retry,
-                              .max_attempts = request.max_attempts,
-                              .max_hold = request.max_hold,
-                              .payload = {request.payload.bytes(), request.payload.hash()}},
-                  Submitted{.task = {at.epoch, at.lsn}});
+  Decision decision(std::in_place_type<Append>, Event(std::in_place_type<TaskCreated>),
+                    Submitted{.task = {at.epoch, at.lsn}});
+  auto& created = std::get<TaskCreated>(std::get<Append>(decision).event);
+  created.ns = request.ns;
+  created.queue = request.queue;
+  created.capabilities = capabilities;
+  created.key = request.key;
+  created.content = content;
+  created.priority = request.priority;
+  created.eligible_at = at.now + request.delay;
+  created.retry = request.retry;
+  created.max_attempts = request.max_attempts;
+  created.max_hold = request.max_hold;
+  created.payload = request.payload;
+  return decision;
 }
 
 Decision decide(const State& state, const CancelTask& request, const Moment&) {
