@@ -142,6 +142,25 @@ Decision answer_from_key(const State& state, Slot known, std::uint64_t content) 
   return Reply{Submitted{.task = task.id(), .existed = true}};
 }
 
+// Made where it stays: an event is large, and this is asked most often.
+Decision create(const SubmitTask& request, std::uint64_t content, const Moment& at) {
+  Decision decision(std::in_place_type<Append>, Event(std::in_place_type<TaskCreated>),
+                    Submitted{.task = {at.epoch, at.lsn}});
+  TaskCreated& created = std::get<TaskCreated>(std::get<Append>(decision).event);
+  created.ns = request.ns;
+  created.queue = request.queue;
+  created.capabilities = request.requires_capabilities.joined();
+  created.key = request.key;
+  created.content = content;
+  created.priority = request.priority;
+  created.eligible_at = at.now + request.delay;
+  created.retry = request.retry;
+  created.max_attempts = request.max_attempts;
+  created.max_hold = request.max_hold;
+  created.payload = request.payload;
+  return decision;
+}
+
 }  // namespace
 
 Decision decide(const State& state, const SubmitTask& request, const Moment& at) {
@@ -154,26 +173,10 @@ Decision decide(const State& state, const SubmitTask& request, const Moment& at)
     if (known != 0 && !mutant(Mutant::m16_idempotency_key_ignored))
       return answer_from_key(state, known, content);
   }
-  const std::string_view capabilities = request.requires_capabilities.joined();
-  const Growth growth{request.ns, request.queue, capabilities, request.priority,
+  const Growth growth{request.ns, request.queue, request.requires_capabilities.joined(), request.priority,
                       request.payload.bytes().size()};
   if (auto full = refuse_growth(state, growth, at.rules)) return *full;
-  // Made where it stays: an event is large, and this is asked most often.
-  Decision decision(std::in_place_type<Append>, Event(std::in_place_type<TaskCreated>),
-                    Submitted{.task = {at.epoch, at.lsn}});
-  auto& created = std::get<TaskCreated>(std::get<Append>(decision).event);
-  created.ns = request.ns;
-  created.queue = request.queue;
-  created.capabilities = capabilities;
-  created.key = request.key;
-  created.content = content;
-  created.priority = request.priority;
-  created.eligible_at = at.now + request.delay;
-  created.retry = request.retry;
-  created.max_attempts = request.max_attempts;
-  created.max_hold = request.max_hold;
-  created.payload = request.payload;
-  return decision;
+  return create(request, content, at);
 }
 
 Decision decide(const State& state, const CancelTask& request, const Moment&) {
