@@ -19,11 +19,13 @@ std::string line_of(core::Slot service) { return std::string(kStreams) + std::to
 
 constexpr std::size_t kLarge = 64;  // by its weight, the reply to a question
 
-Error flooded() { return {Errc::exhausted, "too much of the replies to others is not read yet", seconds(1)}; }
-
 engine::Answer closed() { return {.reply = failure(Errc::closed, "the server is stopping: connect again")}; }
 
 }  // namespace
+
+Error Desk::flooded() {
+  return {Errc::exhausted, "too much of the replies to others is not read yet", seconds(1)};
+}
 
 // Who asked is gone by now, and the syncer too.
 Desk::~Desk() {

@@ -68,6 +68,7 @@ class Desk {
   bool is_flooded() const {
     return (counters.unsent_bytes + counters.fetched_bytes) / 4 >= limits.unsent_bytes_max;
   }
+  static Error flooded();  // for whoever wants something large then
   // So many stand in line that whoever has one there asks nothing more. Whoever completes or renews is not
   // kept by that.
   static constexpr std::size_t kQuestionsMax = 16'384;

@@ -24,8 +24,10 @@ void LeaseOperation::begin(Desk& desk) {
   ask(desk);
 }
 
+// While too much is not read, tasks go out one by one: who does not read what he is given may have it again
+// and again, as the leases end.
 void LeaseOperation::ask(Desk& desk) {
-  wanted_ = order_.count;
+  wanted_ = desk.is_flooded() ? 1 : order_.count;
   looked_at_ = UINT64_MAX;
   ask_for_more(desk);
 }
