@@ -27,6 +27,11 @@ Error Desk::flooded() {
   return {Errc::exhausted, "too much of the replies to others is not read yet", seconds(1)};
 }
 
+bool Desk::is_full_of_halves() {
+  const std::size_t free = is_full_of_halves_ ? limits.half_bytes_max / 4 : 0;
+  return is_full_of_halves_ = counters.half_bytes >= limits.half_bytes_max - free;
+}
+
 // Who asked is gone by now, and the syncer too.
 Desk::~Desk() {
   for (const Operation* operation : unbegun_) delete operation;
