@@ -249,6 +249,24 @@ TEST(Limits, HandOutOneTaskAtATimeWhileTooMuchIsUnread) {
   EXPECT_THAT(client.ask({"LEASE", "w", "q", "COUNT", "3"}), HasSubstr("tasks *3 "));
 }
 
+// X5: each grant looks at all of them, so a thousand would keep everybody waiting for seconds.
+TEST(Limits, LetALeaseThatLooksAtManyLanesTakeFewerTasks) {
+  Backstage stage;
+  Client client(stage);
+  constexpr int kOtherLanes = 630;
+  for (int lane = 0; lane < kOtherLanes; ++lane)
+    client.send({"SUBMIT", "q", "x", "PRIORITY", std::to_string(lane % 10), "CAPABILITY",
+                 "c" + std::to_string(lane / 10)});
+  client.hear();
+  std::vector<std::string> many = {"SUBMITMANY", "q", "300"};
+  many.resize(3 + 300, "x");
+  client.ask(many);
+  client.ask({"SUBMITMANY", "other", "3", "x", "x", "x"});
+  EXPECT_THAT(client.ask({"LEASE", "w", "q", "COUNT", "300"}),
+              HasSubstr("tasks *" + std::to_string(100'000 / (kOtherLanes + 1)) + " "));
+  EXPECT_THAT(client.ask({"LEASE", "w", "other", "COUNT", "300"}), HasSubstr("tasks *3 "));
+}
+
 // X3
 TEST(Limits, HoldForRepliesNotYetRead) {
   Backstage stage({}, {.output_bytes_max = 14});
