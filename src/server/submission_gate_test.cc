@@ -232,7 +232,8 @@ TEST(Limits, LeaveNothingLongToBeSaidAgainWhileTooMuchIsUnread) {
   stage.desk().counters.unsent_bytes = 3999;
   EXPECT_THAT(client.ask({"ECHO", large}), HasSubstr(large));
   stage.desk().counters.unsent_bytes = 4000;
-  for (const std::vector<std::string>& said : {std::vector<std::string>{"ECHO", large}, {"PING", large}, docs})
+  for (const std::vector<std::string>& said :
+       {std::vector<std::string>{"ECHO", large}, {"PING", large}, docs})
     EXPECT_THAT(client.ask(said).substr(0, 100),
                 AllOf(StartsWith("-EXHAUSTED "), HasSubstr("; retry_after_ms=1000 ")));
   EXPECT_EQ(client.ask({"PING", "x"}), "$1 x ");
