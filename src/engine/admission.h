@@ -32,13 +32,17 @@ constexpr std::uint64_t set_aside_for_completions(std::uint64_t segment_bytes) {
 // Whoever makes snapshots rarely, or by hand, does not wait for one with the disk held free.
 inline constexpr std::uint64_t kSegmentsUntilSnapshotMax = 4;
 
+// What submissions, and whatever else is not the log's, leave free.
+inline std::uint64_t set_aside(const DiskRoom& room) {
+  return set_aside_for_completions(room.segment_bytes) +
+         std::min(room.snapshot_every, kSegmentsUntilSnapshotMax * room.segment_bytes) +
+         room.snapshot_to_come;
+}
+
 inline Admission admission_for(const DiskRoom& room) {
-  const std::uint64_t reserve =
-      set_aside_for_completions(room.segment_bytes) +
-      std::min(room.snapshot_every, kSegmentsUntilSnapshotMax * room.segment_bytes) + room.snapshot_to_come;
   const std::uint64_t margin = log::end_margin(room.segment_bytes, room.batch_bytes_max);
   if (!room.successor_ready && room.left_in_segment < margin) return Admission::closed;
-  if (!room.successor_ready || room.free_bytes < reserve) return Admission::no_submissions;
+  if (!room.successor_ready || room.free_bytes < set_aside(room)) return Admission::no_submissions;
   return Admission::open;
 }
 

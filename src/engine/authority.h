@@ -87,6 +87,8 @@ class Authority {
   core::Lsn durable() const { return log_->durable(); }
   core::Epoch epoch() const { return log_->epoch(); }                          // higher at every start
   std::uint64_t disk_free_bytes() const { return turns_->disk_free_bytes(); }  // about a second ago
+  // Of that, what the log and its snapshots are to have.
+  std::uint64_t disk_set_aside_bytes() const { return turns_->disk_set_aside_bytes(); }
   const WorkNews& work_news() const { return work_news_; }
 
  private:

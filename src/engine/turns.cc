@@ -45,13 +45,15 @@ bool Turns::end() {
   const auto free = around_.disk.free_bytes();
   if (!free) return false;  // nothing is known, so nothing changes
   disk_free_bytes_ = *free;
-  around_.engine.admit(admission_for({.free_bytes = *free,
-                                      .segment_bytes = around_.log_options.segment_bytes,
-                                      .batch_bytes_max = log::batch_extent_max(around_.log_options),
-                                      .left_in_segment = headroom.left_in_segment,
-                                      .successor_ready = headroom.can_rotate,
-                                      .snapshot_every = around_.housekeeper.snapshot_every(),
-                                      .snapshot_to_come = around_.housekeeper.snapshot_to_come()}));
+  const DiskRoom room{.free_bytes = *free,
+                      .segment_bytes = around_.log_options.segment_bytes,
+                      .batch_bytes_max = log::batch_extent_max(around_.log_options),
+                      .left_in_segment = headroom.left_in_segment,
+                      .successor_ready = headroom.can_rotate,
+                      .snapshot_every = around_.housekeeper.snapshot_every(),
+                      .snapshot_to_come = around_.housekeeper.snapshot_to_come()};
+  disk_set_aside_bytes_ = set_aside(room);
+  around_.engine.admit(admission_for(room));
   tell_of_disk();
   if (!due) return false;
   disk_checked_ = now;

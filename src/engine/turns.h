@@ -40,6 +40,7 @@ class Turns {
   // Looks at the disk, now that everything decided is on its way there. True if a snapshot should be made.
   bool end();
   std::uint64_t disk_free_bytes() const { return disk_free_bytes_; }  // when the disk was last looked at
+  std::uint64_t disk_set_aside_bytes() const { return disk_set_aside_bytes_; }  // of it, then
 
  private:
   void look_at_wall_clock();
@@ -49,6 +50,7 @@ class Turns {
   Surroundings around_;
   Instant disk_checked_;               // not yet
   std::uint64_t disk_free_bytes_ = 0;  // then
+  std::uint64_t disk_set_aside_bytes_ = 0;
   Admission disk_told_ = Admission::open;
   Instant disk_told_at_;
   std::uint64_t left_in_segment_ = 0;  // when the disk was last looked at

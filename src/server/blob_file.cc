@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -15,7 +16,7 @@
 namespace baton::server {
 namespace {
 
-constexpr std::uint64_t kLeftForTheLog = std::uint64_t{256} << 20;
+constexpr std::uint64_t kLeftForTheLog = std::uint64_t{256} << 20;  // at least
 constexpr std::uint64_t kUnwrittenMax = std::uint64_t{8} << 20;
 
 std::unexpected<Error> cannot(const char* what, const std::string& path) {
@@ -41,7 +42,8 @@ Status NewBlobFile::open() {
   if (!make_folder(above) || !make_folder(folder_)) return cannot("make", folder_);
   struct statvfs room{};
   if (::statvfs(folder_.c_str(), &room) != 0) return cannot("look at", folder_);
-  if (std::uint64_t{room.f_bavail} * room.f_frsize < bytes_ + kLeftForTheLog)
+  const std::uint64_t left = std::max(kLeftForTheLog, set_aside_bytes_);
+  if (std::uint64_t{room.f_bavail} * room.f_frsize < bytes_ + left)
     return failure(Errc::no_space, fmt::format("the disk has no room for {} bytes: free some space", bytes_));
   const std::string path = fmt::format("{}/{}.{}.tmp", folder_, hash_, ++number);
   file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

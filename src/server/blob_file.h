@@ -14,8 +14,12 @@ namespace baton::server {
 // One that is being written, under another name. If it never gets its own, it goes.
 class NewBlobFile {
  public:
-  NewBlobFile(std::string folder, std::string hash, std::uint64_t bytes)
-      : folder_(std::move(folder)), hash_(std::move(hash)), bytes_(bytes) {}
+  // `set_aside_bytes` of the disk are not for it.
+  NewBlobFile(std::string folder, std::string hash, std::uint64_t bytes, std::uint64_t set_aside_bytes)
+      : folder_(std::move(folder)),
+        hash_(std::move(hash)),
+        bytes_(bytes),
+        set_aside_bytes_(set_aside_bytes) {}
   ~NewBlobFile();
   NewBlobFile(const NewBlobFile&) = delete;
   NewBlobFile& operator=(const NewBlobFile&) = delete;
@@ -30,6 +34,7 @@ class NewBlobFile {
   const std::string folder_;
   const std::string hash_;
   const std::uint64_t bytes_;
+  const std::uint64_t set_aside_bytes_;
   std::string path_;
   Descriptor file_;
   wire::Sha256 sum_;

@@ -32,6 +32,7 @@ class BlobShelf {
   void sweep(std::function<bool(core::TaskId)> is_there);
 
   const BlobLimits limits;
+  std::uint64_t set_aside_bytes = 0;  // of the disk, for the log and its snapshots
   const std::shared_ptr<std::size_t> transfers = std::make_shared<std::size_t>();  // they may outlive us
 
  private:

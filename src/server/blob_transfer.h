@@ -73,7 +73,7 @@ class BlobUpload final : public BlobTransfer {
  public:
   BlobUpload(BlobShelf& shelf, core::TaskId task, const std::string& hash, std::uint64_t bytes, Tells tells)
       : BlobTransfer(shelf, std::move(tells)),
-        file_(std::make_shared<NewBlobFile>(shelf.folder_of(task), hash, bytes)),
+        file_(std::make_shared<NewBlobFile>(shelf.folder_of(task), hash, bytes, shelf.set_aside_bytes)),
         left_(bytes) {}
 
   void begin() override;

@@ -44,6 +44,7 @@ class Connection {
   // It could not get on, for of all connections too much has come in part.
   bool is_held_back() const { return session_->is_held_back() && !has_output(); }
   std::size_t half_bytes() const { return session_->half_bytes(); }
+  Instant got_on() const { return got_on_; }
   // As if it had just got on.
   void begin_anew(Instant now) { got_on_ = now, was_held_back_ = false; }
   // Tells the other side why it is closed, where it can be told.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <utility>
 
 namespace baton::server {
@@ -92,12 +93,12 @@ void Connections::give_up(Id id, Instant now) {
 
 void Connections::close_stuck(Instant now, Duration max) {
   std::vector<Id> stuck;
-  std::vector<std::pair<std::size_t, Id>> held_back;
+  std::vector<std::tuple<std::size_t, Duration, Id>> held_back;
   bool is_room_due = false;
   for (const auto& [id, entry] : open_) {
     const bool is_stuck = entry.connection->is_stuck(now, max);
     if (entry.connection->is_held_back()) {
-      held_back.emplace_back(entry.connection->half_bytes(), id);
+      held_back.emplace_back(entry.connection->half_bytes(), now - entry.connection->got_on(), id);
       is_room_due |= is_stuck;
     } else if (is_stuck) {
       stuck.push_back(id);
@@ -105,7 +106,7 @@ void Connections::close_stuck(Instant now, Duration max) {
   }
   for (const Id id : stuck) give_up(id, now);
   std::ranges::sort(held_back, std::greater());
-  for (const auto& [bytes, id] : held_back) {
+  for (const auto& [bytes, waited, id] : held_back) {
     Connection& connection = *find(id)->connection;
     if (!connection.is_held_back()) {
       connection.begin_anew(now);  // nothing was read of it meanwhile

@@ -92,6 +92,18 @@ TEST(WhoIsHeldBack, HasItsTimeOnceOthersHaveGone) {
   EXPECT_EQ(all.given_up, std::vector<std::size_t>{10});
 }
 
+// X5: what is kept of a command grows by doubling, so many have as much.
+TEST(WhoIsHeldBack, GoesFirstOfThoseThatHaveAsMuchIfItHasWaitedLongest) {
+  HeldBack all;
+  all.add(50);
+  all.add(50, seconds(20));
+  all.look_after(seconds(31));
+  ASSERT_EQ(all.given_up.size(), 1u);
+  char none;
+  EXPECT_EQ(::recv(all.others[0].number(), &none, 1, MSG_DONTWAIT), 0);
+  EXPECT_EQ(::recv(all.others[1].number(), &none, 1, MSG_DONTWAIT), -1) << "it is there";
+}
+
 // X5: whoever comes again and again would otherwise always have time left.
 TEST(WhoIsHeldBack, GoesIfItHasMostWhoeverHasWaitedForRoom) {
   HeldBack all;

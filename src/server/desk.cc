@@ -19,11 +19,18 @@ std::string line_of(core::Slot service) { return std::string(kStreams) + std::to
 
 constexpr std::size_t kLarge = 64;  // by its weight, the reply to a question
 
-Error flooded() { return {Errc::exhausted, "too much of the replies to others is not read yet", seconds(1)}; }
-
 engine::Answer closed() { return {.reply = failure(Errc::closed, "the server is stopping: connect again")}; }
 
 }  // namespace
+
+Error Desk::flooded() {
+  return {Errc::exhausted, "too much of the replies to others is not read yet", seconds(1)};
+}
+
+bool Desk::is_full_of_halves() {
+  const std::size_t free = is_full_of_halves_ ? limits.half_bytes_max / 4 : 0;
+  return is_full_of_halves_ = counters.half_bytes >= limits.half_bytes_max - free;
+}
 
 // Who asked is gone by now, and the syncer too.
 Desk::~Desk() {

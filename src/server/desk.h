@@ -68,14 +68,15 @@ class Desk {
   bool is_flooded() const {
     return (counters.unsent_bytes + counters.fetched_bytes) / 4 >= limits.unsent_bytes_max;
   }
+  static Error flooded();  // for whoever wants something large then
   // So many stand in line that whoever has one there asks nothing more. Whoever completes or renews is not
   // kept by that.
   static constexpr std::size_t kQuestionsMax = 16'384;
   bool has_many_questions() const { return questions_ >= kQuestionsMax; }
 
-  // So much has come in part that no more is read of what is large already.
+  // So much has come in part that no more is read of what is large already, until a quarter of that is free.
   static constexpr std::size_t kSmall = 64 << 10;
-  bool is_full_of_halves() const { return counters.half_bytes >= limits.half_bytes_max; }
+  bool is_full_of_halves();
 
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   void accept(std::unique_ptr<Operation> operation, Finisher& finisher);
@@ -171,6 +172,7 @@ class Desk {
   Syncer* syncer_ = nullptr;
   BlobShelf* blobs_ = nullptr;
   std::size_t questions_ = 0;        // that were asked and are not answered yet
+  bool is_full_of_halves_ = false;   // when that was last looked at
   std::vector<Operation*> unbegun_;  // their lines are not on disk yet
   Waiters waiters_;
   LeaseNews news_;

@@ -59,6 +59,7 @@ void HttpSession::begin_upload(const UploadHead& head) {
     return refuse({Errc::too_large, fmt::format("a blob has {} bytes at most", shelf.limits.bytes_max)});
   if (desk_.authority().engine().admission() != engine::Admission::open)
     return refuse({Errc::no_space, "the disk is nearly full: free some space"});
+  shelf.set_aside_bytes = desk_.authority().disk_set_aside_bytes();
   keep_alive_ = head.keeps_alive;
   if (head.waits) output_ += "HTTP/1.1 100 Continue\r\n\r\n";
   transfer_ = std::make_shared<BlobUpload>(

@@ -47,6 +47,7 @@ class PageOperation final : public Operation {
   void begin(Desk& desk) override { desk.look(*this); }
   void look(engine::Engine&) override { page.content = page.look(); }
   void write(ReplyWriter&) override {}
+  std::size_t weight() const override { return 512; }  // it may tell of all queues
 
   Page page;
 };
@@ -224,6 +225,7 @@ void HttpSession::handle() {
         page_ = &operation->page;
         return begin(std::move(operation));
       }
+      if (page->content.size() > Desk::kSmall && desk_.is_flooded()) return refuse(Desk::flooded());
       return answer(page->status, page->type, page->content, page->status == 503 ? seconds(1) : Duration{});
     }
     return refuse(404, path.starts_with(kPrefix) ? "UNKNOWN_COMMAND" : "NOT_FOUND",

@@ -15,6 +15,8 @@ using testing::StartsWith;
 
 const Pages kNoPages = [](std::string_view path, const PrincipalRef&) -> std::optional<Page> {
   if (path == "/page") return Page{.type = "text/plain", .content = "content"};
+  if (path == "/long") return Page{.type = "text/plain", .content = std::string(Desk::kSmall + 1, 'x')};
+  if (path == "/made") return Page{.type = "text/plain", .content = {}, .look = [] { return "counts"; }};
   return {};
 };
 
@@ -283,6 +285,18 @@ TEST(HttpSession, CountsWhatHasComeOfABody) {
     EXPECT_THAT(other.get("/v1/queues"), StartsWith("HTTP/1.1 200"));
   }
   EXPECT_EQ(stage.desk().counters.half_bytes, 0u);
+}
+
+// X5: metrics of a thousand queues are megabytes.
+TEST(HttpSession, ShowsNoLongPagesWhileTooMuchIsUnread) {
+  Backstage stage({}, {.unsent_bytes_max = 1000});
+  Browser browser(stage);
+  for (const std::string path : {"/page", "/long", "/made"})
+    EXPECT_THAT(browser.get(path), StartsWith("HTTP/1.1 200")) << path;
+  stage.desk().counters.unsent_bytes = 4000;
+  EXPECT_THAT(browser.get("/page"), StartsWith("HTTP/1.1 200"));
+  for (const std::string path : {"/long", "/made"})
+    EXPECT_THAT(browser.get(path), AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("Retry-After: 1"))) << path;
 }
 
 // X5: what waits may do so for an hour.

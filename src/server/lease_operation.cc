@@ -13,6 +13,15 @@ namespace {
 constexpr std::size_t kTask = 0, kCompletion = 1;  // what is answered
 constexpr std::uint64_t kBlindly = 32;
 constexpr std::uint64_t kBytesMax = std::uint64_t{8} << 20;  // of payloads, after which no more are taken
+constexpr std::uint64_t kLanesLookedAt = 100'000;            // for all of them
+
+// Each is looked for in every lane of the queues, and the loop does nothing else meanwhile.
+std::uint64_t tasks_max(const core::State& state, const core::LeaseTask& request) {
+  std::uint64_t lanes = 0;
+  for (const std::string& queue : request.queues)
+    lanes += state.queues[core::find_queue(state, request.ns, queue)].lanes.size();
+  return std::max<std::uint64_t>(kLanesLookedAt / std::max<std::uint64_t>(lanes, 1), 1);
+}
 
 }  // namespace
 
@@ -24,8 +33,11 @@ void LeaseOperation::begin(Desk& desk) {
   ask(desk);
 }
 
+// While too much is not read, tasks go out one by one: who does not read what he is given may have it again
+// and again, as the leases end.
 void LeaseOperation::ask(Desk& desk) {
-  wanted_ = order_.count;
+  const core::State& state = desk.authority().engine().state();
+  wanted_ = desk.is_flooded() ? 1 : std::min(order_.count, tasks_max(state, order_.request));
   looked_at_ = UINT64_MAX;
   ask_for_more(desk);
 }

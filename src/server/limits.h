@@ -36,7 +36,8 @@ struct ServerLimits {
 
   // Of all connections together. Beyond it nobody is served further ahead than he reads.
   std::size_t unsent_bytes_max = std::size_t{256} << 20;
-  // Commands, bodies and transactions that have come in part. Beyond it only those are read that are small.
+  // Commands, bodies and transactions that have come in part. Beyond it only those are read that are small,
+  // until there is some room again.
   std::size_t half_bytes_max = std::size_t{1} << 30;
 
   // Beyond these submissions are refused for a while, and everything else goes on. 0: no limit. What a

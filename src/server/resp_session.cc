@@ -151,6 +151,12 @@ void RespSession::run(std::span<const std::string_view> words) {
   } else if (const RedisCommand* command = find_own(words, text)) {
     if (caller_.transaction.is_open() && !command->at_once) return keep(words, true, text);
     operation = command->run({desk_, access_, caller_, words, text});
+    // Where there is much to say, nothing else was done.
+    if (text.size() > Desk::kSmall && desk_.is_flooded()) {
+      ++desk_.counters.rejections[word(Errc::exhausted)];
+      text.clear();
+      RespReply(text, caller_.version).error(Desk::flooded());
+    }
     closing_ = closing_ || caller_.leaves;
     if (std::exchange(caller_.executes, false)) return execute();
   } else if (caller_.transaction.is_open()) {

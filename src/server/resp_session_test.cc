@@ -499,6 +499,24 @@ TEST(WhatHasComeInPart, IsBoundedOfAllConnections) {
   EXPECT_THAT(honest.session.output(), StartsWith("-EXHAUSTED "));
 }
 
+// X5: where those that wait half a minute went one by one, all others would wait for hours.
+TEST(WhatHasComeInPart, IsReadOnOnceAQuarterOfTheRoomIsFree) {
+  Backstage stage({}, {.half_bytes_max = 1'000'000});
+  Client large(stage);
+  large.session.receive("*2\r\n$4\r\nECHO\r\n$3000000\r\n" + std::string(100'000, 'x'));
+  const std::uint64_t own = stage.desk().counters.half_bytes;
+  const auto is_read_with = [&](std::uint64_t others) {
+    stage.desk().counters.half_bytes = own + others;
+    return large.session.wants_more();
+  };
+  EXPECT_TRUE(is_read_with(999'999 - own));
+  EXPECT_FALSE(is_read_with(1'000'000 - own));
+  EXPECT_FALSE(is_read_with(750'000 - own));
+  EXPECT_TRUE(is_read_with(749'999 - own));
+  EXPECT_TRUE(is_read_with(999'999 - own));
+  stage.desk().counters.half_bytes = own;
+}
+
 // X5: what is refused is not kept, nor what was to go with it.
 TEST(WhatHasComeInPart, OfATransactionCountsOnlyWhatIsKept) {
   Backstage stage;

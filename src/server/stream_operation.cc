@@ -16,6 +16,12 @@ void write_verdicts(ReplyWriter& reply, std::string_view name, const core::Verdi
   for (const stream::Verdict verdict : verdicts) reply.text(kVerdicts[static_cast<std::size_t>(verdict)]);
 }
 
+// While too much is not read, work goes on message by message.
+std::optional<stream::ClaimRequest> fitting(std::optional<stream::ClaimRequest> claim, const Desk& desk) {
+  if (claim && desk.is_flooded()) claim->limits.messages = 1;
+  return claim;
+}
+
 void write_work(ReplyWriter& reply, const stream::Work& work) {
   reply.map(work.stream ? 18 : 17);
   reply.member("lane", work.lane == stream::Lane::outbox ? "outbox" : "inbox");
@@ -97,6 +103,7 @@ void GivenWork::write(ReplyWriter& reply) const {
 
 void StreamOperation::begin(Desk& desk) {
   asked_at_ = desk.now();
+  call_.claim = fitting(claim_, desk);
   core::Request request = std::move(call_);
   desk.ask(*this, 0, request);
 }
@@ -120,7 +127,7 @@ void StreamOperation::answered(Desk& desk, std::size_t, engine::Answer&& answer)
 void StreamOperation::wake(Desk& desk, bool time_is_up) {
   if (time_is_up) return;
   asked_at_ = desk.now();
-  core::Request request = core::ProcessWork{.ns = ns_, .instance = instance_, .claim = claim_};
+  core::Request request = core::ProcessWork{.ns = ns_, .instance = instance_, .claim = fitting(claim_, desk)};
   desk.ask(*this, 0, request);
 }
 

@@ -126,6 +126,19 @@ TEST(AClaim, WaitsForWork) {
 }
 
 // S20: likewise whoever only wants to know; it takes nothing.
+// X5: what was claimed may be given back and claimed again by whoever does not read it.
+TEST(AClaim, TakesOneMessageAtATimeWhileTooMuchIsUnread) {
+  Backstage stage({}, {.unsent_bytes_max = 1000});
+  Client client(stage);
+  client.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  client.ask({"STREAM_STORE", kMe, "inbox", "[" + message(1) + "," + message(2) + "," + message(3) + "]"});
+  stage.desk().counters.unsent_bytes = 4000;
+  EXPECT_THAT(client.ask({"STREAM_CLAIM", kMe}), HasSubstr("work *1 "));
+  client.ask({"STREAM_COMPLETE", kMe, "inbox", R"([{"message": ")" + id(1) + R"(", "status": 2}])"});
+  stage.desk().counters.unsent_bytes = 0;
+  EXPECT_THAT(client.ask({"STREAM_CLAIM", kMe}), HasSubstr("work *2 "));
+}
+
 TEST(WhoeverWaitsForWork, IsWokenWhenThereIsSome) {
   Backstage stage;
   Client waiting(stage), storing(stage);

@@ -222,6 +222,52 @@ TEST(Limits, LeaveNothingLargeToBeAskedWhileTooMuchIsUnread) {
   EXPECT_THAT(client.ask({"GET", "key:k"}), HasSubstr("payload $1 x "));
 }
 
+// X5: a command of a few letters for each may name what is known of a verb thousands of times.
+TEST(Limits, LeaveNothingLongToBeSaidAgainWhileTooMuchIsUnread) {
+  Backstage stage({}, {.unsent_bytes_max = 1000});
+  Client client(stage);
+  const std::string large(Desk::kSmall, 'x');
+  std::vector<std::string> docs = {"COMMAND", "DOCS"};
+  docs.resize(100, "submit");
+  stage.desk().counters.unsent_bytes = 3999;
+  EXPECT_THAT(client.ask({"ECHO", large}), HasSubstr(large));
+  stage.desk().counters.unsent_bytes = 4000;
+  for (const std::vector<std::string>& said :
+       {std::vector<std::string>{"ECHO", large}, {"PING", large}, docs})
+    EXPECT_THAT(client.ask(said).substr(0, 100),
+                AllOf(StartsWith("-EXHAUSTED "), HasSubstr("; retry_after_ms=1000 ")));
+  EXPECT_EQ(client.ask({"PING", "x"}), "$1 x ");
+}
+
+// X5: tasks may come again and again to whoever does not read that he was given them.
+TEST(Limits, HandOutOneTaskAtATimeWhileTooMuchIsUnread) {
+  Backstage stage({}, {.unsent_bytes_max = 1000});
+  Client client(stage);
+  client.ask({"SUBMITMANY", "q", "4", "x", "x", "x", "x"});
+  stage.desk().counters.unsent_bytes = 4000;
+  EXPECT_THAT(client.ask({"LEASE", "w", "q", "COUNT", "3"}), HasSubstr("tasks *1 "));
+  stage.desk().counters.unsent_bytes = 0;
+  EXPECT_THAT(client.ask({"LEASE", "w", "q", "COUNT", "3"}), HasSubstr("tasks *3 "));
+}
+
+// X5: each grant looks at all of them, so a thousand would keep everybody waiting for seconds.
+TEST(Limits, LetALeaseThatLooksAtManyLanesTakeFewerTasks) {
+  Backstage stage;
+  Client client(stage);
+  constexpr int kOtherLanes = 630;
+  for (int lane = 0; lane < kOtherLanes; ++lane)
+    client.send({"SUBMIT", "q", "x", "PRIORITY", std::to_string(lane % 10), "CAPABILITY",
+                 "c" + std::to_string(lane / 10)});
+  client.hear();
+  std::vector<std::string> many = {"SUBMITMANY", "q", "300"};
+  many.resize(3 + 300, "x");
+  client.ask(many);
+  client.ask({"SUBMITMANY", "other", "3", "x", "x", "x"});
+  EXPECT_THAT(client.ask({"LEASE", "w", "q", "COUNT", "300"}),
+              HasSubstr("tasks *" + std::to_string(100'000 / (kOtherLanes + 1)) + " "));
+  EXPECT_THAT(client.ask({"LEASE", "w", "other", "COUNT", "300"}), HasSubstr("tasks *3 "));
+}
+
 // X3
 TEST(Limits, HoldForRepliesNotYetRead) {
   Backstage stage({}, {.output_bytes_max = 14});

@@ -196,5 +196,24 @@ TEST(ABlobAtAServer, IsNotTakenWhileTheDiskIsNearlyFull) {
   EXPECT_TRUE(eventually([&] { return status() == 201U; }));
 }
 
+// X5: submissions would be refused for its sake, and snapshots have no room.
+TEST(ABlobAtAServer, DoesNotMakeTheDiskNearlyFull) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  constexpr std::uint64_t kSetAside = 7 * 40 * kMiB;  // completions, and log until the next snapshot
+  const SmallDisk disk("420m");
+  SKIP_WITHOUT(disk);
+  Served server(BATON_PROGRAM, {"--segment-bytes", "40MiB"}, {.directory = disk.path() + "/data"});
+  submit(server, "run");
+  ASSERT_TRUE(eventually([&] { return disk.free_bytes() < 345 * kMiB; })) << "the next segment is there";
+  const auto put_all_but = [&](std::uint64_t left) {
+    const std::string bytes(disk.free_bytes() - left, 'x');
+    return put(server, "/v1/blobs/" + name_of(bytes) + "?task=key:run", bytes);
+  };
+  const auto refused = put_all_but(kSetAside - 8 * kMiB);
+  EXPECT_TRUE(!refused || refused->status == 507U) << "who is still talking may not hear it";
+  EXPECT_EQ(put_all_but(kSetAside + 8 * kMiB)->status, 201U);
+  submit(server, "another");
+}
+
 }  // namespace
 }  // namespace baton::pipeline
