@@ -92,6 +92,17 @@ TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOther) {
   EXPECT_TRUE(granted(coordinator.process_work_batch({.instance = named(1)})).work.empty());
 }
 
+// S12, S19: nor from what belongs to no stream
+TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOtherFromWhatHasNone) {
+  const std::string url = patient_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .call_max = seconds(10)});
+  granted(coordinator.heartbeat(named(1)));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), loose(2)}));
+  age(url, minutes(1));
+  const auto other = session(url, keeps(1));
+  EXPECT_EQ(ids(granted(coordinator.process_work_batch({.instance = named(1)})).work), messages({2}));
+}
+
 // S9, S10, S20: no order of arrival makes them wait for each other, so none is tried twice, or leaves a gap.
 TEST(TwoSessions, StoringAndClaimingTheSameStreamsLoseNothing) {
   const std::string url = migrated_database();

@@ -248,13 +248,14 @@ begin
     room := at_most;
     streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
                                case when in_lane = 1 then wanted else '{}' end);
-    if streams.messages = 0 and claim is null and coalesce(current_setting('wh.locks', true), '') = ''
-       and wh_await_stream(instance, service, in_lane, stale_seconds) then
-      streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max, '{}');
-    end if;
     loose_since := (select m.ready_at from wh_messages m
                     where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()
                     order by m.ready_at limit 1);
+    -- Not while there is something else to give: who keeps a stream for long would keep all the others too.
+    if streams.messages = 0 and loose_since is null and claim is null and coalesce(current_setting('wh.locks', true), '') = ''
+       and wh_await_stream(instance, service, in_lane, stale_seconds) then
+      streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max, '{}');
+    end if;
     if streams.messages > 0 or loose_since is not null then claim := coalesce(claim, nextval('wh_epochs')); end if;
     -- Whoever has waited longest comes first, and the other has what is left: so neither waits for ever behind the other,
     -- however little a claim may bring.
