@@ -107,10 +107,19 @@ begin
 end $$;
 comment on function wh_ring is 'Wakes whoever works for a service: there is something to claim that was not there before.';
 
+create function wh_note_locks() returns void
+language plpgsql as $$
+begin
+  perform set_config('wh.locks', 'held', true);
+end $$;
+comment on function wh_note_locks is
+  'Takes note that this transaction has streams locked. Whoever has waits for no other out of turn: so nobody waits in a circle.';
+
 create function wh_give_back(service integer, instances uuid[], lost boolean) returns void
 language plpgsql as $$
 begin
   perform from wh_streams where owner = any(instances) order by service_no, lane, stream_id for update;
+  if found then perform wh_note_locks(); end if;
   -- Whoever was lost may have begun; whoever leaves has not.
   if lost then
     update wh_messages m set deliveries = m.deliveries + 1

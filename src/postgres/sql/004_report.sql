@@ -37,6 +37,7 @@ begin
   perform wh_check_ids(ids, 'a message needs an id that is not nil');
   touched := wh_streams_of(instance, service, in_lane, ids, epochs);
   perform from wh_streams s where s.stream_no = any(touched) order by s.stream_id for update;
+  if found then perform wh_note_locks(); end if;
   if exists (select from wh_messages m where m.owner = instance) then
     perform from wh_messages m
     where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) and m.owner = instance

@@ -55,6 +55,7 @@ begin
     bytes := bytes + stream.bytes;
     whole := whole and not stream.is_special and stream.pending <= at_most.messages_per_stream;
   end loop;
+  if found or messages > 0 then perform wh_note_locks(); end if;
   whole := whole and messages <= at_most.messages and bytes <= at_most.bytes;
 end $$;
 comment on function wh_pick_streams is
@@ -73,6 +74,7 @@ declare
 begin
   if passed_over is null then return false; end if;
   perform from wh_streams s where s.stream_no = passed_over for update;
+  perform wh_note_locks();
   return true;
 exception when lock_not_available then
   return false;  -- whoever has it keeps it for long, and then others are due, and what else the caller has to say
