@@ -123,9 +123,11 @@ begin
   -- Whoever was lost may have begun; whoever leaves has not.
   if lost then
     update wh_messages m set deliveries = m.deliveries + 1
-    from wh_streams s
-    where s.owner = any(instances) and m.stream_no = s.stream_no
-      and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch);
+    from (select * from wh_streams x where x.owner = any(instances) offset 0) as s
+    cross join lateral (select x.ctid as place from wh_messages x
+                        where x.stream_no = s.stream_no and x.seq <= s.given_seq
+                          and wh_is_out(s.owner, s.given_seq, s.epoch, x.seq, x.settled_epoch) offset 0) as at
+    where m.ctid = at.place;
   end if;
   update wh_streams s
   set owner = null, lease_until = null, outstanding = 0, retried = s.retried or lost,

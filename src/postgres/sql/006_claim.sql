@@ -86,8 +86,11 @@ create function wh_note_abandoned(stream bigint) returns void
 language plpgsql as $$
 begin
   update wh_messages m set deliveries = m.deliveries + 1
-  from wh_streams s
-  where s.stream_no = stream and m.stream_no = stream and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch);
+  from (select * from wh_streams x where x.stream_no = stream offset 0) as s
+  cross join lateral (select x.ctid as place from wh_messages x
+                      where x.stream_no = s.stream_no and x.seq <= s.given_seq
+                        and wh_is_out(s.owner, s.given_seq, s.epoch, x.seq, x.settled_epoch) offset 0) as at
+  where m.ctid = at.place;
 end $$;
 comment on function wh_note_abandoned is 'Counts the deliveries that end because a lease did: of a stream that is about to be taken from its holder.';
 
@@ -166,7 +169,10 @@ begin
     update wh_messages m set deliveries = m.deliveries + 1
     from taken t
     cross join lateral (select * from wh_streams x where x.ctid = t.stream_place and x.owner is not null offset 0) as s
-    where m.stream_no = s.stream_no and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch)
+    cross join lateral (select x.ctid as place from wh_messages x
+                        where x.stream_no = s.stream_no and x.seq <= s.given_seq
+                          and wh_is_out(s.owner, s.given_seq, s.epoch, x.seq, x.settled_epoch) offset 0) as at
+    where m.ctid = at.place
   ), leased as (
     update wh_streams s
     set owner = instance, epoch = claim, lease_until = until, ready_at = until, given_seq = t.last, outstanding = t.count,
@@ -208,7 +214,10 @@ begin
   if poison is not null then
     update wh_messages m
     set failure_reason = 5, error = 'it was handed out too often to somebody who was not heard of again'
-    where m.service_no = service and m.lane = in_lane and m.message_id = any(poison);
+    from unnest(poison) as i(id)
+    cross join lateral (select x.ctid as place from wh_messages x
+                        where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as at
+    where m.ctid = at.place;
     perform wh_bury(instance, service, in_lane, poison, array_fill(false, array[cardinality(poison)]));
   end if;
 end $$;
