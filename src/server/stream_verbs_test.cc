@@ -187,6 +187,17 @@ TEST(AStream, BelongsToANamespace) {
   EXPECT_THAT(client.ask({"PROCESS_WORK_BATCH", kMe, "orders"}), HasSubstr("work *0"));
 }
 
+// S19: of the items of a list that is too long none is looked at.
+TEST(NonsenseAboutStreams, IsRefusedBeforeItTakesALotOfMemory) {
+  Backstage stage;
+  Client client(stage);
+  client.ask({"STREAM_HEARTBEAT", kMe, "orders"});
+  std::string many = "[1";
+  for (int i = 0; i < 10'000; ++i) many += ",{}";
+  EXPECT_THAT(client.ask({"STREAM_STORE", kMe, "inbox", many + "]"}),
+              HasSubstr("-TOO_LARGE messages: a list has at most 10000 items"));
+}
+
 TEST(NonsenseAboutStreams, IsRefusedWithWhatIsWrong) {
   Backstage stage;
   Client client(stage);

@@ -44,9 +44,20 @@ TEST(TwoSessions, NeverHoldOneStream) {
             to_text(one.id.value));
 }
 
+// A claim waits for a locked stream for good, so that it does not matter how long the others take.
+std::string patient_database() {
+  const std::string url = migrated_database();
+  tell(url, "alter function wh_await_stream set lock_timeout = '1h'");
+  return url;
+}
+
+std::string keeps(unsigned of) {
+  return "select from wh_streams where stream_id = '" + to_text(stream(of).value) + "' for update";
+}
+
 // S19, S20: a stream that is being stored into all the time is passed over by nobody for ever
 TEST(TwoSessions, OneOfWhichStoresIntoAStreamKeepNothingOfItFromTheOther) {
-  const std::string url = migrated_database();
+  const std::string url = patient_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
   granted(coordinator.heartbeat(named(1)));
   granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
@@ -76,9 +87,43 @@ TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOther) {
   granted(coordinator.heartbeat(named(1)));
   granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), in_stream(2, 2)}));
   age(url, minutes(1));
-  const auto keeps = session(url, "select from wh_streams where stream_id = '" + to_text(stream(1).value) + "' for update");
+  const auto other = session(url, keeps(1));
   EXPECT_EQ(ids(granted(coordinator.process_work_batch({.instance = named(1)})).work), messages({2}));
   EXPECT_TRUE(granted(coordinator.process_work_batch({.instance = named(1)})).work.empty());
+}
+
+// S12, S19: nor from what belongs to no stream
+TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOtherFromWhatHasNone) {
+  const std::string url = patient_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .call_max = seconds(10)});
+  granted(coordinator.heartbeat(named(1)));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1), loose(2)}));
+  age(url, minutes(1));
+  const auto other = session(url, keeps(1));
+  EXPECT_EQ(ids(granted(coordinator.process_work_batch({.instance = named(1)})).work), messages({2}));
+}
+
+// S20, S21: who has locked streams itself, by whatever it said before, does not wait for another in a circle.
+TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOtherThatHasLockedOne) {
+  const std::string url = patient_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  for (unsigned i : {1u, 2u}) granted(coordinator.heartbeat(named(i)));
+  granted(coordinator.store(instance(1), Lane::outbox, {in_stream(1, 1), in_stream(2, 2)}));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(3, 3)}));
+  age(url, minutes(1));
+  const ClaimRequest one_of_outbox{.inbox = false, .limits = {.streams = 1}};
+  for (unsigned i : {1u, 2u})
+    EXPECT_EQ(ids(granted(coordinator.claim(instance(i), one_of_outbox))), messages({i}));
+  age(url, hours(1));
+  const auto other = session(url, keeps(3));
+  const auto claims_after = [&](const std::string& said) {
+    const auto mine = session(url, "set local statement_timeout = '10s'; select " + said);
+    return mine->execute(std::string("select wh_claim(") + kOne + ", '{2}')").has_value();
+  };
+  EXPECT_TRUE(claims_after(std::string("wh_complete(") + kOne + ", 1::smallint, array['" +
+                           to_text(message(1).value) + "'::uuid], array[4], array[null::bigint])"));
+  EXPECT_TRUE(claims_after(std::string("wh_heartbeat(") + kOne + ", 'orders')")) << "which evicts the second";
+  EXPECT_TRUE(claims_after(std::string("wh_claim(") + kOne + ", '{1}')"));
 }
 
 // S9, S10, S20: no order of arrival makes them wait for each other, so none is tried twice, or leaves a gap.

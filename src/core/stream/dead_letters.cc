@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "core/stream/streams.h"
@@ -39,6 +40,21 @@ std::vector<Number> choose_letters(const Streams& all, const auto& request, Inst
   return chosen;
 }
 
+// Each in order, so that a message finds its place beside the one before (Keeper::add). Those without a
+// stream come first, as they are.
+void go_stream_by_stream(const Streams& all, std::vector<Number>& letters) {
+  std::vector<std::tuple<Number, std::uint64_t, Number>> order;  // stream, place in it, letter
+  for (const Number letter : letters) {
+    const Message& message = all.dead.all[all.dead_numbers.at(letter)].message;
+    if (message.stream == 0)
+      order.emplace_back(0, order.size(), letter);
+    else
+      order.emplace_back(all.streams[message.stream].number, message.seq, letter);
+  }
+  std::ranges::sort(order);
+  std::ranges::transform(order, letters.begin(), [](const auto& one) { return std::get<2>(one); });
+}
+
 // Who repeats the call until nothing is left names the last letter of the first reply, or would never come to
 // an end while messages die again.
 Purged purged_of(const Streams& all, std::size_t count) {
@@ -61,6 +77,7 @@ Decision decide(const State& state, const ReplayLetters& request, const Moment&)
   replayed.remembers = true;
   if (is_there && !request.letters.empty())
     return Reject{Errc::conflict, "the message of a dead letter waits already, for it was stored once more"};
+  go_stream_by_stream(all, replayed.letters);
   const Purged reply = purged_of(all, replayed.letters.size());
   if (reply.count == 0) return Reply{reply};
   return Append{std::move(replayed), reply};

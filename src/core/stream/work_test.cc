@@ -330,6 +330,32 @@ TEST(ADeadLetter, IsLeftAloneIfItCameAfterTheLastThatIsMeant) {
             1u);
 }
 
+// S15, S19: each then finds its place beside the one before, however many they are.
+TEST(DeadLetters, ComeBackStreamByStream) {
+  Authority authority = with_instance();
+  const auto die = [&](const std::vector<StoreMessage>& messages) {
+    authority.ask(a_store(1, messages), kStart);
+    ProcessWork failing = a_call(1);
+    for (const GivenMessage& one : authority.ask(a_claim(1), kStart).as<WorkProcessed>().work)
+      failing.failures.inbox.push_back(
+          {.held = {one.message}, .error = Blob("no"), .policy = stream::FailurePolicy::park});
+    authority.ask(failing, kStart);
+  };
+  die({a_message(1, 1)}), die({a_message(2, 2)}), die({a_message(3, 0)});
+  die({a_message(4, 1)}), die({a_message(5, 2)}), die({a_message(6, 0)});
+  EXPECT_EQ(authority.ask(ReplayLetters{.ns = "n"}, kStart).as<Purged>().count, 6u);
+  const auto& messages = authority.state().streams.message_numbers;
+  std::vector<stream::MessageId> back;
+  for (Slot slot = messages.first_from(1); slot != 0;) {
+    const streams::Message& message = authority.state().streams.messages[slot];
+    back.push_back(message.id);
+    slot = messages.first_from(message.number + 1);
+  }
+  EXPECT_EQ(back, (std::vector{message_id(3), message_id(6), message_id(1), message_id(4), message_id(2),
+                               message_id(5)}));
+  EXPECT_EQ(replayed(authority.log()).digest, authority.state().digest);
+}
+
 TEST(AMessageThatIsLostAgainAndAgain, IsHandedOutForEverIfTheRulesSaySo) {
   Authority authority = with_instance();
   authority.rules.streams.losses_max = 0;

@@ -107,16 +107,27 @@ begin
 end $$;
 comment on function wh_ring is 'Wakes whoever works for a service: there is something to claim that was not there before.';
 
+create function wh_note_locks() returns void
+language plpgsql as $$
+begin
+  perform set_config('wh.locks', 'held', true);
+end $$;
+comment on function wh_note_locks is
+  'Takes note that this transaction has streams locked. Whoever has waits for no other out of turn: so nobody waits in a circle.';
+
 create function wh_give_back(service integer, instances uuid[], lost boolean) returns void
 language plpgsql as $$
 begin
   perform from wh_streams where owner = any(instances) order by service_no, lane, stream_id for update;
+  if found then perform wh_note_locks(); end if;
   -- Whoever was lost may have begun; whoever leaves has not.
   if lost then
     update wh_messages m set deliveries = m.deliveries + 1
-    from wh_streams s
-    where s.owner = any(instances) and m.stream_no = s.stream_no
-      and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch);
+    from (select * from wh_streams x where x.owner = any(instances) offset 0) as s
+    cross join lateral (select x.ctid as place from wh_messages x
+                        where x.stream_no = s.stream_no and x.seq <= s.given_seq
+                          and wh_is_out(s.owner, s.given_seq, s.epoch, x.seq, x.settled_epoch) offset 0) as at
+    where m.ctid = at.place;
   end if;
   update wh_streams s
   set owner = null, lease_until = null, outstanding = 0, retried = s.retried or lost,

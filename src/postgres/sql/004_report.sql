@@ -37,10 +37,12 @@ begin
   perform wh_check_ids(ids, 'a message needs an id that is not nil');
   touched := wh_streams_of(instance, service, in_lane, ids, epochs);
   perform from wh_streams s where s.stream_no = any(touched) order by s.stream_id for update;
+  if found then perform wh_note_locks(); end if;
   if exists (select from wh_messages m where m.owner = instance) then
-    perform from wh_messages m
-    where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) and m.owner = instance
-    order by m.message_id for update;
+    perform from (select distinct u.id from unnest(ids) as u(id) order by u.id) as i
+    cross join lateral (select from wh_messages x
+                        where x.service_no = service and x.lane = in_lane and x.message_id = i.id and x.owner = instance
+                        offset 0 for update) as m;
   end if;
   return touched;
 end $$;

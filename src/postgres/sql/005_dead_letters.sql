@@ -3,7 +3,11 @@
 create function wh_bury(instance uuid, service integer, in_lane smallint, ids uuid[], parks boolean[]) returns void
 language sql as $$
   with dead as (
-    delete from wh_messages m where m.service_no = service and m.lane = in_lane and m.message_id = any(ids) returning m.*
+    delete from wh_messages m where m.ctid = any(array(
+      select at.place from unnest(ids) as i(id)
+      cross join lateral (select x.ctid as place from wh_messages x
+                          where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as at))
+    returning m.*
   )
   insert into wh_dead_letters (
     message_id, service_no, lane, stream_no, seq, target, message_type, envelope_type, event_data, metadata, scope, bytes,

@@ -55,6 +55,7 @@ begin
     bytes := bytes + stream.bytes;
     whole := whole and not stream.is_special and stream.pending <= at_most.messages_per_stream;
   end loop;
+  if found or messages > 0 then perform wh_note_locks(); end if;
   whole := whole and messages <= at_most.messages and bytes <= at_most.bytes;
 end $$;
 comment on function wh_pick_streams is
@@ -73,6 +74,7 @@ declare
 begin
   if passed_over is null then return false; end if;
   perform from wh_streams s where s.stream_no = passed_over for update;
+  perform wh_note_locks();
   return true;
 exception when lock_not_available then
   return false;  -- whoever has it keeps it for long, and then others are due, and what else the caller has to say
@@ -84,8 +86,11 @@ create function wh_note_abandoned(stream bigint) returns void
 language plpgsql as $$
 begin
   update wh_messages m set deliveries = m.deliveries + 1
-  from wh_streams s
-  where s.stream_no = stream and m.stream_no = stream and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch);
+  from (select * from wh_streams x where x.stream_no = stream offset 0) as s
+  cross join lateral (select x.ctid as place from wh_messages x
+                      where x.stream_no = s.stream_no and x.seq <= s.given_seq
+                        and wh_is_out(s.owner, s.given_seq, s.epoch, x.seq, x.settled_epoch) offset 0) as at
+  where m.ctid = at.place;
 end $$;
 comment on function wh_note_abandoned is 'Counts the deliveries that end because a lease did: of a stream that is about to be taken from its holder.';
 
@@ -164,7 +169,10 @@ begin
     update wh_messages m set deliveries = m.deliveries + 1
     from taken t
     cross join lateral (select * from wh_streams x where x.ctid = t.stream_place and x.owner is not null offset 0) as s
-    where m.stream_no = s.stream_no and wh_is_out(s.owner, s.given_seq, s.epoch, m.seq, m.settled_epoch)
+    cross join lateral (select x.ctid as place from wh_messages x
+                        where x.stream_no = s.stream_no and x.seq <= s.given_seq
+                          and wh_is_out(s.owner, s.given_seq, s.epoch, x.seq, x.settled_epoch) offset 0) as at
+    where m.ctid = at.place
   ), leased as (
     update wh_streams s
     set owner = instance, epoch = claim, lease_until = until, ready_at = until, given_seq = t.last, outstanding = t.count,
@@ -206,7 +214,10 @@ begin
   if poison is not null then
     update wh_messages m
     set failure_reason = 5, error = 'it was handed out too often to somebody who was not heard of again'
-    where m.service_no = service and m.lane = in_lane and m.message_id = any(poison);
+    from unnest(poison) as i(id)
+    cross join lateral (select x.ctid as place from wh_messages x
+                        where x.service_no = service and x.lane = in_lane and x.message_id = i.id offset 0) as at
+    where m.ctid = at.place;
     perform wh_bury(instance, service, in_lane, poison, array_fill(false, array[cardinality(poison)]));
   end if;
 end $$;
@@ -248,13 +259,14 @@ begin
     room := at_most;
     streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
                                case when in_lane = 1 then wanted else '{}' end);
-    if streams.messages = 0 and claim is null and coalesce(current_setting('wh.locks', true), '') = ''
-       and wh_await_stream(instance, service, in_lane, stale_seconds) then
-      streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max, '{}');
-    end if;
     loose_since := (select m.ready_at from wh_messages m
                     where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()
                     order by m.ready_at limit 1);
+    -- Not while there is something else to give: who keeps a stream for long would keep all the others too.
+    if streams.messages = 0 and loose_since is null and claim is null and coalesce(current_setting('wh.locks', true), '') = ''
+       and wh_await_stream(instance, service, in_lane, stale_seconds) then
+      streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max, '{}');
+    end if;
     if streams.messages > 0 or loose_since is not null then claim := coalesce(claim, nextval('wh_epochs')); end if;
     -- Whoever has waited longest comes first, and the other has what is left: so neither waits for ever behind the other,
     -- however little a claim may bring.

@@ -43,8 +43,8 @@ begin
   on conflict (event_id, receptor_name) do update set status = r.status where false;
   insert into wh_perspective_checkpoints as c (stream_id, perspective_name, status)
   select distinct e.stream_id, i.perspective, 0 from unnest(streams, perspectives, last_events) as i(stream, perspective, event)
-  join wh_event_store e on e.event_id = i.event and e.stream_id = i.stream
-  where i.perspective is not null order by e.stream_id, i.perspective
+  cross join lateral (select * from wh_event_store x where x.event_id = i.event offset 0) as e
+  where i.perspective is not null and e.stream_id = i.stream order by e.stream_id, i.perspective
   on conflict (stream_id, perspective_name) do update set status = c.status where false;
 end $$;
 comment on function wh_lock_results is
@@ -111,7 +111,7 @@ declare
   known wh_perspective_checkpoints;
   goal integer;
 begin
-  select e.version into goal from wh_event_store e where e.event_id = last_event and e.stream_id = stream;
+  select e.version into goal from (select * from wh_event_store x where x.event_id = last_event offset 0) as e where e.stream_id = stream;
   if not found then return 'unknown'; end if;
   insert into wh_perspective_checkpoints (stream_id, perspective_name, status) values (stream, perspective, 0) on conflict do nothing;
   select * into known from wh_perspective_checkpoints c where c.stream_id = stream and c.perspective_name = perspective for update;
@@ -121,8 +121,9 @@ begin
   if new_status = 4 then return 'ok'; end if;  -- it failed, and stays where it is
   if cardinality(processed) > 0 then
     insert into wh_perspective_events
-    select stream, perspective, e.version from wh_event_store e
-    where e.event_id = any(processed) and e.stream_id = stream and e.version > known.version
+    select stream, perspective, e.version from unnest(processed) as i(id)
+    cross join lateral (select * from wh_event_store x where x.event_id = i.id offset 0) as e
+    where e.stream_id = stream and e.version > known.version
     on conflict do nothing;
     goal := known.version;
   end if;
