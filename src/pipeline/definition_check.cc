@@ -83,6 +83,12 @@ class DefinitionCheck {
         complain(spec,
                  quoted(name) + " is not a capability: 1 to 128 printable ASCII characters without spaces");
     }
+    for (const std::string& name : spec.preferred) {
+      if (!is_capability(name))
+        complain(spec, quoted(name) +
+                           ", which it prefers, is not a capability: 1 to 128 printable ASCII characters "
+                           "without spaces");
+    }
     if (spec.capabilities.size() > kCapabilitiesMax) complain(spec, "it needs more than 16 capabilities");
     if (spec.pool.empty()) return;
     const auto pool = definition_.pools.find(spec.pool);
