@@ -28,11 +28,17 @@ constexpr Duration kGoodbye = seconds(2);
 
 constexpr std::size_t kToldAgainMax = 512 << 10;  // bytes of a gathering, with those around them
 constexpr std::size_t kAroundEach = 256;
+constexpr std::size_t kSharesToldMax = 1500;  // two words each, and a command has 4000 at most
 
 std::size_t bytes_in(const std::vector<Bytes>& share) {
   std::size_t sum = 0;
   for (const Bytes& each : share) sum += each.size() + kAroundEach;
   return sum;
+}
+
+// Beside what the rank brought, in one command. Otherwise a gathering is made again, of what each brought.
+bool can_be_told_again(group::OperationKind kind, const std::vector<Bytes>& share) {
+  return !group::gathers(kind) || (share.size() <= kSharesToldMax && bytes_in(share) <= kToldAgainMax);
 }
 
 std::string where_we_are() {
@@ -173,8 +179,7 @@ class Session {
                                  kept.outcome.error().message});
       return;
     }
-    // A large gathering does not fit into a command: it is gathered again, from what each rank brought.
-    if ((*kept.outcome)->size() > 1 && bytes_in(**kept.outcome) > kToldAgainMax) return;
+    if (!can_be_told_again(kept.operation.kind, **kept.outcome)) return;
     for (const Bytes& bytes : **kept.outcome)
       words.insert(words.end(), {"SHARE", std::string(text_of(bytes))});
   }

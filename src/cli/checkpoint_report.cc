@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "cli/quantities.h"
 #include "cli/table.h"
 #include "wire/text.h"
@@ -12,6 +14,11 @@ namespace {
 using namespace checkpoint;
 
 std::string json_numbers(const Shape& numbers) { return fmt::format("[{}]", fmt::join(numbers, ",")); }
+
+// Every digit of it, and as the manifest has it what JSON has no number for.
+std::string json_rate(double rate) {
+  return std::isfinite(rate) ? fmt::format("{}", rate) : fmt::format("\"{}\"", rate);
+}
 
 JsonObject json_of(const Attempt& attempt) {
   JsonObject object;
@@ -55,7 +62,7 @@ std::string json_of(const CheckpointMetadata& metadata) {
       .text("checkpoint", to_text(metadata.id))
       .number("step", metadata.training.step)
       .number("epoch", metadata.training.epoch)
-      .decimal("learning_rate", metadata.training.learning_rate)
+      .literal("learning_rate", json_rate(metadata.training.learning_rate))
       .text("optimizer", metadata.training.optimizer)
       .number("world_size", metadata.world_size)
       .number("generation", metadata.generation)

@@ -129,14 +129,20 @@ class PipelineWorker {
     return std::string();
   }
 
+  // Where a run was named there is no other to wait for meanwhile.
+  bool is_nobody_there(const Error& error) const { return error.code == Errc::unavailable && options_.run; }
+
   int take_part(const std::string& run, const std::stop_token& stop) {
     auto coordinator = meet(options_.meeting, run);
-    if (!coordinator) return cannot_meet(coordinator.error());
+    if (!coordinator) {
+      const int code = cannot_meet(coordinator.error());
+      return is_nobody_there(coordinator.error()) ? kExitUnavailable : code;
+    }
     const auto opening = wait_for_opening(**coordinator, stop);
     if (!opening && stop.stop_requested()) return pipeline::exit_code(pipeline::WorkerEnd::stopped);
     if (!opening) {
       const int code = complain(opening.error());
-      if (opening.error().code == Errc::permission_denied) return code;
+      if (opening.error().code == Errc::permission_denied || is_nobody_there(opening.error())) return code;
       const bool is_stranger = opening.error().code == Errc::unsupported_version;
       return pipeline::exit_code(is_stranger ? pipeline::WorkerEnd::refused
                                              : pipeline::WorkerEnd::coordination_lost);

@@ -12,6 +12,7 @@ namespace baton::core {
 inline constexpr std::size_t kNameBytesMax = 128;      // namespace, queue, worker, capability, key, actor
 inline constexpr std::size_t kCapabilitiesMax = 16;    // per task and per worker
 inline constexpr std::size_t kLanesPerQueueMax = 640;  // distinct (capabilities, priority) pairs in one queue
+inline constexpr std::size_t kLanesKeptMax = 4096;     // with those whose tasks have all ended
 inline constexpr std::size_t kQueuesPerLeaseMax = 16;  // queues one LEASE may name
 inline constexpr std::size_t kExtendItemsMax = 512;    // leases one ExtendLeases may name
 inline constexpr std::size_t kPurgeItemsMax = 1024;    // tasks one TasksPurged removes

@@ -246,6 +246,28 @@ TEST(Limits, HoldForLanesOfAQueue) {
   EXPECT_EQ(authority.ask(elsewhere, kStart).refusal, std::nullopt);
 }
 
+SubmitTask in_lane(std::size_t number) {
+  SubmitTask task = a_task();
+  task.requires_capabilities = capabilities({"c" + std::to_string(number)});
+  return task;
+}
+
+// X3: as runs have it, each of which has a capability of its own.
+TEST(Limits, HoldForLanesOfTasksThatHaveNotEndedAndForThoseOfAll) {
+  Authority authority;
+  const auto refusal = [&](std::size_t lane) { return authority.ask(in_lane(lane), kStart).refusal; };
+  for (std::size_t i = 0; i < kLanesKeptMax; ++i) {
+    const TaskId task = authority.submit(in_lane(i), kStart);
+    EXPECT_EQ(authority.ask(cancel(task), kStart).refusal, std::nullopt);
+  }
+  EXPECT_EQ(refusal(kLanesKeptMax), Errc::exhausted);
+  for (std::size_t i = 0; i < kLanesPerQueueMax; ++i) EXPECT_EQ(refusal(i), std::nullopt);
+  EXPECT_EQ(refusal(kLanesPerQueueMax), Errc::exhausted);
+  EXPECT_EQ(refusal(0), std::nullopt);
+  const State again = replayed(authority.log());
+  EXPECT_EQ(again.queues[find_queue(again, "n", "q")].lanes.size(), kLanesKeptMax);
+}
+
 // X3
 TEST(Limits, HoldForQueues) {
   Authority authority;

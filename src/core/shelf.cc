@@ -46,6 +46,7 @@ void shelve(State& state, Slot slot, Instant now) {
   Task& task = state.tasks[slot];
   Lane& lane = state.lanes[task.lane];
   ++queue_of(state, task).counts[static_cast<std::size_t>(task.state)];
+  if (!is_final(task.state)) ++lane.open;
   task.shelf = shelf_for(state, task, now);
   switch (task.shelf) {
     case Shelf::none: break;
@@ -60,6 +61,7 @@ void unshelve(State& state, Slot slot) {
   Task& task = state.tasks[slot];
   Lane& lane = state.lanes[task.lane];
   --queue_of(state, task).counts[static_cast<std::size_t>(task.state)];
+  if (!is_final(task.state)) --lane.open;
   switch (task.shelf) {
     case Shelf::none: break;
     case Shelf::ready: unlink(state, lane.ready, slot); break;

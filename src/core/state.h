@@ -35,6 +35,7 @@ struct Lane {
   Slot queue = 0;
   std::uint8_t priority = 0;
   std::uint64_t tasks = 0;  // of any state
+  std::uint64_t open = 0;   // of them, those that have not ended
   TaskList ready;           // eligible from the start
   Timer delayed;            // eligible later
   Slot next = 0;

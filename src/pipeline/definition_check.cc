@@ -83,6 +83,12 @@ class DefinitionCheck {
         complain(spec,
                  quoted(name) + " is not a capability: 1 to 128 printable ASCII characters without spaces");
     }
+    for (const std::string& name : spec.preferred) {
+      if (!is_capability(name))
+        complain(spec, quoted(name) +
+                           ", which it prefers, is not a capability: 1 to 128 printable ASCII characters "
+                           "without spaces");
+    }
     if (spec.capabilities.size() > kCapabilitiesMax) complain(spec, "it needs more than 16 capabilities");
     if (spec.pool.empty()) return;
     const auto pool = definition_.pools.find(spec.pool);
@@ -97,9 +103,9 @@ class DefinitionCheck {
   }
 
   void check_targets(const ModuleSpec& spec) {
-    if (spec.targets.size() > kTargetsMax) {
-      complain(spec, "a matrix of " + std::to_string(spec.targets.size()) + " targets; the limit is " +
-                         std::to_string(kTargetsMax));
+    if (spec.targets.size() > kTargetsMax) {  // looking at each of them may take minutes
+      return complain(spec, "a matrix of " + std::to_string(spec.targets.size()) + " targets; the limit is " +
+                                std::to_string(kTargetsMax));
     }
     std::vector<std::string> names;
     for (const Target& target : spec.targets) {

@@ -56,18 +56,19 @@ std::vector<Target> combinations_of(YamlMap& map, const Yaml& matrix) {
       included = combinations(name, values);
     } else {
       order.push_back(name.text);
+      const std::vector<std::string> along = map.texts_of(values, name.text);
+      if (all.size() * along.size() > kTargetsMax) {  // there may be more than there is memory for
+        map.complain(matrix, "a matrix of more than " + std::to_string(kTargetsMax) + " targets");
+        return {};
+      }
       std::vector<Axes> more;
       for (const Axes& axes : all) {
-        for (const std::string& value : map.texts_of(values, name.text)) {
+        for (const std::string& value : along) {
           more.push_back(axes);
           more.back()[name.text] = value;
         }
       }
       all = std::move(more);
-      if (all.size() > kTargetsMax) {
-        map.complain(matrix, "a matrix of more than " + std::to_string(kTargetsMax) + " targets");
-        return {};
-      }
     }
   }
   std::erase_if(all, [&](const Axes& axes) {

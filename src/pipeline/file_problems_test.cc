@@ -106,6 +106,20 @@ TEST(AQuoteThatIsNotClosed, IsToldWhereItBegins) {  // P14
   EXPECT_THAT(problems(wide), ElementsAre());
 }
 
+// Neither is it made first, for which there may not be memory, nor is each target looked at.
+TEST(AMatrixThatIsFarTooLarge, IsToldSoAtOnce) {  // P9 P14
+  const auto numbers = [](int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) list += (i == 0 ? "" : ",") + std::to_string(i);
+    return "[" + list + "]";
+  };
+  const std::string top = "version: 1\nmodules:\n  a: { run: ls, matrix: ";
+  EXPECT_THAT(problems(top + numbers(140'000) + " }\n"),
+              ElementsAre("ci.yaml:3:3: a: a matrix of 140000 targets; the limit is 256"));
+  EXPECT_THAT(problems(top + "{ x: " + numbers(200) + ", y: " + numbers(140'000) + " } }\n"),
+              ElementsAre("ci.yaml:3:25: a: a matrix of more than 256 targets"));
+}
+
 TEST(AReference, IsComplainedOfWhereItStands) {  // P14
   EXPECT_THAT(problems(R"(version: 1
 env: { WHO: "some ${vars.who}" }

@@ -86,6 +86,7 @@ TEST(Graph, TellsEverythingThatIsWrongAtOnce) {
   sketch.add("has space").capabilities = {"two words"};
   sketch.add("matrix").targets = {{"a", {}}, {"a", {}}};
   sketch.definition.modules.back().allow_failure_on = {"b"};
+  sketch.add("likes").preferred = {"gpu", "big disk"};
   sketch.add("late").timeout = Duration{-1};
   sketch.add("bodiless").body = nullptr;
   sketch.definition.pools["emulator"] = 1;
@@ -100,6 +101,8 @@ TEST(Graph, TellsEverythingThatIsWrongAtOnce) {
           "space' is "
           "not",
           "has space: 'two words' is not a capability: 1 to 128 printable ASCII characters without spaces",
+          "likes: 'big disk', which it prefers, is not a capability: 1 to 128 printable ASCII characters "
+          "without spaces",
           "matrix: target 'a' is there twice",
           "matrix: it may fail on 'b', which is none of its targets (did you mean 'a'?)",
           "late: a timeout is 0 to 30 days", "bodiless: it has no body: a declaration ends with run(…)"));

@@ -65,6 +65,7 @@ class Master {
   void dispatch();
   void dispatch_here();
   std::vector<ModuleAssignment> assign(std::size_t per_place);
+  void hand_out_each(const std::vector<ModuleAssignment>& all);
   bool could_run_here(const Lane& lane) const;
   bool fits_here(const Lane& lane) const;
   bool is_anothers() const;

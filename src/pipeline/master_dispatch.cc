@@ -39,10 +39,35 @@ void Master::dispatch() {
   std::erase_if(all, [&](const ModuleAssignment& one) { return !there_.contains(*graph_.find(one.module)); });
   if (all.empty()) return;
   std::ranges::stable_sort(all, std::greater(), &ModuleAssignment::priority);
-  if (auto done = coordinator_->enqueue_modules(all, closing_.get_token()); !done)
-    return lose_coordination(done.error());
+  if (auto done = coordinator_->enqueue_modules(all, closing_.get_token()); !done) {
+    if (done.error().code != Errc::too_large) return lose_coordination(done.error());
+    return hand_out_each(all);
+  }
   if (has_feed_) return;
   for (const ModuleAssignment& assignment : all) wait_for(assignment.module);
+}
+
+// One of them, with the results that it needs, is more than the coordinator takes. That is no reason to do
+// without the others, nor without it, if it may begin here; of one that may not be begun twice it was noted
+// that it begins elsewhere.
+void Master::hand_out_each(const std::vector<ModuleAssignment>& all) {
+  for (const ModuleAssignment& assignment : all) {
+    const NodeIndex node = *graph_.find(assignment.module);
+    if (!there_.contains(node)) continue;  // the run was stopped meanwhile, or the coordinator lost
+    const auto done = coordinator_->enqueue_module(assignment, closing_.get_token());
+    if (done) {
+      if (!has_feed_) wait_for(assignment.module);
+      continue;
+    }
+    if (done.error().code != Errc::too_large) return lose_coordination(done.error());
+    fleet_.came_back(there_.extract(node).mapped());
+    if (graph_[node].spec->idempotent && fits_here(lane_of(graph_[node]))) {
+      begin_here(node);
+      continue;
+    }
+    const ModuleFailure failed{.kind = FailureKind::encode, .message = done.error().message};
+    finish(node, status_of_failure(graph_[node], failed), {}, failed);
+  }
 }
 
 void Master::note_what_is_ready() {

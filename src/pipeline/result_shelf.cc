@@ -119,7 +119,10 @@ Result<ModuleAssignment> ResultShelf::assignment_of(NodeIndex node) {
         dependency.blob = stored(other);
         if (dependency.blob) dependency.value.clear();
       }
-      if (modules_[other].failure.kind != FailureKind::none) dependency.failure = modules_[other].failure;
+      if (modules_[other].failure.kind == FailureKind::none) continue;
+      dependency.failure = modules_[other].failure;
+      inline_bytes += dependency.failure->detail.size();
+      if (inline_bytes > kInlineInAll) dependency.failure->detail.clear();  // the message has the reason
     }
   }
   return assignment;

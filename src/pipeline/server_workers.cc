@@ -10,6 +10,8 @@
 namespace baton::pipeline {
 namespace {
 
+constexpr std::size_t kExtendedAtOnce = 512;  // leases; more are refused
+
 // A lease as a worker names it: the task, and the lease of it.
 std::string name_of(const client::Held& held) { return held.task + " " + held.lease; }
 client::Held held_of(const std::string& name) {
@@ -149,14 +151,15 @@ Result<HeartbeatReply> ServerCoordinator::send_heartbeat(const WorkerHeartbeat& 
                    "worker " + std::to_string(heartbeat.index) + " is not registered, or has left");
   }
   HeartbeatReply reply;
-  std::vector<client::Held> held;
-  for (const std::string& lease : heartbeat.leases) held.push_back(held_of(lease));
-  if (!held.empty()) {
+  for (std::size_t begin = 0; begin < heartbeat.leases.size(); begin += kExtendedAtOnce) {
+    const std::size_t end = std::min(heartbeat.leases.size(), begin + kExtendedAtOnce);
+    std::vector<client::Held> held;
+    for (std::size_t i = begin; i < end; ++i) held.push_back(held_of(heartbeat.leases[i]));
     auto extended = server.ask<std::vector<Result<Duration>>>(
         stop, [&](auto answer) { server.client->extend_many(held, server.lease(), std::move(answer)); });
     if (!extended) return std::unexpected(extended.error());
     for (std::size_t i = 0; i < extended->size(); ++i) {
-      if (!(*extended)[i]) reply.lost.push_back(heartbeat.leases[i]);
+      if (!(*extended)[i]) reply.lost.push_back(heartbeat.leases[begin + i]);
     }
   }
   if (heartbeat.leaving)

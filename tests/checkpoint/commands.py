@@ -84,6 +84,34 @@ def expect_little_memory(folder):
     assert peak_memory("diff", store, first, second) < content // 2
 
 
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def with_learning_rate(manifest, rate):
+    """As a training program would have told it."""
+    fields, _ = manifest.read_bytes().rsplit(b',"crc32c":"', 1)
+    text = json.dumps(json.loads(fields + b"}"), separators=(",", ":"))[:-1]
+    head, tail = text.split('"learning_rate":', 1)
+    text = head + '"learning_rate":' + rate + tail[tail.index(","):]
+    manifest.write_text(f'{text},"crc32c":"{crc32c(text.encode()):08x}"}}\n')
+
+
+def expect_exact_learning_rate(folder):
+    store = folder / "rates"
+    write_safetensors(folder / "rate.safetensors", {"w": ("U8", [1], b"x")})
+    baton("import", store, folder / "rate.safetensors", "--step", 1)
+    (manifest,) = (store / "step-0000000001").glob("*.manifest")
+    for rate, shown in (("3e-4", 3e-4), ('"nan"', "nan"), ('"-inf"', "-inf")):
+        with_learning_rate(manifest, rate)
+        assert json.loads(baton("inspect", store, 1, "--json"))["learning_rate"] == shown, rate
+
+
 def shards(store):
     return sorted(store.rglob("*.safetensors"))
 
@@ -205,6 +233,7 @@ def main():
             said = json.loads(baton("import", store, folder / name, "--json", exit_code=code))["error"]["message"]
             assert f" {folder / name}:" in f" {said}", said
         baton("frobnicate", exit_code=64)
+        expect_exact_learning_rate(folder)
         expect_little_memory(folder)
 
 

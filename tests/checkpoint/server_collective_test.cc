@@ -163,6 +163,35 @@ TEST(RanksAtACoordinator, OfAJobThatIsStartedAgainMeetThoughSomeWereNotThereBefo
   EXPECT_TRUE(passed) << passed.error().message;
 }
 
+// A rank that has heard what all of so many brought, before its coordinator is started again.
+void come_back(Rank ranks, const std::string& brought) {
+  std::atomic<bool> is_back = false;
+  std::string gathered = "%2\r\n+lsn\r\n:1\r\n+share\r\n*" + std::to_string(ranks) + "\r\n";
+  for (Rank rank = 0; rank < ranks; ++rank)
+    gathered += "%1\r\n+bytes\r\n$" + std::to_string(brought.size()) + "\r\n" + brought + "\r\n";
+  ScriptedServer server([&](const Words& words) -> std::string {
+    if (words[0] == "GROUP_JOIN") return "%2\r\n+lsn\r\n:1\r\n+generation\r\n:1\r\n";
+    if (words[0] == "GROUP_WATCH") return "-LEASE_LOST it is over\r\n";  // the watch alone ends by that
+    if (words[0] == "GROUP_RESUME") is_back = true;
+    if (words[0] != "GROUP_MEET") return "%1\r\n+lsn\r\n:1\r\n";
+    if (words[5] == "0") return gathered;
+    return is_back ? "%2\r\n+lsn\r\n:1\r\n+share\r\n*0\r\n" : "-NOT_FOUND it was started again\r\n";
+  });
+  const auto zero = join_at_server(options_of(server.address(), 0, ranks));
+  ASSERT_TRUE(zero) << zero.error().message;
+  const auto all = (*zero)->all_gather({"hosts", seconds(60)}, bytes_of(brought));
+  ASSERT_TRUE(all) << all.error().message;
+  EXPECT_EQ(all->size(), ranks);
+  const Status passed = (*zero)->barrier({"ready", seconds(60)});
+  EXPECT_TRUE(passed) << passed.error().message;
+}
+
+// C3: what they brought has more words, or more bytes, than a command may have.
+TEST(RanksAtACoordinator, ComeBackHoweverManyThereAre) { come_back(2040, "x"); }
+TEST(RanksAtACoordinator, ComeBackHoweverMuchTheyBrought) {
+  come_back(1, std::string(kContributionBytesMax, 'x'));
+}
+
 // X7: whoever looks at a job that stands sees why
 TEST(RanksAtACoordinator, SayForWhomTheyHaveWaitedLong) {
   ::testing::internal::CaptureStderr();

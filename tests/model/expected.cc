@@ -126,14 +126,18 @@ std::optional<Errc> ReferenceModel::no_room(std::string_view ns, std::string_vie
                                             const Rules& rules) const {
   if (!rules.admit_submissions || tasks_.size() >= rules.tasks_max) return Errc::exhausted;
   std::set<std::pair<std::string, std::string>> queues = paused_;
-  std::set<std::pair<std::string, std::uint8_t>> lanes;
+  std::set<std::pair<std::string, std::uint8_t>> lanes, open;
   for (const auto& [lsn, task] : tasks_) {
     queues.emplace(task.ns, task.queue);
-    if (task.ns == ns && task.queue == queue) lanes.emplace(task.capabilities, task.priority);
+    if (task.ns != ns || task.queue != queue) continue;
+    lanes.emplace(task.capabilities, task.priority);
+    if (!is_final(task.state)) open.emplace(task.capabilities, task.priority);
   }
   queues.emplace(ns, queue);
   lanes.emplace(capabilities, priority);
-  if (queues.size() > kQueuesMax || lanes.size() > kLanesPerQueueMax) return Errc::exhausted;
+  open.emplace(capabilities, priority);
+  if (queues.size() > kQueuesMax || open.size() > kLanesPerQueueMax || lanes.size() > kLanesKeptMax)
+    return Errc::exhausted;
   return {};
 }
 

@@ -239,6 +239,32 @@ TEST(AWorkerOfAProgram, KeepsWhatItHasUnderShortLeasesInAFolder) {  // P4 P6
   });
 }
 
+// More than a server takes in one request.
+TEST(AWorkerWithManyPlaces, KeepsAllThatItHasAtAServer) {  // P4 P6
+  constexpr std::size_t kMany = 520;
+  Served server(BATON_PROGRAM);
+  ServerCoordinatorOptions options{.run = "run"};
+  options.client.addresses = {server.address()};
+  ServerCoordinator master(options), worker(options);
+  const WorkerRegistration self{.index = 1, .session = "w", .name = "w", .slots = kMany, .fingerprint = 7};
+  ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = 7}, {}));
+  ASSERT_TRUE(worker.register_worker(self, {}));
+  std::vector<ModuleAssignment> all;
+  for (std::size_t i = 0; i < kMany; ++i) all.push_back({.module = "m" + std::to_string(i)});
+  ASSERT_TRUE(master.enqueue_modules(all, {}));
+  WorkerHeartbeat heartbeat{.index = 1, .session = "w"};
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const auto got = worker.dequeue_module(self, {});
+    ASSERT_TRUE(got && std::holds_alternative<Assigned>(*got));
+    heartbeat.leases.push_back(std::get<Assigned>(*got).lease);
+  }
+  const std::string& last = heartbeat.leases.back();
+  ASSERT_TRUE(worker.publish_result({.module = all.back().module, .lease = last}, {}));
+  const auto reply = worker.send_heartbeat(heartbeat, {});
+  ASSERT_TRUE(reply) << reply.error().message;
+  EXPECT_THAT(reply->lost, ::testing::ElementsAre(last));
+}
+
 TEST(AMasterInAFolder, NeitherCancelsNorClosesWhatAnotherHasTakenOver) {  // P17
   const TemporaryDirectory temporary;
   // Whoever is the master is taken to be gone as soon as another comes.

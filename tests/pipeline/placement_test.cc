@@ -10,6 +10,7 @@
 
 #include "pipeline/context.h"
 #include "pipeline/reservation.h"
+#include "pipeline/role_guard.h"
 #include "tests/pipeline/company.h"
 #include "tests/pipeline/subjects.h"
 #include "tests/served.h"
@@ -124,6 +125,70 @@ TEST_P(Placement, TakesBackWhatOneHadWhoWasPreferredAndIsLost) {  // P4 P8
   }
   EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.reason;
   EXPECT_EQ(module(report, "likes").worker, "master");
+}
+
+// Takes no assignment with the results of more than one module, as a server takes none that is very long.
+class Narrow : public RoleGuard {
+ public:
+  explicit Narrow(DistributedCoordinator& behind) : RoleGuard(behind, Role::master) {}
+  Status enqueue_module(const ModuleAssignment& assignment, std::stop_token stop) override {
+    if (assignment.dependencies.size() > 1)
+      return failure(Errc::too_large, assignment.module + " is too large");
+    return RoleGuard::enqueue_module(assignment, std::move(stop));
+  }
+  Status enqueue_modules(const std::vector<ModuleAssignment>& assignments, std::stop_token stop) override {
+    for (const ModuleAssignment& one : assignments) {
+      if (auto done = enqueue_module(one, stop); !done) return done;
+    }
+    return {};
+  }
+};
+
+// With a worker that could do what the master could too.
+RunReport run_at_narrow(contract::Subject& subject, const Graph& graph, FullHouse& house) {
+  const auto behind = subject.connect();
+  Narrow narrow(*behind);
+  std::stop_source over;
+  const std::jthread worker([&] {
+    const auto coordinator = subject.connect();
+    run_worker(graph, *coordinator, worker_options(1, {"far"}, 4), over.get_token());
+  });
+  RunReport report = run(
+      graph, {.jobs = 1, .observer = &house, .coordinator = &narrow, .worker_poll = milliseconds(10)});
+  over.request_stop();
+  return report;
+}
+
+TEST_P(Placement, LeavesToTheMasterWhatIsTooLargeToBeHandedOut) {  // P4 P11
+  FullHouse house(1);
+  Pipeline pipeline("narrow");
+  auto start = pipeline.add("start").pin_to_master().run([&](Context&) { house.wait(); });
+  auto one = pipeline.add("one", after(start)).run([](Context&) { return 1; });
+  auto two = pipeline.add("two", after(start)).run([](Context&) { return 2; });
+  pipeline.add("sum", one, two).run([](Context&, int a, int b) { return a + b; });
+  pipeline.add("beside", after(two)).needs_capability("far").run([](Context&) {});
+  const RunReport report = run_at_narrow(*subject_, *Graph::of(pipeline.definition()), house);
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.reason;
+  EXPECT_EQ(module(report, "sum").worker, "master");
+}
+
+TEST_P(Placement, FailsOnlyWhatIsTooLargeToBeHandedOut) {  // P4 P7 P11
+  FullHouse house(1);
+  std::atomic<bool> has_tidied_up = false;
+  Pipeline pipeline("narrow");
+  auto start = pipeline.add("start").pin_to_master().run([&](Context&) { house.wait(); });
+  auto one = pipeline.add("one", after(start)).run([](Context&) { return 1; });
+  auto two = pipeline.add("two", after(start)).run([](Context&) { return 2; });
+  auto sum = pipeline.add("sum", one, two).needs_capability("far").run([](Context&, int a, int b) {
+    return a + b;
+  });
+  pipeline.add("tidy", settled(sum)).always_run().run([&](Context&, const Outcome<int>& ended) {
+    has_tidied_up = ended.status == ModuleStatus::failed;
+  });
+  const RunReport report = run_at_narrow(*subject_, *Graph::of(pipeline.definition()), house);
+  EXPECT_EQ(report.outcome, RunOutcome::failed) << report.reason;
+  EXPECT_EQ(module(report, "sum").failure.message, "sum is too large");
+  EXPECT_TRUE(has_tidied_up);
 }
 
 TEST_P(Placement, GivesAProcessorToOneModuleThatKeepsItBusy) {  // P8

@@ -53,6 +53,27 @@ TEST(ProcessesThatAreRefused, SayThatTheRunHasNotBegun) {  // P16
   EXPECT_THAT(only_line(worker), HasSubstr("run nobody did not begin within 1ms: start its master"));
 }
 
+TEST(ProcessesThatAreRefused, SayThatNobodyAnswers) {  // P16
+  const Yard yard(kOne);
+  for (const std::vector<std::string>& which : {std::vector<std::string>{}, {"--run", "one"}}) {
+    std::vector<std::string> how = {"--timeout", "1s", "--quiet"};
+    how.insert(how.end(), which.begin(), which.end());
+    const crash::Ran worker = crash::run(yard.worker("127.0.0.1:1", how));
+    EXPECT_EQ(worker.exit.code, 69) << worker.errors;
+    EXPECT_THAT(only_line(worker), HasSubstr("Connection refused"));
+  }
+}
+
+// Whoever reads it does not know of payloads.
+TEST(ProcessesThatAreRefused, SayThatTheirPipelineIsTooLarge) {  // P14 P16
+  const Yard yard(std::string(kOne) + "\n#" + std::string(300'000, 'x'));
+  Served server(BATON_PROGRAM);
+  const crash::Ran master = crash::run(yard.run({"--connect", server.address()}));
+  EXPECT_EQ(master.exit.code, 2);
+  EXPECT_THAT(only_line(master), HasSubstr("the pipeline, which goes to all workers, is too large"));
+  EXPECT_EQ(yard.contents("ran"), "");
+}
+
 TEST(ProcessesThatAreRefused, SayThatTheirIndexIsTaken) {  // P11 P16
   const Yard yard("version: 1\nmodules: { a: { run: 'touch began; sleep 1000' } }");
   Served server(BATON_PROGRAM);

@@ -57,6 +57,25 @@ modules:
       << "run twice, or in spite of a lock";
 }
 
+// What all of them said last is more than a server takes as one assignment.
+TEST(ProcessesInTrouble, TidyUpAfterManyFailures) {  // P7
+  std::string numbers;
+  for (int i = 0; i < 90; ++i) numbers += (i == 0 ? "'" : ", '") + std::to_string(i) + "'";
+  const Yard yard("version: 1\non_failure: continue\nmodules:\n  test: { matrix: { n: [" + numbers +
+                  "] }, run: \"printf '%05000d' 1; exit 1\" }\n"
+                  "  tidy: { needs: [{ id: test, when: settled }], caps: [far], always: true,\n"
+                  "          run: 'echo tidy >> ran' }\n");
+  Served server(BATON_PROGRAM);
+  crash::Child worker(
+      yard.worker(server.address(), {"--quiet", "--run", "many", "--cap", "far", "--slots", "4"}));
+  crash::Child master(yard.run({"--connect", server.address(), "--run", "many", "--json"}));
+  crash::Exit exit;
+  const Value report = report_of(master, exit);
+  EXPECT_EQ(exit.code, 1) << master.errors();
+  EXPECT_EQ(statuses(report)["tidy"], "succeeded") << to_json(report);
+  EXPECT_EQ(yard.contents("ran"), "tidy\n");
+}
+
 // Kills the master of run "killed" once that file is there.
 void kill_once(const Yard& yard, const std::string& file, const std::vector<std::string>& more = {}) {
   std::vector<std::string> how = {"--run", "killed", "-j", "2"};

@@ -17,7 +17,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Lines : public RunObserver {
  public:
@@ -49,6 +51,23 @@ TEST_P(ARunInTrouble, CarriesWhateverCommandsPrint) {  // P3 P16
   EXPECT_THAT(module(report, "fails").failure.detail, AnyOf("\uFFFD\n", "\377\n"));
   EXPECT_EQ(module(report, "returns").failure.kind, FailureKind::encode)
       << "what a module returns is not changed on its way";
+}
+
+TEST_P(ARunInTrouble, HearsOfAFailureInVeryManyWords) {  // P4 P7
+  std::atomic<int> begun = 0;
+  Pipeline pipeline("words");
+  pipeline.add("fails").run([&](Context&) {
+    ++begun;
+    throw std::runtime_error("no room: " + std::string(400'000, 'x'));
+  });
+  Company company(*subject_, pipeline);
+  company.hire(worker_options(1, {}));
+  const RunReport report = company.run({.is_only_master = true});
+  EXPECT_EQ(report.outcome, RunOutcome::failed);
+  const ModuleFailure& failed = module(report, "fails").failure;
+  EXPECT_EQ(failed.kind, FailureKind::exception) << failed.message.substr(0, 200);
+  EXPECT_THAT(failed.message, AllOf(StartsWith("no room: xxx"), EndsWith("xxx [… and more …]")));
+  EXPECT_EQ(begun, 1);
 }
 
 // A worker that registers, and leaves as soon as something has been handed out.

@@ -109,6 +109,25 @@ std::optional<Reject> refuse_growth(const State& state, const Growth& growth, bo
   return {};
 }
 
+// Of a queue that may have too many. Where all tasks have ended nobody looks for one any more, and those that
+// ended are kept for long; so what counts is lanes with others.
+std::optional<Reject> refuse_lane(const State& state, const Queue& queue, const Growth& growth) {
+  std::size_t open = 0;
+  bool is_new = true;
+  for (const Slot slot : queue.lanes) {
+    const Lane& lane = state.lanes[slot];
+    const bool fits = lane.priority == growth.priority && lane.capabilities == growth.capabilities;
+    if (fits && lane.open > 0) return {};
+    if (fits) is_new = false;
+    if (lane.open > 0) ++open;
+  }
+  if (open >= kLanesPerQueueMax)
+    return full("the queue has as many sets of capabilities and priorities as it may", kLanesPerQueueMax);
+  if (!is_new || queue.lanes.size() < kLanesKeptMax) return {};
+  return full("the queue has as many sets of capabilities and priorities as it may, of finished tasks too",
+              kLanesKeptMax);
+}
+
 // Room for one more task in this namespace, queue and lane.
 std::optional<Reject> refuse_growth(const State& state, const Growth& growth, const Rules& rules) {
   if (!rules.admit_submissions) {
@@ -125,12 +144,7 @@ std::optional<Reject> refuse_growth(const State& state, const Growth& growth, co
   }
   const Queue& known = state.queues[slot];
   if (known.lanes.size() < kLanesPerQueueMax) return {};
-  const bool fits = std::ranges::any_of(known.lanes, [&](Slot lane) {
-    return state.lanes[lane].priority == growth.priority &&
-           state.lanes[lane].capabilities == growth.capabilities;
-  });
-  if (fits) return {};
-  return full("the queue has as many sets of capabilities and priorities as it may", kLanesPerQueueMax);
+  return refuse_lane(state, known, growth);
 }
 
 Decision answer_from_key(const State& state, Slot known, std::uint64_t content) {
