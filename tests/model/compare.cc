@@ -130,13 +130,14 @@ std::optional<std::string> ReferenceModel::compare_task(const State& state, Lsn 
 std::optional<std::string> ReferenceModel::compare_queues(const State& state) const {
   struct Tally {
     std::array<std::uint64_t, kTaskStates> counts{};
-    std::map<std::pair<std::string, std::uint8_t>, std::uint64_t> lanes;
+    std::map<std::pair<std::string, std::uint8_t>, std::uint64_t> lanes, open;
   };
   std::map<std::pair<std::string, std::string>, Tally> tallies;
   for (const auto& [lsn, task] : tasks_) {
     Tally& tally = tallies[{task.ns, task.queue}];
     ++tally.counts[static_cast<std::size_t>(task.state)];
     ++tally.lanes[{task.capabilities, task.priority}];
+    tally.open[{task.capabilities, task.priority}] += !is_final(task.state);
   }
   for (const auto& name : paused_) tallies[name];
   if (state.queues.used() != tallies.size() || state.queue_names.size() != tallies.size())
@@ -169,6 +170,7 @@ std::optional<std::string> ReferenceModel::compare_queues(const State& state) co
       const auto known = tally.lanes.find({state.lanes[lane].capabilities, state.lanes[lane].priority});
       if (known == tally.lanes.end()) return "a lane should not be there";
       compare("the size of a lane", known->second, state.lanes[lane].tasks);
+      compare("its tasks that have not ended", tally.open.at(known->first), state.lanes[lane].open);
     }
     std::vector<Lsn> order, wanted;
     if (auto broken = walk(state, queue.finished, order)) return broken;

@@ -4,9 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <latch>
+#include <thread>
 
+#include "tests/proxy.h"
 #include "tests/served.h"
 #include "tests/small_disk.h"
 #include "tests/temporary_directory.h"
@@ -179,6 +183,69 @@ TEST(ABlobAtAServer, IsNotLongerThanAllowed) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Errc::too_large);
   EXPECT_THAT(refused.error().message, HasSubstr("1000 bytes at most"));
+}
+
+// Others may take very long, and it is made already.
+TEST(ABlobAtAServer, WaitsWhileTheServerHasToDoWithOthers) {  // P15
+  constexpr Duration kPatience = milliseconds(300);
+  Served server(BATON_PROGRAM, {"--blob-transfers-max", "1"});
+  submit(server, "run");
+  std::latch has_begun(1), is_enough(1);
+  const ByteSource slowly = [&](const ByteSink& into) {
+    has_begun.count_down();
+    is_enough.wait();
+    return into("theirs");
+  };
+  const std::jthread other([&] {
+    const auto done = client::call_http({"127.0.0.1", std::to_string(server.http_port())}, at(server),
+                                        {.method = "PUT",
+                                         .target = "/v1/blobs/" + name_of("theirs") + "?task=key:run",
+                                         .body_bytes = 6,
+                                         .body = slowly,
+                                         .wanted_body = {}},
+                                        {});
+    EXPECT_TRUE(done && done->status == 201U);
+  });
+  const auto is_busy = [&] {
+    const auto refused = put(server, "/v1/blobs/" + name_of("one") + "?task=key:run", "one");
+    return refused && refused->status == 503U;
+  };
+  has_begun.wait();
+  EXPECT_TRUE(eventually(is_busy));
+  const std::jthread ends([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5 * kPatience.ms));
+    is_enough.count_down();
+  });
+  ServerBlobs store(at(server), "run", kPatience);
+  EXPECT_FALSE(store.put(bytes_of_text("ours"), {})) << "nobody could have told it to wait no more";
+  const std::stop_source module;
+  const auto stored = store.put(bytes_of_text("ours"), module.get_token());
+  EXPECT_TRUE(stored) << stored.error().message;
+}
+
+// However long it had been under way by then.
+TEST(ABlobAtAServer, IsPutAgainIfTheServerGoesAwayMeanwhile) {  // P15
+  constexpr Duration kPatience = seconds(2);
+  Served server(BATON_PROGRAM);
+  Proxy proxy(server.port());  // stays where it is
+  submit(server, "run");
+  int given = 0;  // first to whoever measures it
+  const ByteSource source = [&](const ByteSink& into) {
+    if (auto begun = into("some"); !begun) return begun;
+    if (++given == 2) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(kPatience.ms + 100));
+      server.kill();
+      server.start();
+      proxy.set_target(server.port());
+    }
+    return into(" more");
+  };
+  client::ClientOptions options;
+  options.addresses = {proxy.address()};
+  ServerBlobs store(options, "run", kPatience);
+  const auto stored = store.put(source, {});
+  ASSERT_TRUE(stored) << stored.error().message;
+  EXPECT_EQ(fetch_text(store, *stored, {}).value(), "some more");
 }
 
 TEST(ABlobAtAServer, IsNotTakenWhileTheDiskIsNearlyFull) {
