@@ -48,6 +48,8 @@ class Housekeeper {
   // Whether any has.
   bool has_news() const { return newest_sealed() > last_snapshot_; }
   std::uint64_t snapshot_every() const { return options_.snapshot_every_bytes; }
+  // Whether the disk has room for the next one, as far as the last one tells.
+  bool has_room() const { return check_room(snapshot_to_come_, snapshot_to_come_).has_value(); }
   // Bytes that the next snapshot will need on the disk, as far as the last one tells.
   std::uint64_t snapshot_to_come() const { return snapshot_to_come_; }
   // Whether the log grows faster than snapshots are made.

@@ -8,6 +8,7 @@ namespace baton::engine {
 namespace {
 
 constexpr std::chrono::seconds kRetryAfter(60);
+constexpr std::chrono::seconds kLookEvery(1);  // for room on the disk
 constexpr std::size_t kMovesAtOnce = 256;
 constexpr int kRestPerWork = 5;
 
@@ -57,8 +58,13 @@ void SnapshotThread::run() {
     wanted_ = false;
     if (done || done.error().code == Errc::closed) continue;
     calls_.note("no snapshot could be made: " + done.error().message);
-    // Trying costs a replay, so not at every turn.
-    wakes_.wait_for(lock, kRetryAfter, [&] { return stops_; });
+    // Trying costs a replay, so not at every turn. But what has become free the log may take meanwhile.
+    const auto retry_at = std::chrono::steady_clock::now() + kRetryAfter;
+    const bool lacks_room = done.error().code == Errc::no_space;
+    while (!stops_ && std::chrono::steady_clock::now() < retry_at) {
+      wakes_.wait_for(lock, kLookEvery, [&] { return stops_; });
+      if (lacks_room && housekeeper_.has_room()) break;
+    }
   }
 }
 
