@@ -1,4 +1,4 @@
-# Warnings, sanitizers, ccache and mold for everything, and the three kinds of target baton has.
+# Warnings, sanitizers, ccache and lld for everything, and the three kinds of target baton has.
 
 if(PROJECT_IS_TOP_LEVEL)
   find_program(CCACHE ccache)
@@ -6,12 +6,10 @@ if(PROJECT_IS_TOP_LEVEL)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
     set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
   endif()
-  find_program(MOLD mold)
-  option(BATON_MOLD "Link with mold, where it is installed" ON)
-  if(MOLD AND BATON_MOLD)
-    # What becomes read-only after loading begins in a page that is not there, if mold 1.10 lays it out just so. Such
-    # a program does not start.
-    add_link_options(-fuse-ld=mold -Wl,-z,norelro)
+  # Which of them is measured and trusted: docs/design/dependencies.md.
+  find_program(LLD ld.lld)
+  if(LLD)
+    add_link_options(-fuse-ld=lld)
   endif()
 endif()
 
