@@ -29,14 +29,16 @@ struct DiskRoom {
 // The rest of the current segment, its successor, and one more.
 constexpr std::uint64_t set_aside_for_completions(std::uint64_t segment_bytes) { return 3 * segment_bytes; }
 
-// Whoever makes snapshots rarely, or by hand, does not wait for one with the disk held free.
-inline constexpr std::uint64_t kSegmentsUntilSnapshotMax = 4;
+// Whoever makes snapshots rarely, or by hand, does not wait for one with the disk held free. Once the disk is
+// nearly full, one is due after so much log all the same.
+constexpr std::uint64_t log_until_snapshot(std::uint64_t snapshot_every, std::uint64_t segment_bytes) {
+  return std::min(snapshot_every, 4 * segment_bytes);
+}
 
 // What submissions, and whatever else is not the log's, leave free.
 inline std::uint64_t set_aside(const DiskRoom& room) {
   return set_aside_for_completions(room.segment_bytes) +
-         std::min(room.snapshot_every, kSegmentsUntilSnapshotMax * room.segment_bytes) +
-         room.snapshot_to_come;
+         log_until_snapshot(room.snapshot_every, room.segment_bytes) + room.snapshot_to_come;
 }
 
 inline Admission admission_for(const DiskRoom& room) {

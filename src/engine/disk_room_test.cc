@@ -179,7 +179,7 @@ TEST_F(ADiskThatIsNearlyFull, HasRoomAgainOnceItsTasksAreForgotten) {
   house_.leave_free(5 * kSegment);
   look(60);
   EXPECT_EQ(admission(), Admission::no_submissions);
-  EXPECT_EQ(snapshots_, 0) << "there is nothing to be had";
+  EXPECT_EQ(snapshots_, 1) << "of so much log, and then there is nothing to be had";
 
   for (const core::TaskId& task : tasks) handle(core::CancelTask{.ns = a_task().ns, .task = task});
   handle(core::PurgeQueue{.ns = a_task().ns, .queue = a_task().queue});
@@ -285,6 +285,29 @@ TEST(Snapshot, DoesNotShutSubmissionsOutWhileItIsMade) {
   ASSERT_TRUE(house.housekeeper.make_snapshot());
   disk.before_operation = {};
   EXPECT_EQ(admission(), Admission::open);
+}
+
+// X5: leases and completions go on, and the log with them, until it fills the disk if no snapshot is made.
+TEST(Snapshot, IsDueOnADiskThatIsNearlyFullAfterAsMuchLogAsIsSetAsideForIt) {
+  sim::SimDisk disk;
+  HandClock clock;
+  House house(disk, clock);
+  Turns turns({house.life.engine(), house.life.log(), disk, house.life.time(), house.housekeeper, kSmallLog,
+               [](const std::string&) {}});
+  const auto is_due = [&](std::uint64_t free_bytes) {
+    house.leave_free(free_bytes);
+    clock.pass(seconds(1));
+    turns.begin(false);
+    return turns.end();
+  };
+  constexpr std::uint64_t kMuch = 100 << 20, kLittle = 3 * kSegment;
+  EXPECT_FALSE(is_due(kMuch));
+  for (int sealed = 0; sealed < 3; ++sealed) house.fill_a_segment();
+  EXPECT_FALSE(is_due(kLittle));
+  EXPECT_FALSE(is_due(kMuch));
+  house.fill_a_segment();
+  EXPECT_FALSE(is_due(kMuch));
+  EXPECT_TRUE(is_due(kLittle));
 }
 
 // X5: within the minute after which it would be tried again anyway the log may take what has become free.

@@ -45,6 +45,7 @@ class Housekeeper {
 
   // Whether enough log has been sealed since the last snapshot.
   bool is_due() const { return sealed_since_snapshot() >= options_.snapshot_every_bytes; }
+  std::uint64_t sealed_since_snapshot() const;
   // Whether any has.
   bool has_news() const { return newest_sealed() > last_snapshot_; }
   std::uint64_t snapshot_every() const { return options_.snapshot_every_bytes; }
@@ -67,7 +68,6 @@ class Housekeeper {
     std::vector<core::MoveBlob> blobs;  // without their bytes
   };
   core::Lsn newest_sealed() const;
-  std::uint64_t sealed_since_snapshot() const;
   Status check_room(std::uint64_t needed, std::uint64_t in_all) const;
   Result<std::uint64_t> write(const core::State& state, const std::function<Status()>& rest);
   Status remove_old_snapshots(std::vector<core::Lsn>& snapshots);

@@ -64,7 +64,8 @@ bool Turns::end() {
 }
 
 // A segment whose last task is forgotten goes once two snapshots have that behind them. On a disk that is
-// nearly full they do not wait for so much log, for it hardly grows while submissions are refused.
+// nearly full they do not wait for so much log, for it hardly grows while submissions are refused; and not for
+// more than there is room for, however fast it grows by leases and completions.
 bool Turns::presses_for_snapshot() {
   Engine& engine = around_.engine;
   const std::uint64_t living = engine.state().tasks.used() + engine.state().streams.messages.used();
@@ -80,8 +81,12 @@ bool Turns::presses_for_snapshot() {
     presses_ = true;
     segments_to_end_ = 2;
   }
+  const Housekeeper& housekeeper = around_.housekeeper;
+  const std::uint64_t due_after =
+      log_until_snapshot(housekeeper.snapshot_every(), around_.log_options.segment_bytes);
+  if (housekeeper.sealed_since_snapshot() >= due_after) return true;
   if (!presses_) return false;
-  if (around_.housekeeper.has_news()) return true;
+  if (housekeeper.has_news()) return true;
   presses_ = segments_to_end_ > 0;
   // Each takes the place of another one, until that is empty and goes.
   const bool has_room = disk_free_bytes_ >= 2 * around_.log_options.segment_bytes;
