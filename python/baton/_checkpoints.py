@@ -93,8 +93,8 @@ class Checkpoints:
             if wishes.trouble is not None:
                 raise wishes.trouble from None
             raise
-        return Loaded(wishes.finish(), result.checkpoint, result.missing + wishes.missing, result.unexpected,
-                      result.mismatched, result.passed_over, result.bytes_read)
+        return Loaded(wishes.finish(), result.checkpoint, result.missing + wishes.missing,
+                      result.unexpected + wishes.unexpected, result.mismatched, result.passed_over, result.bytes_read)
 
     def committed(self) -> list[_baton.Checkpoint]:
         """What was committed, the oldest first."""
@@ -166,10 +166,11 @@ class _Wishes:
     def __init__(self) -> None:
         self.trouble: Exception | None = None
         self.missing: list[str] = []
+        self.unexpected: list[str] = []
         self.slices: list[_baton.Slice] = []
 
     def __call__(self, tensors: list[tuple[str, str, list[int]]], objects: dict[str, str]) -> list[_baton.Slice]:
-        self.trouble, self.missing, self.slices = None, [], []
+        self.trouble, self.missing, self.unexpected, self.slices = None, [], [], []
         try:
             self.choose(tensors, Saved.of(objects))
         except Exception as trouble:
@@ -197,6 +198,11 @@ class _Whole(_Wishes):
 
     def finish(self) -> Any:
         return self.saved.build(self.made)
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
 
 
 class _Into(_Wishes):
@@ -228,10 +234,10 @@ class _Into(_Wishes):
         self.missing = sorted(set(flat.plain) - there)
         # What this rank has no room for, another one may have.
         leaves = {name for name, node in saved.leaves() if "plain" in node}
-        unexpected = sorted(leaves - set(flat.plain)) if self.is_alone else []
-        if self.strict and (self.missing or unexpected):
-            parts = [("missing", self.missing), ("not wanted", unexpected)]
-            said = "; ".join(f"{what}: {', '.join(names[:5])}" for what, names in parts if names)
+        self.unexpected = sorted(leaves - set(flat.plain)) if self.is_alone else []
+        if self.strict and (self.missing or self.unexpected):
+            parts = [("missing", self.missing), ("not wanted", self.unexpected)]
+            said = "; ".join(f"{what}: {_few(names)}" for what, names in parts if names)
             raise Error("CONFLICT", f"{said}; change what it is loaded into, or do without strict")
         for name in set(flat.plain) & there:
             self.replaced[name] = _plain.from_json(saved.plain[name])

@@ -15,6 +15,7 @@ namespace baton::engine {
 namespace {
 
 constexpr Duration kSilence = minutes(10);     // after which a worker is forgotten
+constexpr Duration kLookForSilent = minutes(1);
 constexpr Duration kLongestSilence = days(8);  // no instance may be silent for longer without being stale
 
 }  // namespace
@@ -74,7 +75,7 @@ void Engine::begin_turn(Instant now) {
   }
   forget_finished();
   forget_streams();
-  if (now_ - registry_swept_ < kSilence) return;
+  if (now_ - registry_swept_ < kLookForSilent) return;
   registry_swept_ = now_;
   workers_.forget_silent_since(now_ - kSilence);
   const auto silent = core::silent_since(state_, workers_.instances, now_ - kLongestSilence);

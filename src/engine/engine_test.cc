@@ -47,6 +47,27 @@ TEST(Engine, ChangesNothingWithoutAnEntry) {
   }
 }
 
+// T18, T19: whoever looks at the workers sees those that were heard of in the last ten minutes.
+TEST(Engine, ForgetsAWorkerSoonAfterTenSilentMinutes) {
+  sim::SimDisk disk;
+  HandClock clock;
+  Life life(disk, clock);
+  life.turn();
+  clock.pass(seconds(30));
+  life.turn();
+  life.engine().heartbeat("n", "w", 1, {});
+  for (int looks = 0; looks < 600; ++looks) {
+    clock.pass(seconds(1));
+    life.turn();
+    ASSERT_EQ(life.engine().workers().size(), 1u) << looks;
+  }
+  for (int looks = 0; looks < 60; ++looks) {
+    clock.pass(seconds(1));
+    life.turn();
+  }
+  EXPECT_EQ(life.engine().workers().size(), 0u);
+}
+
 // T35, T37: a turn may be interrupted for any length of time. What comes then is judged by the time it came.
 TEST(Engine, JudgesWhatComesLaterInATurnByALaterTime) {
   sim::SimDisk disk;

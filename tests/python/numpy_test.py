@@ -130,7 +130,8 @@ class Into(Folder):
                             ({"w": numpy.zeros(3), "lr": 0.0, "v": numpy.zeros(1)}, "missing: v"),
                             ({"lr": 0.0}, "not wanted: w; change what it is loaded into, or do without strict$"),
                             ({"w": numpy.zeros(3)}, "not wanted: lr; change what it is loaded into, or do without strict$"),
-                            ({"w": numpy.zeros(3), "lr": 0.0, "b": 1}, "missing: b")]:
+                            ({"w": numpy.zeros(3), "lr": 0.0, "b": 1}, "missing: b"),
+                            ({"w": numpy.zeros(3), "lr": 0.0, **{c: 1 for c in "abcdefg"}}, "missing: a, b, c, d, e and 2 more;")]:
             with self.assertRaisesRegex(baton.Error, said) as refused:
                 baton.load(self.folder, into=state)
             self.assertEqual(refused.exception.code, "CONFLICT")
@@ -140,11 +141,11 @@ class Into(Folder):
             baton.load(self.folder, into={"w": fixed, "lr": 0.0})
 
     def test_what_does_not_fit_can_be_a_report_instead(self):
-        baton.save(self.folder, {"w": numpy.ones(3), "old": numpy.zeros(1)})
+        baton.save(self.folder, {"w": numpy.ones(3), "old": numpy.zeros(1), "epoch": 3})
         state = {"w": numpy.zeros(3), "new": numpy.zeros(1), "lr": 0.5}
         loaded = baton.Checkpoints(self.folder).load(into=state, strict=False)
         self.assertEqual(state["w"].tolist(), [1, 1, 1])
-        self.assertEqual((loaded.missing, loaded.unexpected, state["lr"]), (["new", "lr"], ["old"], 0.5))
+        self.assertEqual((loaded.missing, loaded.unexpected, state["lr"]), (["new", "lr"], ["old", "epoch"], 0.5))
 
     def test_scalars_that_are_not_there_stay_as_they_are(self):
         baton.save(self.folder, {"w": numpy.ones(3)})
