@@ -20,8 +20,8 @@ TEST(KeyedHash, IsSipHash24) {
             0xb8ad50c6f649af94u);
 }
 
-// The values are those of XXH3's portable code, by no matter which instructions they are computed here. They are in
-// logs: what is short and what is long must go on to have the hash that it had.
+// The values are those of XXH3's portable code, by no matter which instructions they are computed here. They
+// are in logs: what is short and what is long must go on to have the hash that it had.
 TEST(ContentHash, IsXxh3OfAnyLength) {
   Bytes bytes(100'000);
   for (std::size_t at = 0; at < bytes.size(); ++at) bytes[at] = static_cast<std::byte>(at * 7 + at / 251);

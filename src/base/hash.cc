@@ -9,10 +9,11 @@
 
 #include "base/running_crc.h"
 
-// Takes the widest instructions that the processor has, up to sixteen times as fast. The library's header for it
-// cannot be had beside the inline functions, which are quicker for what is short.
+// Takes the widest instructions that the processor has, up to sixteen times as fast. The library's header for
+// it cannot be had beside the inline functions, which are quicker for what is short.
 #ifdef __x86_64__
-extern "C" XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* input, std::size_t bytes, XXH64_hash_t seed);
+extern "C" XXH64_hash_t XXH3_64bits_withSeed_dispatch(const void* input, std::size_t bytes,
+                                                      XXH64_hash_t seed);
 #else
 #define XXH3_64bits_withSeed_dispatch XXH3_64bits_withSeed
 #endif

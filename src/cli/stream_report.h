@@ -90,7 +90,8 @@ inline constexpr Field kLetterFields[] = {
     {"metadata", Shape::json, "", ""},
     {"scope", Shape::json, "", ""},
 };
-// A list has no more than these, whatever the letters have in them; all are there for a letter that is to be shown.
+// A list has no more than these, whatever the letters have in them; all are there for a letter that is to be
+// shown.
 inline constexpr std::span<const Field> kLetterSummary = std::span(kLetterFields).first(10);
 inline constexpr std::span<const Field> kLetterNumber = std::span(kLetterFields).first(1);
 

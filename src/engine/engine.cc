@@ -14,7 +14,7 @@
 namespace baton::engine {
 namespace {
 
-constexpr Duration kSilence = minutes(10);     // after which a worker is forgotten
+constexpr Duration kSilence = minutes(10);  // after which a worker is forgotten
 constexpr Duration kLookForSilent = minutes(1);
 constexpr Duration kLongestSilence = days(8);  // no instance may be silent for longer without being stale
 
@@ -180,7 +180,8 @@ const Answer* Engine::answer(auto&& reply) {
   answer_.payload.reset();
   answer_.bodies.clear();
   if (!answer_.reply) return &answer_;
-  if (const auto* granted = std::get_if<core::Granted>(&*answer_.reply); granted && granted->payload.length > 0)
+  if (const auto* granted = std::get_if<core::Granted>(&*answer_.reply);
+      granted && granted->payload.length > 0)
     answer_.payload = cache_.find(granted->payload.lsn);
   if (auto* work = std::get_if<core::WorkProcessed>(&*answer_.reply)) find_bodies(*work);
   return &answer_;

@@ -64,8 +64,8 @@ bool Turns::end() {
 }
 
 // A segment whose last task is forgotten goes once two snapshots have that behind them. On a disk that is
-// nearly full they do not wait for so much log, for it hardly grows while submissions are refused; and not for
-// more than there is room for, however fast it grows by leases and completions.
+// nearly full they do not wait for so much log, for it hardly grows while submissions are refused; and not
+// for more than there is room for, however fast it grows by leases and completions.
 bool Turns::presses_for_snapshot() {
   Engine& engine = around_.engine;
   const std::uint64_t living = engine.state().tasks.used() + engine.state().streams.messages.used();

@@ -44,9 +44,9 @@ Status ServerCoordinator::open_run(const RunOpening& opening, std::stop_token st
       return failure(Errc::conflict,
                      "run " + server.run + " was begun with another pipeline: give each run its own id");
   } else if (!submitted && submitted.error().code == Errc::too_large) {
-    return failure(Errc::too_large, "the pipeline, which goes to all workers, is too large: " +
-                                        submitted.error().message +
-                                        "; put long scripts into files of their own");
+    return failure(Errc::too_large,
+                   "the pipeline, which goes to all workers, is too large: " + submitted.error().message +
+                       "; put long scripts into files of their own");
   } else if (!submitted) {
     return std::unexpected(submitted.error());
   }

@@ -92,7 +92,8 @@ void Desk::settle(Operation& operation) {
 }
 
 const engine::Answer* Desk::decide(core::Request& request) {
-  if (!gate_.is_open()) return nullptr;  // what passes is charged for, and might have to be asked all the same
+  if (!gate_.is_open())
+    return nullptr;  // what passes is charged for, and might have to be asked all the same
   const engine::Answer* answer = authority_.decide_here(request);
   if (answer != nullptr && !answer->reply) ++counters.rejections[word(answer->reply.error().code)];
   return answer;

@@ -63,13 +63,9 @@ class Quiet : public WorkCoordinator {
                                           std::stop_token) override {
     return away();
   }
-  Result<std::vector<Work>> do_resume(InstanceId, std::stop_token) override {
-    return away();
-  }
+  Result<std::vector<Work>> do_resume(InstanceId, std::stop_token) override { return away(); }
   Result<bool> do_wait_for_work(Duration, std::stop_token) override { return away(); }
-  Status do_leave(InstanceId, std::stop_token) override {
-    return away();
-  }
+  Status do_leave(InstanceId, std::stop_token) override { return away(); }
 };
 
 // Gives one message, unless it has none, and refuses everything from then on: at once, or when it is told to.

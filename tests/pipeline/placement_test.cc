@@ -153,8 +153,8 @@ RunReport run_at_narrow(contract::Subject& subject, const Graph& graph, FullHous
     const auto coordinator = subject.connect();
     run_worker(graph, *coordinator, worker_options(1, {"far"}, 4), over.get_token());
   });
-  RunReport report = run(
-      graph, {.jobs = 1, .observer = &house, .coordinator = &narrow, .worker_poll = milliseconds(10)});
+  RunReport report =
+      run(graph, {.jobs = 1, .observer = &house, .coordinator = &narrow, .worker_poll = milliseconds(10)});
   over.request_stop();
   return report;
 }
@@ -179,9 +179,8 @@ TEST_P(Placement, FailsOnlyWhatIsTooLargeToBeHandedOut) {  // P4 P7 P11
   auto start = pipeline.add("start").pin_to_master().run([&](Context&) { house.wait(); });
   auto one = pipeline.add("one", after(start)).run([](Context&) { return 1; });
   auto two = pipeline.add("two", after(start)).run([](Context&) { return 2; });
-  auto sum = pipeline.add("sum", one, two).needs_capability("far").run([](Context&, int a, int b) {
-    return a + b;
-  });
+  auto sum =
+      pipeline.add("sum", one, two).needs_capability("far").run([](Context&, int a, int b) { return a + b; });
   pipeline.add("tidy", settled(sum)).always_run().run([&](Context&, const Outcome<int>& ended) {
     has_tidied_up = ended.status == ModuleStatus::failed;
   });

@@ -64,11 +64,11 @@ class ABacklog : public testing::Test {
   enum class First { streams, loose };
   std::string claims_after_losing(unsigned number, First first) {
     const std::string of_streams = first == First::streams ? "2 days" : "1 hour";
-    tell(url_,
-         "update wh_messages set deliveries = 10 where message_id = '" + to_text(message(number).value) +
-             "'; update wh_messages set ready_at = now() - interval '1 day' where owner is not null; "
-             "update wh_streams set ready_at = now() - interval '" +
-             of_streams + "'");
+    tell(url_, "update wh_messages set deliveries = 10 where message_id = '" +
+                   to_text(message(number).value) +
+                   "'; update wh_messages set ready_at = now() - interval '1 day' where owner is not null; "
+                   "update wh_streams set ready_at = now() - interval '" +
+                   of_streams + "'");
     return std::string("select wh_claim(") + kOne + ", '{2}', max_messages => 5)";
   }
 

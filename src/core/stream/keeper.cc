@@ -168,8 +168,8 @@ Slot Keeper::add(const Message& message) {
   return slot;
 }
 
-// The one that it belongs before; none, if it is the last. Those that come back do so one behind the other, so
-// the search goes on from the one before, and a thousand of them are not a million steps.
+// The one that it belongs before; none, if it is the last. Those that come back do so one behind the other,
+// so the search goes on from the one before, and a thousand of them are not a million steps.
 Slot Keeper::next_to(const Stream& of, const Message& message) const {
   if (of.messages.tail == 0 || all_.messages[of.messages.tail].seq < message.seq) return 0;
   const bool goes_on = put_back_ != 0 && all_.messages[put_back_].stream == message.stream &&
