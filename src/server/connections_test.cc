@@ -58,7 +58,7 @@ struct HeldBack {
 // X5
 TEST(WhoIsHeldBack, IsGivenUpOnlyIfItHasMost) {
   HeldBack all;
-  for (const std::size_t bytes : {30, 50, 40}) all.add(bytes);
+  for (const std::size_t bytes : {30u, 50u, 40u}) all.add(bytes);
   all.look_after(seconds(31));
   EXPECT_EQ(all.given_up, std::vector<std::size_t>{50});
   all.look_after(seconds(61));
@@ -70,7 +70,7 @@ TEST(WhoIsHeldBack, IsGivenUpOnlyIfItHasMost) {
 // X5: what somebody could not send for the sake of others he is not blamed for.
 TEST(WhoIsHeldBack, HasItsTimeOnceThereIsRoom) {
   HeldBack all;
-  for (const std::size_t bytes : {50, 40}) all.add(bytes);
+  for (const std::size_t bytes : {50u, 40u}) all.add(bytes);
   all.add(10, seconds(5));
   all.look_after(seconds(31));
   EXPECT_EQ(all.given_up, std::vector<std::size_t>{50});
