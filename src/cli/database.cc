@@ -102,13 +102,13 @@ Result<Rows> Database::letters(const Letters& letters, std::span<const Field> fi
 }
 
 Result<std::uint64_t> Database::repeat(const std::string& call, const std::string& more) {
-  const auto last = count("coalesce(max(dead_letter_id), 0)", "wh_dead_letters", {});
+  auto last = count("coalesce(max(dead_letter_id), 0)", "wh_dead_letters", {});
   if (!last) return last;
   for (std::uint64_t total = 0;;) {
     Arguments arguments;
     arguments.add(kLettersAtOnce).add(static_cast<std::int64_t>(*last));
     if (!more.empty()) arguments.add(std::string_view(more));
-    const auto done = count("done", call + " as done", std::move(arguments));
+    auto done = count("done", call + " as done", std::move(arguments));
     if (!done) return done;
     if (*done == 0) return total;
     total += *done;
