@@ -103,6 +103,18 @@ TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOtherFromWhatHasNone) 
   EXPECT_EQ(ids(granted(coordinator.process_work_batch({.instance = named(1)})).work), messages({2}));
 }
 
+// S19: nor from what the other lane has
+TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOtherFromTheOtherLane) {
+  const std::string url = patient_database();
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .call_max = seconds(10)});
+  granted(coordinator.heartbeat(named(1)));
+  granted(coordinator.store(instance(1), Lane::outbox, {in_stream(1, 1)}));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 2)}));
+  age(url, minutes(1));
+  const auto other = session(url, keeps(1));
+  EXPECT_EQ(ids(granted(coordinator.process_work_batch({.instance = named(1)})).work), messages({2}));
+}
+
 // S20, S21: who has locked streams itself, by whatever it said before, does not wait for another in a circle.
 TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOtherThatHasLockedOne) {
   const std::string url = patient_database();

@@ -224,6 +224,50 @@ end $$;
 comment on function wh_lease_loose is
   'Claims messages without a stream. They have no order and no rank: whoever is first has them. How many messages that gives it, and bytes.';
 
+create function wh_lease_lane(
+  instance uuid, service integer, in_lane smallint, until timestamptz, stale_seconds integer, at_most wh_limits, partitions_max integer,
+  wanted uuid[], inout claim bigint)
+language plpgsql
+as $$
+declare
+  room wh_limits := at_most;  -- what is left of that
+  streams constant record := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max, wanted);
+  loose_since constant timestamptz := (
+    select m.ready_at from wh_messages m
+    where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()
+    order by m.ready_at limit 1);
+  loose_first boolean;
+  given record;
+begin
+  if streams.messages > 0 or loose_since is not null then claim := coalesce(claim, nextval('wh_epochs')); end if;
+  -- Whoever has waited longest comes first, and the other has what is left: so neither waits for ever behind the other,
+  -- however little a claim may bring.
+  loose_first := loose_since is not null and streams.messages > 0;
+  if loose_first then
+    loose_first := loose_since < (select s.ready_at from wh_streams s where s.stream_no = streams.picked[1]);
+  end if;
+  if loose_first then
+    given := wh_lease_loose(instance, claim, until, service, in_lane, room, true);
+    room.messages := room.messages - given.given;
+    room.bytes := room.bytes - given.bytes;
+  end if;
+  if streams.messages > 0 and room.messages > 0 and room.bytes > 0 then
+    if streams.whole and streams.messages <= room.messages and streams.bytes <= room.bytes then
+      perform wh_lease_whole(instance, claim, until, streams.picked);
+      room.messages := room.messages - streams.messages;
+      room.bytes := room.bytes - streams.bytes;
+    else
+      given := wh_lease_streams(instance, claim, until, streams.picked, room, room.messages = at_most.messages);
+      room.messages := room.messages - given.given;
+      room.bytes := room.bytes - given.bytes;
+    end if;
+  end if;
+  if loose_since is not null and not loose_first and room.messages > 0 and room.bytes > 0 then
+    perform wh_lease_loose(instance, claim, until, service, in_lane, room, room.messages = at_most.messages);
+  end if;
+end $$;
+comment on function wh_lease_lane is 'Leases what one lane has to give, under the epoch of this claim, or a new one if there is none yet. That epoch, or null.';
+
 create function wh_lease(
   instance uuid, lanes smallint[], lease_seconds integer, stale_seconds integer, max_streams integer, max_messages integer,
   max_per_stream integer, max_bytes bigint, partitions_max integer, wanted uuid[])
@@ -235,13 +279,8 @@ declare
   service constant integer := wh_service_of(instance);
   until constant timestamptz := wh_moment() + make_interval(secs => lease_seconds);
   at_most constant wh_limits := (max_streams, max_messages, max_per_stream, max_bytes);
-  room wh_limits;  -- what a lane has left of that
   claim bigint;
-  streams record;
-  loose_since timestamptz;
-  loose_first boolean;
   in_lane smallint;
-  given record;
 begin
   perform wh_require(lease_seconds between 1 and 604800, 'lease_seconds is between 1 and 604800');
   perform wh_require(stale_seconds between 1 and 604800, 'stale_seconds is between 1 and 604800');
@@ -256,42 +295,14 @@ begin
         where instance_id = instance and not claims_work and lanes <> '{}' for no key update skip locked) as new
   where i.instance_id = new.instance_id;
   foreach in_lane in array lanes loop
-    room := at_most;
-    streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max,
-                               case when in_lane = 1 then wanted else '{}' end);
-    loose_since := (select m.ready_at from wh_messages m
-                    where m.service_no = service and m.lane = in_lane and m.stream_no is null and m.ready_at <= now()
-                    order by m.ready_at limit 1);
-    -- Not while there is something else to give: who keeps a stream for long would keep all the others too.
-    if streams.messages = 0 and loose_since is null and claim is null and coalesce(current_setting('wh.locks', true), '') = ''
-       and wh_await_stream(instance, service, in_lane, stale_seconds) then
-      streams := wh_pick_streams(instance, service, in_lane, stale_seconds, at_most, partitions_max, '{}');
-    end if;
-    if streams.messages > 0 or loose_since is not null then claim := coalesce(claim, nextval('wh_epochs')); end if;
-    -- Whoever has waited longest comes first, and the other has what is left: so neither waits for ever behind the other,
-    -- however little a claim may bring.
-    loose_first := loose_since is not null and streams.messages > 0;
-    if loose_first then
-      loose_first := loose_since < (select s.ready_at from wh_streams s where s.stream_no = streams.picked[1]);
-    end if;
-    if loose_first then
-      given := wh_lease_loose(instance, claim, until, service, in_lane, room, true);
-      room.messages := room.messages - given.given;
-      room.bytes := room.bytes - given.bytes;
-    end if;
-    if streams.messages > 0 and room.messages > 0 and room.bytes > 0 then
-      if streams.whole and streams.messages <= room.messages and streams.bytes <= room.bytes then
-        perform wh_lease_whole(instance, claim, until, streams.picked);
-        room.messages := room.messages - streams.messages;
-        room.bytes := room.bytes - streams.bytes;
-      else
-        given := wh_lease_streams(instance, claim, until, streams.picked, room, room.messages = max_messages);
-        room.messages := room.messages - given.given;
-        room.bytes := room.bytes - given.bytes;
-      end if;
-    end if;
-    if loose_since is not null and not loose_first and room.messages > 0 and room.bytes > 0 then
-      perform wh_lease_loose(instance, claim, until, service, in_lane, room, room.messages = max_messages);
+    claim := wh_lease_lane(instance, service, in_lane, until, stale_seconds, at_most, partitions_max,
+                           case when in_lane = 1 then wanted else '{}' end, claim);
+  end loop;
+  -- Not while there is something else to give, in whichever lane: who keeps a stream for long would keep all the others too.
+  foreach in_lane in array lanes loop
+    exit when claim is not null or current_setting('wh.locks', true) <> '';
+    if wh_await_stream(instance, service, in_lane, stale_seconds) then
+      claim := wh_lease_lane(instance, service, in_lane, until, stale_seconds, at_most, partitions_max, '{}', claim);
     end if;
   end loop;
   perform set_config('wh.claim', coalesce(claim::text, ''), true);
