@@ -167,9 +167,19 @@ TEST(ProcessWorkBatch, SaysWhichListMakesNoSense) {
        "p_outbox_failures: MessageId of item 1 is no UUID"},
       {R"(p_receptor_completions => '[{"EventId": 5, "ReceptorName": "x"}]')",
        "p_receptor_completions: EventId of item 1 is no UUID"},
+      {R"(p_inbox_failures => '[{"MessageId": null, "Error": "x"}]')",
+       "p_inbox_failures: MessageId of item 1 is no UUID"},
+      {"p_inbox_completions => '[{" + id + R"(, "Status": null}]')",
+       "an item needs Status, which is not null"},
+      {"p_new_inbox_messages => '[{" + id + R"(, "MessageType": null, "Envelope": 1}]')",
+       "an item needs MessageType, which is not null"},
+      {R"(p_receptor_completions => '[{"EventId": "01000000-0000-0000-0000-000000000001", "ReceptorName": null}]')",
+       "an item needs ReceptorName, which is not null"},
+      {"p_renew_inbox_lease_ids => '{null}'", "a message needs an id"},
   };
   for (const auto& [argument, complaint] : wrong)
     EXPECT_THAT(said(argument), ::testing::StartsWith("WH003: " + complaint)) << argument;
+  EXPECT_EQ(said("p_inbox_failures => '[{" + id + R"(, "Error": null}]')"), "2") << "it need not say why";
 }
 
 // S19: the bounds are those of the other implementation.
@@ -261,9 +271,11 @@ TEST(AReport, ThatMakesNoSenseIsRefusedInSqlToo) {
   EXPECT_EQ(fails(one, 65'536), "unknown");
   EXPECT_EQ(fails(one, 65'537), "WH004");
   EXPECT_EQ(fails(nil, 1), "WH003");
-  EXPECT_EQ(code(std::string("wh_renew(") + kOne + ", 2::smallint, array['" + nil +
-                 "'::uuid], array[null::bigint])"),
-            "WH003");
+  for (const std::string& id : {"'" + nil + "'", std::string("null")})
+    EXPECT_EQ(code(std::string("wh_renew(") + kOne + ", 2::smallint, array[" + id +
+                   "::uuid], array[null::bigint])"),
+              "WH003")
+        << id;
   const auto receives = [&](const std::string& event, const std::string& name, int attempt, int bytes = 1) {
     return code(std::string("wh_record_receptors(") + kOne + ", array['" + event + "'::uuid], array['" +
                 name + "'], array[4::smallint], array[repeat('x', " + std::to_string(bytes) + ")], array[" +
@@ -274,6 +286,12 @@ TEST(AReport, ThatMakesNoSenseIsRefusedInSqlToo) {
   EXPECT_EQ(receives(one, "mail", 0), "WH003");
   EXPECT_EQ(receives(one, "", 1), "WH003");
   EXPECT_EQ(receives(nil, "mail", 1), "WH003");
+  const auto receives_null = [&](const std::string& event, const std::string& name) {
+    return code(std::string("wh_record_receptors(") + kOne + ", array[" + event + "]::uuid[], array[" + name +
+                "], array[4::smallint], array['no'], array[1])");
+  };
+  EXPECT_EQ(receives_null("null", "'mail'"), "WH003");
+  EXPECT_EQ(receives_null("'" + one + "'", "null"), "WH003");
   const auto sees = [&](const std::string& stream, const std::string& name, const std::string& event,
                         std::size_t bytes = 1) {
     return code(std::string("wh_record_perspectives(") + kOne + R"(, '[{"StreamId": ")" + stream +
@@ -285,6 +303,12 @@ TEST(AReport, ThatMakesNoSenseIsRefusedInSqlToo) {
   EXPECT_EQ(sees(nil, "totals", one), "WH003");
   EXPECT_EQ(sees(one, "totals", nil), "WH003");
   EXPECT_EQ(sees(one, "", one), "WH003");
+  for (const char* item :
+       {R"({"StreamId": null, "PerspectiveName": "totals", "LastEventId": "01000000-0000-0000-0000-000000000001"})",
+        R"({"StreamId": "01000000-0000-0000-0000-000000000001", "PerspectiveName": "totals", "LastEventId": null})",
+        R"({"StreamId": "01000000-0000-0000-0000-000000000001", "PerspectiveName": null, "LastEventId": "01000000-0000-0000-0000-000000000001"})"})
+    EXPECT_EQ(code(std::string("wh_record_perspectives(") + kOne + ", '[" + item + "]', false)"), "WH003")
+        << item;
 }
 
 // A stream of 50 000 events. The numbers of events have five digits.

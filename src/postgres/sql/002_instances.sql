@@ -24,9 +24,9 @@ comment on function wh_require is 'For arguments: they are all looked at before 
 create function wh_check_ids(ids uuid[], complaint text) returns void
 language plpgsql as $$
 begin
-  perform wh_require(array_position(ids, '00000000-0000-0000-0000-000000000000') is null, complaint);
+  perform wh_require(array_position(ids, '00000000-0000-0000-0000-000000000000') is null and array_position(ids, null) is null, complaint);
 end $$;
-comment on function wh_check_ids is 'The nil id is what a program has that forgot to give one.';
+comment on function wh_check_ids is 'The nil id is what a program has that forgot to give one, or null.';
 
 create function wh_check_errors(errors text[]) returns void
 language plpgsql as $$
@@ -185,7 +185,7 @@ begin
     insert into wh_services (service_name) values (service) on conflict do nothing;
     select service_no into number from wh_services where service_name = service;
     insert into wh_service_instances (instance_id, service_no, service_name, host_name, process_id, metadata)
-    values (instance, number, service, host, process, about) on conflict do nothing;
+    values (instance, number, service, host, coalesce(process, 0), about) on conflict do nothing;
     return number;
   end if;
   perform wh_require(known.service_name = service, 'instance ' || instance || ' belongs to service ' || known.service_name);

@@ -13,6 +13,9 @@ begin
   perform wh_require(wrong is null, 'there is no field ' || wrong || ': an item has ' || array_to_string(needed || others, ', '));
   perform wh_require(not exists (select from jsonb_array_elements(items) as e(item) where not e.item ?& needed),
                      'an item needs ' || array_to_string(needed, ', '));
+  select n.field into wrong from jsonb_array_elements(items) as e(item) cross join unnest(needed) as n(field)
+  where n.field <> 'Error' and jsonb_typeof(e.item -> n.field) = 'null' limit 1;
+  perform wh_require(wrong is null, 'an item needs ' || wrong || ', which is not null');
 end $$;
 comment on function wh_check_fields is 'A field that is misspelt would otherwise be one that is left out, such as a stream.';
 
@@ -27,7 +30,8 @@ begin
   perform wh_require(place is null, argument || ': item ' || place || ' is no object');
   select i.nth, f.field into place, wrong
   from jsonb_array_elements(items) with ordinality as i(item, nth) cross join jsonb_each_text(i.item) as f(field, value)
-  where f.field in ('MessageId', 'StreamId', 'EventId', 'LastEventId') and f.value !~ '^\{?([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?$'
+  where f.field in ('MessageId', 'StreamId', 'EventId', 'LastEventId')
+        and coalesce(f.value !~ '^\{?([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?$', f.field <> 'StreamId')
      or f.field in ('Status', 'CompletedStatus', 'Reason', 'Epoch', 'Attempt') and f.value !~ '^-?[0-9]{1,18}$' limit 1;
   perform wh_require(wrong is null, argument || ': ' || wrong || ' of item ' || place || ' is no ' || case when wrong like '%Id' then 'UUID' else 'number' end);
 end $$;
@@ -60,7 +64,7 @@ begin
                      'every list has one entry for each receptor');
   perform wh_require(coalesce(statuses <@ array[0, 1, 2, 4]::smallint[], true), 'a receptor''s status is 0, 1, 2 or 4');
   perform wh_check_ids(events, 'an event has an id that is not nil');
-  perform wh_require(array_position(receptors, '') is null, 'a receptor needs a name');
+  perform wh_require(array_position(receptors, null) is null and '' <> all(receptors), 'a receptor needs a name');
   perform wh_require(coalesce(1 <= all(attempt_numbers), true), 'an attempt is at least 1');
   perform wh_check_errors(errors);
   return query
