@@ -1,7 +1,8 @@
 // The schema of streams on PostgreSQL, and how a database gets it.
 //
 // Each file in src/postgres/sql is one version, and is part of the library. A file that was released is never
-// changed; what comes later is a new file.
+// changed; what comes later is a new file. Each row of wh_schema_versions says in `serves_from` how old a
+// library may be for it: what only adds something still serves those that know nothing of that.
 #pragma once
 
 #include <span>
@@ -20,10 +21,11 @@ struct Migration {
 std::span<const Migration> migrations();  // in order; made from the files by the build
 
 // Brings the database to the newest version, in one transaction. Safe to repeat, and for several at once: the
-// others wait. Returns how many versions were added. A database that is newer than this program is refused.
+// others wait. Returns how many versions were added: none to a database that is newer than this program, and
+// one that does not serve it any more is refused.
 Result<int> migrate(const std::string& url);
 
-// Whether the database and this program speak of the same tables.
+// Whether the database is as new as this program, and serves it.
 class Connection;
 Status check_version(Connection& connection);
 

@@ -64,10 +64,22 @@ TEST(Migration, IsAskedForWhereItIsMissing) {
 
 TEST(Migration, LeavesANewerSchemaAlone) {
   const std::string url = migrated_database();
-  tell(url, "insert into wh_schema_versions values (999, 'of the future')");
+  tell(url,
+       "insert into wh_schema_versions (version, name, serves_from) values (999, 'of the future', 999)");
   EXPECT_EQ(postgres::migrate(url).error().code, Errc::unsupported_version);
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
   EXPECT_EQ(coordinator.heartbeat(named(1)).error().code, Errc::unsupported_version);
+}
+
+// S20: instances are replaced one by one, after the schema.
+TEST(Migration, ToANewerSchemaThatServesUsStopsNobody) {
+  const std::string url = migrated_database();
+  tell(url,
+       "insert into wh_schema_versions (version, name, serves_from) select 999, 'of the future', "
+       "max(version) from wh_schema_versions");
+  EXPECT_EQ(granted(postgres::migrate(url)), 0);
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
+  granted(coordinator.heartbeat(named(1)));
 }
 
 TEST(ADatabase, ThatIsReadOnlySaysSo) {
