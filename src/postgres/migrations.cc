@@ -17,7 +17,7 @@ constexpr int kServesFrom = 11;
 // Functions keep the search path that they were made under. "$user" in it would be another schema for another
 // user, so it is replaced by the one where tables are made.
 constexpr const char* kBegin = R"sql(
-  begin;
+  begin isolation level read committed;
   set local client_min_messages = warning;
   select pg_advisory_xact_lock(4851905230914);
   select set_config('search_path', quote_ident(current_schema()) || ', pg_temp', true);

@@ -64,7 +64,8 @@ std::expected<std::unique_ptr<Connection>, Trouble> Transactions::connection() {
 std::expected<std::unique_ptr<Connection>, Trouble> Transactions::begin(const std::stop_token& lost) {
   auto opened = connection();
   if (!opened) return opened;
-  if (auto begun = (*opened)->execute("begin", lost); !begun) return std::unexpected(begun.error());
+  if (auto begun = (*opened)->execute("begin isolation level read committed", lost); !begun)
+    return std::unexpected(begun.error());
   return opened;
 }
 

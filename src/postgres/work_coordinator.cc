@@ -24,6 +24,9 @@ constexpr const char* kPlainPlans =
     "set plan_cache_mode = force_generic_plan; set jit = off; set enable_seqscan = off; set enable_hashjoin "
     "= off; set enable_mergejoin = off";
 
+// The functions lock a row and go by what it has become meanwhile, however others use the database.
+constexpr const char* kReadCommitted = "set default_transaction_isolation = 'read committed'; ";
+
 // The next of a series of waits that grow: between half of it and all of it, so that two that met do not meet
 // again.
 Duration jittered(Duration longest, std::minstd_rand& dice) {
@@ -87,7 +90,7 @@ Status WorkCoordinator::connect(Line& line, const char* greeting, std::stop_toke
     auto opened = Connection::open(options_.url, options_.connect_timeout, options_.call_max);
     if (opened) {
       if (auto fits = check_version(**opened); !fits) return fits;
-      if (auto greeted = (*opened)->execute(greeting); !greeted)
+      if (auto greeted = (*opened)->execute(std::string(kReadCommitted) + greeting); !greeted)
         return std::unexpected(error_of(greeted.error()));
       line.connection = std::move(*opened);
       return {};

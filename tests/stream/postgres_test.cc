@@ -13,6 +13,7 @@
 #include "tests/proxy.h"
 #include "tests/stream/people.h"
 #include "tests/stream/postgres_backend.h"
+#include "tests/stream/sessions.h"
 
 namespace baton::stream {
 namespace {
@@ -21,9 +22,16 @@ using postgres::Connection;
 using postgres::DatabaseOptions;
 using testing::HasSubstr;
 
-// S20
+// Transactions are at another isolation level than the one that is usual, unless they say so.
+void stricter(const std::string& url) {
+  tell(url, "alter database " + ask(url, "select current_database()::text") +
+                " set default_transaction_isolation = 'repeatable read'");
+}
+
+// S20: however strict the database is
 TEST(Migration, CanBeRepeatedAndRunByManyAtOnce) {
   const std::string url = empty_database();
+  stricter(url);
   const int files = postgres::migrations().back().version;
   std::atomic<int> added = 0, failed = 0;
   {
@@ -86,6 +94,21 @@ TEST(ADatabase, ThatIsReadOnlySaysSo) {
   postgres::WorkCoordinator coordinator(
       DatabaseOptions{.url = migrated_database() + " options='-c default_transaction_read_only=on'"});
   EXPECT_EQ(coordinator.heartbeat(named(1)).error().code, Errc::permission_denied);
+}
+
+// S20: otherwise each call that meets another would have to be made again, and again.
+TEST(ADatabase, MayBeStricterWithTheTransactionsOfOthers) {
+  const std::string url = migrated_database();
+  stricter(url);
+  postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url, .tries = 1});
+  granted(coordinator.heartbeat(named(1)));
+  granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
+  const auto changes = session(url, "update wh_streams set parked = false");
+  std::jthread stores([&] {
+    EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 1)})), all_ok(1));
+  });
+  until_somebody_waits(url);
+  ASSERT_TRUE(changes->execute("commit"));
 }
 
 TEST(ADatabase, ThatIsNotThereIsUnavailable) {
@@ -266,8 +289,8 @@ TEST(AWakeUp, ComesAfterTheConnectionWasLost) {
   ASSERT_TRUE(coordinator.heartbeat(named(1)));
   EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1))));
   EXPECT_EQ(ask(url,
-                "select bool_and(pg_terminate_backend(pid, 60000))::text from pg_stat_activity where query = "
-                "'listen wh_work' and datname = current_database()"),
+                "select bool_and(pg_terminate_backend(pid, 60000))::text from pg_stat_activity where query like "
+                "'%listen wh_work' and datname = current_database()"),
             "true");
   ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
   EXPECT_TRUE(granted(coordinator.wait_for_work(milliseconds(1))));
