@@ -32,6 +32,9 @@ constexpr auto kMeanings = std::to_array<Meaning>({
      "the database has no schema for streams: migrate it first (baton stream migrate)"},
     {"42P01", Errc::not_found,
      "the database has no schema for streams: migrate it first (baton stream migrate)"},
+    {"42P05", Errc::io_failed,
+     "somebody else prepared statements in this session: connect directly, or through a pooler in session "
+     "mode"},
     {"42501", Errc::permission_denied,
      "this user may not do that: grant it the rights that docs/streams.md lists, or connect as another"},
     {kReadOnly, Errc::permission_denied, "the database is read-only: connect to the primary"},

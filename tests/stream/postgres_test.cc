@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "postgres/errors.h"
 #include "postgres/maintenance.h"
 #include "postgres/migrations.h"
 #include "postgres/work_coordinator.h"
@@ -109,6 +110,16 @@ TEST(ADatabase, MayBeStricterWithTheTransactionsOfOthers) {
   });
   until_somebody_waits(url);
   ASSERT_TRUE(changes->execute("commit"));
+}
+
+// S22: as behind a pooler that gives each transaction another session.
+TEST(ADatabase, WhoseSessionsAreMixedUpSaysHowToConnect) {
+  auto connection = Connection::open(migrated_database(), seconds(5));
+  ASSERT_TRUE(connection && (*connection)->execute("prepare ask_1 as select 1"));
+  const auto rows = (*connection)->run(std::vector<postgres::Call>{{{"ask", "select 2"}, {}}}, {});
+  ASSERT_FALSE(rows);
+  EXPECT_EQ(rows.error().sqlstate, "42P05");
+  EXPECT_THAT(postgres::error_of(rows.error()).message, HasSubstr("session mode"));
 }
 
 TEST(ADatabase, ThatIsNotThereIsUnavailable) {
