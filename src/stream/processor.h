@@ -35,7 +35,9 @@ struct ProcessorOptions {
   std::map<std::string, Handler> handlers;  // of the inbox, by message type; none: the inbox is left alone
   Sink* sink = nullptr;                     // of the outbox; none: the outbox is left alone
   std::size_t threads = 4;
-  std::int32_t in_hand_max = 300;          // messages, being handled or waiting for a thread
+  // Messages, being handled or waiting for a thread. A claim has room for so many of each lane, so it may be
+  // twice as many where both are full.
+  std::int32_t in_hand_max = 300;
   std::int32_t messages_per_stream = 100;  // of one claim
   Duration lease = kLease;                 // whole seconds, as are the next two
   Duration stale = kStale;
