@@ -20,6 +20,9 @@ class Backend {
   virtual void let_time_pass(Duration duration) = 0;
   // Puts every dead letter back; how many there were.
   virtual int replay_dead_letters() = 0;
+  // Forgets every dead letter for good; how many there were.
+  virtual int purge_dead_letters() = 0;
+  virtual void forget_what_is_past_its_time() {}  // where that does not happen by itself
   // What makes `baton stream` look there; nothing: it cannot.
   virtual std::vector<std::string> options_of_command() const { return {}; }
 };

@@ -18,13 +18,16 @@ class EmbeddedBackend final : public Backend {
     return std::make_unique<engine::WorkCoordinator>(*coordinator_);
   }
   void let_time_pass(Duration duration) override { clock_.move(duration); }
-  int replay_dead_letters() override {
-    auto answer = coordinator_->answer_to(core::ReplayLetters{.ns = "default"});
+  int replay_dead_letters() override { return count_of(core::ReplayLetters{.ns = "default"}); }
+  int purge_dead_letters() override { return count_of(core::PurgeLetters{.ns = "default"}); }
+
+ private:
+  int count_of(core::Request request) {
+    auto answer = coordinator_->answer_to(std::move(request));
     BATON_CHECK(answer && answer->reply);
     return static_cast<int>(std::get<core::Purged>(*answer->reply).count);
   }
 
- private:
   TemporaryDirectory directory_;
   MovedClock clock_;
   std::unique_ptr<Coordinator> coordinator_;

@@ -69,6 +69,24 @@ TEST_P(Stream, ThatIsParkedAndLostStandsInNobodysWay) {
   EXPECT_EQ(again[1].deliveries, 2) << "it was lost once";
 }
 
+// S9, S15: from then on, and not from when it was given back the last time
+TEST_P(Stream, IsRememberedForADayAfterItsMessageWasLostTooOften) {
+  Person a = person(1);
+  a.store(Lane::inbox, {in_stream(1, 1)});
+  for (int loss = 1; loss <= 10; ++loss) {
+    EXPECT_EQ(ids(a.claim()), messages({1}));
+    let_time_pass(hours(3));
+  }
+  EXPECT_TRUE(a.claim().empty());
+  EXPECT_EQ(backend_->purge_dead_letters(), 1);
+  let_time_pass(hours(23));
+  backend_->forget_what_is_past_its_time();
+  a.store(Lane::inbox, {in_stream(2, 1)});
+  const std::vector<Work> work = a.claim();
+  ASSERT_EQ(ids(work), messages({2}));
+  EXPECT_EQ(work[0].sequence, 2);
+}
+
 // S11
 TEST_P(Stream, ThatIsParkedIsStillReportedOnByWhoeverHoldsTheRestOfIt) {
   Person a = person(1);

@@ -25,6 +25,8 @@ class PostgresBackend final : public Backend {
   }
   void let_time_pass(Duration duration) override { age(url_, duration); }
   int replay_dead_letters() override { return std::stoi(ask(url_, "select wh_replay_dead_letters()::text")); }
+  int purge_dead_letters() override { return std::stoi(ask(url_, "select wh_purge_dead_letters()::text")); }
+  void forget_what_is_past_its_time() override { tell(url_, "select wh_maintain()"); }
   std::vector<std::string> options_of_command() const override { return {"--database", url_}; }
 
  private:

@@ -32,13 +32,15 @@ class ServedBackend final : public Backend {
     return std::make_unique<client::WorkCoordinator>(client::ClientOptions{.addresses = {address()}});
   }
   void let_time_pass(Duration duration) override { clock_.move(duration); }
-  int replay_dead_letters() override {
-    server::Peer operator_of_it(server_->address().port);
-    return std::stoi(server::value_of(operator_of_it.ask("STREAM_REPLAY"), "purged"));
-  }
+  int replay_dead_letters() override { return count_of("STREAM_REPLAY"); }
+  int purge_dead_letters() override { return count_of("STREAM_PURGE"); }
   std::vector<std::string> options_of_command() const override { return {"--connect", address()}; }
 
  private:
+  int count_of(const std::string& command) {
+    server::Peer operator_of_it(server_->address().port);
+    return std::stoi(server::value_of(operator_of_it.ask(command), "purged"));
+  }
   std::string address() const { return "127.0.0.1:" + std::to_string(server_->address().port); }
 
   TemporaryDirectory directory_;

@@ -115,7 +115,7 @@ begin
     perform wh_bury(instance, poison.service_no, poison.lane, array[poison.message_id], array[poison.policy = 2]);
     update wh_streams s
     set pending = s.pending - 1, bytes = s.bytes - poison.bytes, owner = null, lease_until = null, outstanding = 0,
-        parked = s.parked or poison.policy = 2,
+        parked = s.parked or poison.policy = 2, idle_since = now(),
         ready_at = case when s.pending > 1 and poison.policy <> 2 then greatest(now(), wh_head_due(s.stream_no)) end
     where s.stream_no = poison.stream_no;
   end loop;
