@@ -36,7 +36,7 @@ begin
 end $$;
 comment on function wh_check_messages is 'Looks at everything before anything is stored.';
 
-create function wh_fresh(service integer, in_lane smallint, ids uuid[]) returns integer[]
+create function wh_fresh(service integer, in_lane smallint, ids uuid[]) returns boolean[]
 language plpgsql
 as $$
 declare
@@ -56,18 +56,19 @@ begin
     )
     select array_agg(message_id), count(*) filter (where is_new) into remembered, new from noted;
     -- What waits is remembered, so it does not have to be looked for.
-    if new = cardinality(ids) then return array(select generate_series(1, new)); end if;
+    if new = cardinality(ids) then return array_fill(true, array[new]); end if;
   end if;
   return array(
-    select min(u.nth)::integer as nth from unnest(ids) with ordinality as u(id, nth)
-    where in_lane <> 2 or u.id = any(remembered)
-    group by u.id
-    having (select true from wh_messages m
-            where m.service_no = service and m.lane = in_lane and m.message_id = u.id limit 1) is null
-    order by nth);
+    select row_number() over (partition by u.id order by u.nth) = 1 and (in_lane <> 2 or r.id is not null)
+           and (select true from wh_messages m
+                where m.service_no = service and m.lane = in_lane and m.message_id = u.id limit 1) is null
+    from unnest(ids) with ordinality as u(id, nth)
+    -- As in wh_insert: never done row by row.
+    full join unnest(remembered) as r(id) on r.id = u.id
+    order by u.nth);
 end $$;
 comment on function wh_fresh is
-  'The places of those ids that were not stored before, of each id the first. The inbox remembers what it has seen for a while; the outbox leaves that to the caller''s transaction.';
+  'Of each id whether it was not stored before, nor stands earlier in the list. The inbox remembers what it has seen for a while; the outbox leaves that to the caller''s transaction.';
 
 create function wh_lock_streams(service integer, lanes smallint[], streams uuid[], partitions integer) returns void
 language plpgsql as $$
@@ -163,17 +164,17 @@ comment on function wh_insert is
   'Adds messages to their streams, whose rows are locked. True if something can be claimed that could not before.';
 
 create function wh_add(
-  service integer, lane smallint, fresh integer[], ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
+  service integer, lane smallint, fresh boolean[], ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
   bodies json[], abouts json[], scopes json[], events boolean[], policies smallint[]) returns void
 language plpgsql as $$
 begin
-  if cardinality(fresh) < cardinality(ids) then
+  if array_position(fresh, false) is not null then
     select coalesce(array_agg(id), '{}'), array_agg(stream), array_agg(target), array_agg(type), array_agg(envelope_type),
            array_agg(body), array_agg(about), array_agg(scope), array_agg(event), array_agg(policy)
     into ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies
-    from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies) with ordinality
-      as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, place)
-    where i.place = any(fresh);
+    from unnest(ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies, fresh)
+      as i(id, stream, target, type, envelope_type, body, about, scope, event, policy, is_fresh)
+    where i.is_fresh;
   end if;
   if ids = '{}' then return; end if;
   -- Only when there was nothing to do before: whoever works already asks again by itself.
@@ -187,7 +188,7 @@ begin
     having count(*) > 0;
   end if;
 end $$;
-comment on function wh_add is 'Stores those messages whose places are in `fresh`, with what follows from it.';
+comment on function wh_add is 'Stores those messages that are fresh, with what follows from it.';
 
 create function wh_store_all(
   instance uuid, lane smallint, ids uuid[], streams uuid[], targets text[], types text[], envelope_types text[],
@@ -199,7 +200,7 @@ language plpgsql set search_path from current
 declare
   service constant integer := wh_service_of(instance);
   items constant integer := cardinality(ids);
-  fresh integer[];
+  fresh boolean[];
 begin
   perform wh_check_messages(lane, ids, streams, targets, types, envelope_types, bodies, abouts, scopes, events, policies, partitions);
   perform wh_lock_streams(service, array_fill(lane, array[items]), streams, partitions);
@@ -213,8 +214,8 @@ begin
       if tries = 3 then raise; end if;
     end;
   end loop;
-  if cardinality(fresh) = items then return array_fill('ok'::text, array[items]); end if;
-  return array(select case when n = any(fresh) then 'ok' else 'duplicate' end from generate_series(1, items) as n order by n);
+  return array(select case when f.is_fresh then 'ok' else 'duplicate' end
+               from unnest(fresh) with ordinality as f(is_fresh, nth) order by f.nth);
 end $$;
 comment on function wh_store_all is 'As wh_store, with the verdicts as a list in the order of the messages.';
 
