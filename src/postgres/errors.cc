@@ -23,7 +23,6 @@ constexpr auto kMeanings = std::to_array<Meaning>({
     {"WH002", Errc::not_found, ""},
     {"WH003", Errc::invalid_request, ""},
     {"WH004", Errc::too_large, ""},
-    {"WH005", Errc::unsupported_version, ""},
     {"WH006", Errc::conflict, ""},
     {"23514", Errc::too_large, "a message has at most 1 MiB of data, and 64 KiB each of metadata and scope"},
     {"22", Errc::invalid_request, "an argument cannot be read"},
