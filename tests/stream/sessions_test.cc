@@ -55,7 +55,8 @@ std::string keeps(unsigned of) {
   return "select from wh_streams where stream_id = '" + to_text(stream(of).value) + "' for update";
 }
 
-// S19, S20: a stream that is being stored into all the time is passed over by nobody for ever
+// S19, S20: a stream that is being stored into all the time is passed over by nobody for ever, also if it has
+// just stored what belongs to no stream
 TEST(TwoSessions, OneOfWhichStoresIntoAStreamKeepNothingOfItFromTheOther) {
   const std::string url = patient_database();
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
@@ -70,7 +71,9 @@ TEST(TwoSessions, OneOfWhichStoresIntoAStreamKeepNothingOfItFromTheOther) {
   std::atomic<bool> has_claimed = false;
   WorkBatch claimed;
   std::jthread claims([&] {
-    claimed = granted(coordinator.process_work_batch({.instance = named(1)}));
+    claimed = granted(coordinator.process_work_batch({.instance = named(1),
+                                                      .new_outbox_messages = {loose(3)},
+                                                      .flags = WorkFlags::skip_outbox_claiming}));
     has_claimed = true;
   });
   while (!has_claimed && ask(url, "select count(*)::text from pg_locks where not granted") == "0")
@@ -136,6 +139,10 @@ TEST(TwoSessions, OneOfWhichKeepsAStreamLockedDoNotKeepTheOtherThatHasLockedOne)
                            to_text(message(1).value) + "'::uuid], array[4], array[null::bigint])"));
   EXPECT_TRUE(claims_after(std::string("wh_heartbeat(") + kOne + ", 'orders')")) << "which evicts the second";
   EXPECT_TRUE(claims_after(std::string("wh_claim(") + kOne + ", '{1}')"));
+  tell(url, std::string("select wh_fail(") + kOne + ", 1::smallint, array['" + to_text(message(1).value) +
+                "'::uuid], array[0], array[null::bigint], array['no'], array[99], array[1::smallint])");
+  EXPECT_TRUE(claims_after("wh_replay_dead_letters()"));
+  EXPECT_TRUE(claims_after("wh_purge_dead_letters()"));
 }
 
 // S9, S10, S20: no order of arrival makes them wait for each other, so none is tried twice, or leaves a gap.

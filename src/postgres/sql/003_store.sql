@@ -80,7 +80,7 @@ begin
                   wh_partition_of(i.id, partitions))
   from (select distinct u.lane, u.id from unnest(lanes, streams) as u(lane, id) where u.id is not null order by u.lane, u.id) as i
   on conflict (service_no, lane, stream_id) do update set parked = s.parked where false;
-  if cardinality(streams) > 0 then perform wh_note_locks(); end if;
+  if cardinality(array_remove(streams, null)) > 0 then perform wh_note_locks(); end if;
 end $$;
 comment on function wh_lock_streams is
   'Locks streams, and makes the rows of new ones. Everybody locks in the order of service, lane and stream, and all that a call needs at once, so that two calls never wait for each other.';

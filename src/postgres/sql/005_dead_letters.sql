@@ -83,6 +83,7 @@ begin
                                                                 and m.message_id = d.message_id) end
         order by d.dead_letter_id limit at_most) as c;
   perform from wh_streams where stream_no = any(streams) order by service_no, lane, stream_id for update;
+  if found then perform wh_note_locks(); end if;
   -- In the order in which messages are stored.
   for dead in
     select d.dead_letter_id, d.message_id from wh_dead_letters d where d.dead_letter_id = any(chosen)
@@ -122,6 +123,7 @@ begin
           and (letters is null or d.dead_letter_id = any(letters))
         order by d.dead_letter_id limit at_most) as c;
   perform from wh_streams where stream_no = any(streams) order by service_no, lane, stream_id for update;
+  if found then perform wh_note_locks(); end if;
   -- Those without a stream too in the order of whoever replays them.
   perform from wh_dead_letters d where d.dead_letter_id = any(old)
   order by d.service_no, d.lane, d.message_id, d.dead_letter_id for update;
