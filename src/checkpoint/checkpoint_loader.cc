@@ -22,12 +22,6 @@ bool is_about_this_one(const Error& error) {
          error.code == Errc::unsupported_version;
 }
 
-// An error is brought in place of bytes, and so reaches all ranks.
-Contribution brought(const Result<Bytes>& mine) {
-  if (!mine) return std::unexpected(mine.error());
-  return ByteView(*mine);
-}
-
 // For whoever did not ask for another one.
 Error advised(Error error, bool is_any_welcome) {
   if (error.code != Errc::corrupt && error.code != Errc::unsupported_version) return error;
