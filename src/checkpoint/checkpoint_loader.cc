@@ -288,6 +288,8 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
       result.report.passed_over = std::move(search.passed_over);
       return result;
     }
+    // It was there a moment ago: whoever does not see it must not begin anew.
+    if (loaded.error().code == Errc::not_found) loaded = failure(Errc::corrupt, loaded.error().message);
     if (!options.fall_back) return std::unexpected(advised(loaded.error(), is_any_welcome));
     if (!is_about_this_one(loaded.error())) return std::unexpected(loaded.error());
     search.passed_over.push_back(fmt::format("{}: {}", to_text(choice->id), loaded.error().message));
