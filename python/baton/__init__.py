@@ -37,7 +37,7 @@ def _at(path: str | os.PathLike[str], group: Group | None, deadline: float) -> C
     check_group(group)
     places, name = _alone if group is None else group._places, _place(path)
     place = places.get(name)
-    if place is None:
+    if place is None or place._store is None:  # it was left to the process that this one was forked from
         for other, opened in list(places.items()):  # each has memory for a copy of its state
             if opened._let_memory_go() and group is None:
                 places.pop(other, None)  # not closed: another thread may be about to use it

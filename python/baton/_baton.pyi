@@ -5,6 +5,8 @@ from typing import Any, Callable, Sequence
 
 __version__: str
 
+def never_let_go(it: Any) -> None: ...
+
 class Seat:
     """A rank's place in a group."""
 

@@ -2,9 +2,12 @@
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import weakref
 from typing import Any
+
+from . import _baton
 
 _things: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -26,4 +29,15 @@ def _close_all() -> None:
             print(f"baton: at exit: {error}", file=sys.stderr)
 
 
+def _leave_to_parent() -> None:
+    """In a child that was forked: the threads behind what is open are its parent's, and none would ever close it here."""
+    for thing in _things:
+        for part in ("_store", "_seat", "_calls"):
+            if getattr(thing, part, None) is not None:
+                _baton.never_let_go(getattr(thing, part))
+                setattr(thing, part, None)
+    _things.clear()
+
+
 atexit.register(_close_all)
+os.register_at_fork(after_in_child=_leave_to_parent)

@@ -62,11 +62,30 @@ def kind_of(value: Any) -> str:
     return "torch" if _is_torch(value) else "numpy"
 
 
+def _is_nowhere(tensor: Any) -> bool:
+    """Whether a tensor of torch has elements and no memory for them, as one whose parts lie elsewhere, or a freed one."""
+    try:
+        return tensor.numel() > 0 and tensor.data_ptr() == tensor.storage_offset() * tensor.element_size()
+    except RuntimeError:  # some do not even tell
+        return True
+
+
 def _word(value: Any, name: str) -> str:
     dtype = str(value.dtype).removeprefix("torch.") if _is_torch(value) else value.dtype.name
     if dtype not in _WORDS:
         raise TypeError(f'"{name}" has elements of {dtype}, which the safetensors format does not know')
     return _WORDS[dtype]
+
+
+def _check(value: Any, name: str) -> None:
+    """Refuses what no file can hold, before anything is copied."""
+    _word(value, name)
+    if not _is_torch(value) or value.layout != _torch().strided or value.device.type not in ("cpu", "cuda"):
+        return
+    if _is_nowhere(value):
+        advice = ("save its local part as `Shard(x.to_local(), x.shape, offsets)`" if hasattr(value, "to_local")
+                  else "make it a plain tensor that has its elements")
+        raise TypeError(f'"{name}" is a {type(value).__name__} without memory of its own; {advice}')
 
 
 @dataclass
@@ -95,7 +114,9 @@ def _copy(value: Any, name: str) -> Any:
         return value.astype(value.dtype.newbyteorder("="), order="C")
     if value.layout != _torch().strided or value.device.type == "meta":
         raise TypeError(f'"{name}" is a tensor without elements in a row ({value.layout}, {value.device}); make it dense')
-    return value.detach().cpu().resolve_neg().contiguous()
+    copy = value.detach().cpu().resolve_neg().contiguous()
+    _check(copy, name)
+    return copy
 
 
 def _slice(value: Any, name: str, memory: Memory) -> _baton.Slice:
@@ -110,9 +131,9 @@ def source(value: Any, name: str) -> _baton.Slice:
     inner = value.array if isinstance(value, Shard) else value
     if isinstance(inner, numpy.generic):
         inner = value = numpy.asarray(inner)
-    word = _word(inner, name)  # refuses before anything is copied
+    _check(inner, name)
     memory = _seen(inner) or _seen(_copy(inner, name))
-    assert memory is not None and word
+    assert memory is not None
     return _slice(value, name, memory)
 
 
@@ -121,7 +142,7 @@ def target(value: Any, name: str) -> tuple[_baton.Slice, Callable[[], None]]:
     inner = value.array if isinstance(value, Shard) else value
     if not _is_torch(inner) and not inner.flags.writeable:
         raise TypeError(f'"{name}" is a numpy array that is read-only')
-    _word(inner, name)
+    _check(inner, name)
     if memory := _seen(inner):
         return _slice(value, name, memory), lambda: None
     copy = _copy(inner, name)
@@ -142,9 +163,10 @@ def same_memory(value: Any) -> tuple[Any, ...] | None:
     if isinstance(value, (Shard, numpy.generic)) or math.prod(value.shape) == 0:
         return None
     if _is_torch(value):
-        if value.device.type != "cpu" or value.layout != _torch().strided:
+        if value.layout != _torch().strided or _is_nowhere(value):
             return None
-        return value.data_ptr(), tuple(value.shape), value.stride(), str(value.dtype), value.is_neg()
+        place = str(value.device), value.data_ptr()
+        return *place, tuple(value.shape), value.stride(), str(value.dtype), value.is_neg()
     return value.ctypes.data, value.shape, value.strides, value.dtype.str
 
 

@@ -34,10 +34,6 @@ Result<Bytes> brought(const py::object& mine) {
   const ByteView view = bytes_of(std::string_view(bytes));
   return Bytes(view.begin(), view.end());
 }
-Contribution contribution(const Result<Bytes>& mine) {
-  if (!mine) return std::unexpected(mine.error());
-  return ByteView(*mine);
-}
 py::bytes bytes_to_python(const Bytes& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
@@ -84,7 +80,7 @@ py::bytes broadcast(std::shared_ptr<Seat> seat, const std::string& name, const p
   const How how(name, deadline);
   return bytes_to_python(run(
       py::none(), [turn = Turn(std::move(seat)), how, mine = brought(of_root), root](std::stop_token stop) {
-        return turn.collective().broadcast(how.call(std::move(stop)), contribution(mine), root);
+        return turn.collective().broadcast(how.call(std::move(stop)), checkpoint::brought(mine), root);
       }));
 }
 
@@ -93,7 +89,7 @@ py::list gather(std::shared_ptr<Seat> seat, const std::string& name, const py::o
   const How how(name, deadline);
   return all_to_python(
       run(py::none(), [turn = Turn(std::move(seat)), how, mine = brought(mine), root](std::stop_token stop) {
-        return turn.collective().gather(how.call(std::move(stop)), contribution(mine), root);
+        return turn.collective().gather(how.call(std::move(stop)), checkpoint::brought(mine), root);
       }));
 }
 
@@ -104,7 +100,7 @@ py::list meet_for_all(std::shared_ptr<Seat> seat, const std::string& name, const
   const How how(name, deadline);
   return all_to_python(
       run(py::none(), [turn = Turn(std::move(seat)), how, mine = brought(mine)](std::stop_token stop) {
-        return (turn.collective().*kOperation)(how.call(std::move(stop)), contribution(mine));
+        return (turn.collective().*kOperation)(how.call(std::move(stop)), checkpoint::brought(mine));
       }));
 }
 

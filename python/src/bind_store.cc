@@ -33,6 +33,7 @@ Slice slice(const std::string& name, const std::string& dtype, const Shape& glob
   if (!known) throw py::value_error("no dtype is called " + dtype);
   const TensorInfo info{name, *known, global_shape, {offset, shape}};
   value_or_raise(check(info));
+  if (address == 0 && slice_bytes(info) > 0) throw py::value_error("\"" + name + "\" lies nowhere");
   // NOLINTNEXTLINE(performance-no-int-to-ptr): numpy and torch tell addresses as numbers
   return {info, reinterpret_cast<std::byte*>(address), std::move(owner)};
 }

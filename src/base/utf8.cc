@@ -37,6 +37,14 @@ std::size_t utf8_character_bytes(std::string_view text) {
   return length;
 }
 
+std::string_view utf8_beginning(std::string_view text, std::size_t bytes_max) {
+  if (text.size() <= bytes_max) return text;
+  std::size_t bytes = bytes_max;
+  const auto continues = [&] { return (static_cast<std::uint8_t>(text[bytes]) & 0xC0) == 0x80; };
+  while (bytes > 0 && bytes_max - bytes < 3 && continues()) --bytes;
+  return text.substr(0, bytes);
+}
+
 bool is_utf8(std::string_view text) {
   for (;;) {
     text.remove_prefix(ascii_words_bytes(text));

@@ -32,6 +32,14 @@ TEST(Utf8, TakesEveryCharacterWhole) {
   }
 }
 
+TEST(Utf8, IsCutBetweenCharacters) {
+  EXPECT_EQ(utf8_beginning("abc", 3), "abc");
+  EXPECT_EQ(utf8_beginning("abcd", 3), "abc");
+  const std::string euros = "\xE2\x82\xAC\xE2\x82\xAC";
+  for (std::size_t most = 0; most < 6; ++most) EXPECT_EQ(utf8_beginning(euros, most).size(), most / 3 * 3);
+  EXPECT_EQ(utf8_beginning("\x80\x80\x80\x80\x80\x80", 5).size(), 2) << "no text at all is cut too";
+}
+
 // Long texts are looked at in words: wherever in one the byte is.
 TEST(Utf8, IsSeenThroughFromEndToEnd) {
   for (std::size_t length = 1; length < 40; ++length) {

@@ -19,12 +19,6 @@
 namespace baton::checkpoint {
 namespace {
 
-// An error is brought in place of bytes, and so reaches all ranks.
-Contribution brought(const Result<Bytes>& mine) {
-  if (!mine) return std::unexpected(mine.error());
-  return ByteView(*mine);
-}
-
 std::vector<TensorInfo> slices_of(const ShardData& mine) {
   std::vector<TensorInfo> slices;
   slices.reserve(mine.tensors.size());

@@ -22,12 +22,6 @@ bool is_about_this_one(const Error& error) {
          error.code == Errc::unsupported_version;
 }
 
-// An error is brought in place of bytes, and so reaches all ranks.
-Contribution brought(const Result<Bytes>& mine) {
-  if (!mine) return std::unexpected(mine.error());
-  return ByteView(*mine);
-}
-
 // For whoever did not ask for another one.
 Error advised(Error error, bool is_any_welcome) {
   if (error.code != Errc::corrupt && error.code != Errc::unsupported_version) return error;
@@ -294,6 +288,8 @@ Result<LoadResult> CheckpointLoader::load_together(const std::string& prefix, co
       result.report.passed_over = std::move(search.passed_over);
       return result;
     }
+    // It was there a moment ago: whoever does not see it must not begin anew.
+    if (loaded.error().code == Errc::not_found) loaded = failure(Errc::corrupt, loaded.error().message);
     if (!options.fall_back) return std::unexpected(advised(loaded.error(), is_any_welcome));
     if (!is_about_this_one(loaded.error())) return std::unexpected(loaded.error());
     search.passed_over.push_back(fmt::format("{}: {}", to_text(choice->id), loaded.error().message));

@@ -16,6 +16,11 @@ std::size_t shares_of(const Operation& operation, Rank rank, Rank world_size) {
 
 }  // namespace
 
+Contribution brought(const Result<Bytes>& mine) {
+  if (!mine) return std::unexpected(mine.error());
+  return ByteView(*mine);
+}
+
 Collective::Collective() : background_turns_(std::make_shared<Turns>()) {}
 
 Status Collective::barrier(const Call& call) {

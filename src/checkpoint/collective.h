@@ -65,6 +65,7 @@ struct Call {
 // What a rank brings: bytes, or the error that kept it from having some. An error ends the operation at once,
 // for all ranks, without waiting for those who have not come yet.
 using Contribution = Result<ByteView>;
+Contribution brought(const Result<Bytes>& mine);  // which outlasts it
 
 class Collective {
  public:

@@ -108,9 +108,8 @@ class InProcessCollective final : public Collective {
       state_->answers.erase(waiter);
       arrived = arrive(std::unexpected(out_of_memory("meet")));
     }
-    // Who was refused is still there, unless it ended long ago.
-    if (arrived || arrived.error().code == Errc::deadline_exceeded) ++next;
-    if (!arrived) return std::unexpected(arrived.error());
+    if (!arrived) return std::unexpected(arrived.error());  // and is still there
+    ++next;
 
     const auto answered = [&] { return state_->answers.contains(waiter); };
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(call.deadline.ms);

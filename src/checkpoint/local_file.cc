@@ -261,8 +261,10 @@ Result<std::unique_ptr<ShardWriter>> create_local_file(const std::string& path, 
     return failure(Errc::conflict, fmt::format("{} is there already, and is not written over", path));
   if (descriptor < 0) return std::unexpected(system_error(errno, "create", path));
   auto writer = made_writer(Descriptor(descriptor), path, bytes, mode, std::move(memory));
-  if (bytes > 0 && ::fallocate(descriptor, 0, 0, static_cast<off_t>(rounded_up(bytes))) != 0 &&
-      errno != EOPNOTSUPP && errno != ENOSYS)
+  // More than it will have, so that one which is never finished is no file of that size.
+  const std::uint64_t reserved = rounded_up(bytes) + kMemoryAlignment;
+  if (bytes > 0 && ::fallocate(descriptor, 0, 0, static_cast<off_t>(reserved)) != 0 && errno != EOPNOTSUPP &&
+      errno != ENOSYS)
     return std::unexpected(system_error(errno, "reserve space for", path));
   return writer;
 }

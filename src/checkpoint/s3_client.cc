@@ -107,9 +107,10 @@ std::size_t give_body(char* into, std::size_t, std::size_t room, void* from) {
   return count;
 }
 
+bool is_passing(int status) { return status >= 500 || status == 429 || status == 409 || status == 408; }
+
 bool is_passing(const Result<S3Answer>& answer) {
-  if (!answer) return answer.error().code == Errc::unavailable;
-  return answer->status >= 500 || answer->status == 429 || answer->status == 409 || answer->status == 408;
+  return answer ? is_passing(answer->status) : answer.error().code == Errc::unavailable;
 }
 
 // A service may begin to answer with 200 before it knows.
@@ -279,6 +280,7 @@ Error s3_error(const S3Answer& answer, const std::string& what) {
                     : answer.status == 403 || answer.status == 401 ? Errc::permission_denied
                     : answer.status == 412                         ? Errc::conflict
                     : answer.status == 507                         ? Errc::no_space
+                    : is_passing(answer.status)                    ? Errc::unavailable
                                                                    : Errc::io_failed;
   const auto codes = xml_texts(answer.text(), "Code");
   const auto messages = xml_texts(answer.text(), "Message");

@@ -12,6 +12,7 @@
 
 #include "base/pause.h"
 #include "base/random_name.h"
+#include "base/utf8.h"
 #include "checkpoint/doing.h"
 #include "client/direct_line.h"
 #include "group/memory.h"
@@ -25,6 +26,8 @@ using wire::RespValue;
 
 constexpr Duration kReachedWithin = seconds(30);  // the coordinator, beyond what a call waits on purpose
 constexpr Duration kGoodbye = seconds(2);
+constexpr Duration kDeadlineMax = hours(24);  // that a coordinator takes
+constexpr std::size_t kDoingBytesMax = 200;   // likewise
 
 constexpr std::size_t kToldAgainMax = 512 << 10;  // bytes of a gathering, with those around them
 constexpr std::size_t kAroundEach = 256;
@@ -130,7 +133,8 @@ class Session {
     Words words = as_member("GROUP_WATCH");
     const std::lock_guard lock(mutex_);  // also while it is sent, so that the last word is the last
     doing_.*who = what;
-    words.insert(words.end(), {"DOING", doing_.text()});
+    const std::string doing = doing_.text();
+    words.insert(words.end(), {"DOING", std::string(utf8_beginning(doing, kDoingBytesMax))});
     client_.ask(words, [](const Result<RespValue>&) {});
   }
 
@@ -239,8 +243,8 @@ class ServerCollective final : public Collective {
                                   const Call& call) override {
     const std::uint64_t number = session_->next(stream_);
     const std::stop_callback stopped(call.stop, [&] { session_->stop(stream_, number); });
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(call.deadline.ms);
-    const Duration deadline = std::max(call.deadline, milliseconds(1));
+    const Duration deadline = std::clamp(call.deadline, milliseconds(1), kDeadlineMax);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(deadline.ms);
     auto reply = line_.ask_and_wait(meeting(number, operation, mine), deadline, kReachedWithin);
     while (!reply && reply.error().code == Errc::not_found) {
       if (auto resumed = session_->resume(); !resumed) return std::unexpected(resumed.error());
@@ -261,8 +265,8 @@ class ServerCollective final : public Collective {
     if (mine)
       words.insert(words.end(), {"CONTRIBUTION", std::string(text_of(*mine))});
     else
-      words.insert(words.end(),
-                   {"ERROR_CODE", std::string(word(mine.error().code)), "ERROR", mine.error().message});
+      words.insert(words.end(), {"ERROR_CODE", std::string(word(mine.error().code)), "ERROR",
+                                 std::string(utf8_beginning(mine.error().message, group::kErrorBytesMax))});
     return words;
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 namespace baton::group {
 namespace {
@@ -25,7 +26,10 @@ void Meeting::arrive(Rank rank, const Operation& operation, Result<Bytes> mine, 
                  fmt::format("{} {} at {}, and rank {} is at {}", rank_list(others),
                              others.size() == 1 ? "is" : "are", title(operation_), rank, title(operation))});
   }
-  if (!mine) return fail({mine.error().code, fmt::format("rank {}: {}", rank, mine.error().message)});
+  if (!mine) {
+    const std::string_view said = utf8_beginning(mine.error().message, kErrorBytesMax);
+    return fail({mine.error().code, fmt::format("rank {}: {}", rank, said)});
+  }
   deadlines_[rank] = deadline;
   bring(rank, std::move(*mine));
   if (brought_.size() == world_size_) gather_up();

@@ -1,6 +1,7 @@
 // What ranks do together, as far as whoever brings them together has to know.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -36,6 +37,9 @@ struct Operation {
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 std::string title(const Operation& operation);  // gather "hosts" with root 2
+
+// Of the text of an error that a rank brings, since many are kept and all ranks hear it; the rest is cut off.
+inline constexpr std::size_t kErrorBytesMax = 8 << 10;
 
 // What a rank gets of an operation. Shared, for all of them may get the same.
 using Share = std::shared_ptr<const std::vector<Bytes>>;

@@ -29,10 +29,6 @@ Status Group::check_meetings(const Stream& stream, std::uint64_t number) const {
 }
 
 Status Group::check_number(const Stream& stream, Rank rank, const Arrival& arrival) const {
-  if (arrival.number < stream.forgotten_below) {
-    return failure(Errc::deadline_exceeded,
-                   fmt::format("{}: it ended long ago, without rank {}", title(arrival.operation), rank));
-  }
   const auto at = stream.at.find(rank);
   if (at != stream.at.end() && (arrival.number < at->second || arrival.number > at->second + 1)) {
     return failure(Errc::invalid_request,
@@ -64,6 +60,13 @@ Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant n
                                arrival.operation.root, world_size() - 1));
   if (auto room = check_streams(arrival.stream); !room) return room;
   Stream& stream = streams_[arrival.stream];
+  if (arrival.number < stream.forgotten_below) {  // how is not known any more, and it goes on from there
+    move_to(stream, seat.rank, std::max(arrival.number, stream.at[seat.rank]));
+    answers_.push_back({waiter, failure(Errc::deadline_exceeded,
+                                        fmt::format("{}: it ended long ago, without rank {}",
+                                                    title(arrival.operation), seat.rank))});
+    return {};
+  }
   if (auto follows = check_number(stream, seat.rank, arrival); !follows) return follows;
   if (auto room = check_meetings(stream, arrival.number); !room) return room;
   move_to(stream, seat.rank, arrival.number);

@@ -160,6 +160,49 @@ TEST_P(Collectives, WhoComesTooLateHearsHowItEndedAndIsInStepAgain) {
   EXPECT_EQ(said((*late)->barrier({"second"})), "fine");
 }
 
+// C2: also of more operations than are kept for it
+TEST_P(Collectives, WhoSleepsThroughManyOperationsIsInStepAgain) {
+  constexpr int kMany = 1030;
+  const auto ranks = group(2);
+  const auto early = ranks->join(0);
+  const auto late = ranks->join(1);
+  ASSERT_TRUE(early && late);
+  {
+    std::jthread other([&] { EXPECT_EQ(said((*early)->barrier({"first"})), "fine"); });
+    EXPECT_EQ(said((*late)->barrier({"first"})), "fine");
+  }
+  const auto vote = [](Collective& one) { return said(one.vote({"fine"}, failure(Errc::io_failed, "no"))); };
+  for (int i = 0; i < kMany; ++i) ASSERT_EQ(vote(**early), "IO_FAILED: rank 0: no");
+  EXPECT_EQ(vote(**late), "DEADLINE_EXCEEDED: vote \"fine\": it ended long ago, without rank 1");
+  for (int i = 1; i < kMany; ++i) ASSERT_NE(vote(**late), "fine") << i;
+  std::jthread other([&] { EXPECT_EQ(said((*early)->barrier({"last"})), "fine"); });
+  EXPECT_EQ(said((*late)->barrier({"last"})), "fine");
+}
+
+// X5: all hear it, and it is kept for those who have not come
+TEST_P(Collectives, TheTextOfAnErrorHasALimit) {
+  const auto ranks = group(2);
+  const auto zero = ranks->join(0);
+  const auto one = ranks->join(1);
+  ASSERT_TRUE(zero && one);
+  const auto heard = [&](const std::string& text) {
+    EXPECT_FALSE((*one)->vote({"written"}, failure(Errc::io_failed, text)));
+    const std::string of_one = (*zero)->vote({"written"}, {}).error().message;
+    EXPECT_THAT(of_one, ::testing::StartsWith("rank 1: xxx"));
+    return of_one.size() - std::string_view("rank 1: ").size();
+  };
+  EXPECT_EQ(heard(std::string(group::kErrorBytesMax, 'x')), group::kErrorBytesMax);
+  EXPECT_EQ(heard(std::string(5 << 20, 'x')), group::kErrorBytesMax);
+  EXPECT_EQ(heard(std::string(group::kErrorBytesMax - 1, 'x') + "\xC3\xA9"), group::kErrorBytesMax - 1);
+}
+
+TEST_P(Collectives, AnyDeadlineWillDo) {
+  const auto ranks = group(2);
+  on_every_rank(*ranks, 2, [&](Collective& collective) {
+    EXPECT_EQ(said(collective.barrier({"ready", days(10'000)})), "fine");
+  });
+}
+
 // C2: "rank 3 at B, the rest at A"
 TEST_P(Collectives, RanksAtDifferentOperationsAreToldWhoIsWhere) {
   const auto ranks = group(3);

@@ -224,6 +224,8 @@ def main():
         measured = json.loads(baton("bench", folder / "bench", "--mebibytes", 4, "--json"))
         assert measured["save_gb_per_s"] > 0 and measured["load_gb_per_s"] > 0
         assert not list((folder / "bench").iterdir())
+        (folder / "bench" / ".bench").touch()  # where it would save, and no checkpoint is looked for
+        baton("bench", folder / "bench", "--mebibytes", 4, exit_code=1)
         said = json.loads(baton("verify", folder / "bench", "--json", exit_code=1))
         assert said["error"]["message"] == f"there is no committed checkpoint in {folder}/bench", said
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "checkpoint/aligned_memory.h"
 #include "checkpoint/catalog.h"
 #include "checkpoint/checkpoint_search.h"
 #include "checkpoint/convert.h"
@@ -100,6 +101,25 @@ TEST(Import, BringsBackWhatWasExported) {
   ASSERT_TRUE(imported) << said(imported);
   EXPECT_EQ(imported->bytes, exported->bytes);
   EXPECT_THAT(load(*storage, 2, "step-2", 1, large), Each("fine"));
+}
+
+// C10: also if its tensors end where a block of the disk does
+TEST(Import, OfAnExportThatWasKilledIsRefused) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  const auto even = [](Rank, Rank) { return std::vector{whole_tensor("w", Dtype::u8, {2 * kPieceBytes})}; };
+  ASSERT_THAT(save(*storage, 1, 1, 1, even), Each("fine"));
+  const std::string root = directory.path() + "/store/";
+  const auto kill = [&](std::uint64_t bytes) {  // with one piece of two, as if it ended here
+    if (bytes != kPieceBytes) return;
+    std::filesystem::copy_file(root + "whole.safetensors", root + "killed.safetensors");
+  };
+  ASSERT_TRUE(
+      export_whole(*storage, *find_checkpoint(*storage, "latest"), *storage, "whole.safetensors", kill));
+  EXPECT_EQ(std::filesystem::file_size(root + "whole.safetensors") % kMemoryAlignment, 0U);
+  EXPECT_THAT(said(import_files(*storage, {"killed.safetensors"}, *storage, "step-2", 2, {})),
+              HasSubstr("CORRUPT"));
+  EXPECT_TRUE(import_files(*storage, {"whole.safetensors"}, *storage, "step-2", 2, {}));
 }
 
 // C10

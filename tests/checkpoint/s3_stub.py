@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """A small S3-compatible service in memory, which checks signatures and stumbles on purpose.
 
-usage: s3_stub.py [--faults PERCENT] [--unconditional]
+usage: s3_stub.py [--faults PERCENT] [--unconditional] [--busy PATTERN]
 
 It prints its port, and serves bucket "bucket" to access key "key" with secret "secret" until it is killed. Once there
 is an object called "…/read-only", nothing more may be written or removed.
 Of --faults PERCENT a quarter of the requests are refused with 503, a quarter are dropped before they are done,
-a quarter are done and then dropped, and of a quarter the answer ends in the middle.
+a quarter are done and then dropped, and of a quarter the answer ends in the middle. What has a name that --busy PATTERN
+matches can be written, and whoever reads it is told to come later each time.
 """
 import argparse
 import hashlib
@@ -53,6 +54,7 @@ class Service(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     faults = 0
     conditional = True
+    busy = None
 
     def log_message(self, *_):
         pass
@@ -96,6 +98,8 @@ class Service(BaseHTTPRequestHandler):
         bucket, _, key = path[1:].partition("/")
         if bucket != BUCKET:
             return self.complain(404, "NoSuchBucket")
+        if self.command == "GET" and self.busy and re.search(self.busy, key):
+            return self.complain(503, "SlowDown")
         with lock:
             self.serve(key, query, body)
 
@@ -173,8 +177,9 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("--faults", type=int, default=0)
     options.add_argument("--unconditional", action="store_true")
+    options.add_argument("--busy")
     given = options.parse_args()
-    Service.faults, Service.conditional = given.faults, not given.unconditional
+    Service.faults, Service.conditional, Service.busy = given.faults, not given.unconditional, given.busy
     server = ThreadingHTTPServer(("127.0.0.1", 0), Service)
     server.daemon_threads = True
     print(f"port {server.server_address[1]}", flush=True)

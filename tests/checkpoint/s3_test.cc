@@ -21,6 +21,7 @@
 namespace baton::checkpoint {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::Field;
@@ -131,6 +132,16 @@ TEST(S3, TriesAgainWhatMayBePassing) {
     const auto second = storage->put_if_absent(name, bytes_of("another's"));
     ASSERT_TRUE(second && !*second) << name;
   }
+}
+
+// C8, C10: the newest is whole, so an older one is no answer to a service that is overloaded
+TEST(S3, ThatIsBusyIsNoDamage) {
+  const Service service({"--busy", "/step-8/.*safetensors"}, Whose::ours);
+  const auto storage = open(service.options());
+  ASSERT_THAT(save(*storage, 2, 7, 1), Each("fine"));
+  ASSERT_THAT(save(*storage, 2, 8, 2), Each("fine"));
+  EXPECT_THAT(load(*storage, 2, "", 2, model, {.fall_back = true}),
+              Each(AllOf(HasSubstr("UNAVAILABLE"), HasSubstr("the service answered 503 SlowDown"))));
 }
 
 // C6: one of those who try wins

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <latch>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -211,6 +212,28 @@ TEST(RanksAtACoordinator, SayForWhomTheyHaveWaitedLong) {
     told.wait();
   }
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "baton: barrier: rank 1 is missing\n");
+}
+
+TEST(RanksAtACoordinator, SayNoMoreOfWhatTheyAreDoingThanItTakes) {
+  std::mutex mutex;
+  std::vector<std::string> told;
+  std::latch all(2);
+  ScriptedServer server([&](const Words& words) -> std::string {
+    if (words[0] == "GROUP_JOIN") return "%2\r\n+lsn\r\n:1\r\n+generation\r\n:1\r\n";
+    if (const auto at = std::ranges::find(words, "DOING"); at != words.end()) {
+      const std::lock_guard lock(mutex);
+      told.push_back(at[1]);
+      all.count_down();
+    }
+    return "%1\r\n+lsn\r\n:1\r\n";
+  });
+  const auto zero = join_at_server(options_of(server.address(), 0, 2));
+  ASSERT_TRUE(zero) << zero.error().message;
+  (*zero)->tell_doing(std::string(199, 'x') + "\xC3\xA9");
+  (*zero)->tell_doing(std::string(198, 'x') + "\xC3\xA9, and more");
+  all.wait();
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(told, (Words{std::string(199, 'x'), std::string(198, 'x') + "\xC3\xA9"}));
 }
 
 TEST(RanksAtACoordinator, AreRefusedClearly) {

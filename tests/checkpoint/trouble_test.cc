@@ -73,6 +73,23 @@ TEST(Trouble, OfRanksThatSaveToDisksOfTheirOwnIsHeardOfBeforeACommit) {
   EXPECT_THAT(load(*disks[1].storage, 2, "", 1), Each(HasSubstr("NOT_FOUND")));
 }
 
+// C4, C8: each rank reads a large manifest itself, and one that does not see it must not begin anew
+TEST(Trouble, OfARankThatDoesNotSeeWhatWasChosenIsDamage) {
+  const Saved disks[2];
+  const SaveOptions options{.custom = {{"large", std::string(2 << 20, 'x')}}};
+  ASSERT_THAT(save(*disks[0].storage, 2, 1, 1, model, options), Each("fine"));
+  std::vector<std::string> heard(2);
+  for (const bool fall_back : {false, true}) {
+    as_ranks(2, [&](Collective& ranks) {
+      State state(model(ranks.rank(), 2));
+      CheckpointLoader loader(ranks, *disks[ranks.rank()].storage);
+      heard[ranks.rank()] =
+          said(loader.coordinate_load("latest", state.targets(), {.fall_back = fall_back}));
+    });
+    EXPECT_THAT(heard, Each(HasSubstr("CORRUPT"))) << fall_back;
+  }
+}
+
 // C6: on a network file system a listing may be older than a file
 TEST(Trouble, IsNoneIfAListingIsLate) {
   Saved saved;

@@ -6,8 +6,11 @@ import json
 import os
 import struct
 import subprocess
+import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import numpy
@@ -107,6 +110,48 @@ class States(Folder):
         begin, end = entry["data_offsets"]
         self.assertEqual((entry["dtype"], entry["shape"]), ("I16", [2, 3]))
         self.assertEqual(content[8 + length + begin : 8 + length + end], numpy.arange(6, dtype=numpy.int16).tobytes())
+
+
+class Told:
+    """What torch tells of a tensor at an address, for tests that do without torch."""
+
+    layout, dtype, shape = "strided", "torch.float32", (2, 3)
+
+    def __init__(self, device, address):
+        self.device, self.data_ptr = Device(device), lambda: address
+
+    def to_local(self):
+        return Told("cpu", 4096)
+
+    numel, element_size, storage_offset = (lambda _: 6), (lambda _: 4), (lambda _: 0)
+    is_contiguous, is_neg, stride = (lambda _: True), (lambda _: False), (lambda _: (3, 1))
+
+
+class Device(str):
+    type = property(lambda self: self.partition(":")[0])
+
+
+@unittest.mock.patch.dict(sys.modules, torch=types.SimpleNamespace(Tensor=Told, strided="strided"))
+class Tensors(Folder):
+    def test_without_memory_of_their_own_are_refused_by_name(self):
+        for device in ("cpu", "cuda:0"):
+            elsewhere = Told(device, 0)
+            for call in (baton.save, baton.save_async):
+                with self.assertRaises(TypeError) as refused:
+                    call(self.folder, {"net": {"w": elsewhere}})
+                self.assertEqual(str(refused.exception), '"net/w" is a Told without memory of its own; save its local part as '
+                                                         "`Shard(x.to_local(), x.shape, offsets)`")
+        baton.save(self.folder, {"w": numpy.zeros((2, 3), numpy.float32)})
+        with self.assertRaisesRegex(TypeError, '"w" is a Told without memory of its own'):
+            baton.load(self.folder, into={"w": Told("cpu", 0)})
+        with self.assertRaisesRegex(ValueError, '"w" lies nowhere'):
+            baton._baton.Slice("w", "F32", (2,), (0,), (2,), 0, None)
+
+    def test_are_tied_by_where_they_lie(self):
+        at = {"a": ("cuda:0", 4096), "tied": ("cuda:0", 4096), "b": ("cuda:1", 4096), "c": ("cpu", 4096), "d": ("cpu", 0),
+              "e": ("cpu", 0)}
+        flat = baton._state.flatten({name: Told(*place) for name, place in at.items()})
+        self.assertEqual(list(flat.tensors), ["a", "b", "c", "d", "e"])
 
 
 class Into(Folder):

@@ -400,6 +400,36 @@ baton.save_async(sys.argv[1], {"w": numpy.ones(2_000_000)}, step=4)
         self.assertEqual((ended.returncode, complaints), (0, ""))
         self.assertEqual(baton.load(self.folder, 4)["w"].min(), 1)
 
+    def test_that_are_forked_leave_what_is_open_to_their_parent(self):
+        code = """
+import os, signal, sys, baton, numpy
+path, state = sys.argv[1], {"w": numpy.ones(2_000_000)}
+(group,) = baton.threads(1)
+client = baton.Client("127.0.0.1:1")
+baton.save(path + "/alone", {"step": 3})
+place = baton.Checkpoints(path, group)
+ticket = place.save_async(state, step=4)
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    for call in (lambda: place.save(state), lambda: group.barrier("ready"), lambda: client.get("a-1"), place.close):
+        try:
+            call()
+        except baton.Error as error:
+            print(error.code)
+    print(baton.load(path + "/alone"), flush=True)
+    baton.save(path + "/alone", {"step": 5}, step=5)
+    del ticket, place, group, client
+    sys.exit()
+print(os.waitpid(child, 0)[1])
+place.close()
+"""
+        forking = python(code, self.folder)
+        said, complaints = forking.communicate(timeout=120)
+        self.assertEqual((said, complaints), ("CLOSED\nCLOSED\nCLOSED\n{'step': 3}\n0\n", ""))
+        self.assertEqual(baton.load(self.folder, 4)["w"].min(), 1)
+        self.assertEqual(baton.load(self.folder + "/alone"), {"step": 5})
+
     # C9
     def test_that_interrupt_a_close_say_what_failed(self):
         code = """

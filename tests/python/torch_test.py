@@ -13,6 +13,14 @@ except ImportError:
     torch = None
 
 
+if torch is not None:
+    class Elsewhere(torch.Tensor):
+        """One whose parts lie with other ranks, as DTensor is."""
+
+        def to_local(self):
+            return torch.zeros(1)
+
+
 @unittest.skipIf(torch is None, "python3-torch is not installed")
 class Torch(Folder):
     def back(self, state):
@@ -75,6 +83,29 @@ class Torch(Folder):
     def test_torch_and_numpy_read_each_other(self):
         baton.save(self.folder, {"w": torch.arange(4.0)})
         self.assertEqual(baton.load(self.folder, into={"w": numpy.zeros(4, numpy.float32)})["w"].tolist(), [0, 1, 2, 3])
+
+    def test_one_without_memory_of_its_own_is_refused_by_name(self):
+        freed = torch.zeros(2, 3)
+        part, turned = freed[1:], freed.t()
+        freed.storage().resize_(0)
+        elsewhere = torch.Tensor._make_wrapper_subclass(Elsewhere, (2,))
+        for name, value in {"freed": freed, "part": part, "turned": turned, "elsewhere": elsewhere}.items():
+            for call in (baton.save, baton.save_async):
+                with self.assertRaisesRegex(TypeError, f'"{name}" is a .* without memory of its own'):
+                    call(self.folder, {"w": torch.zeros(2), name: value})
+        baton.save(self.folder, {"freed": torch.ones(2, 3)})
+        with self.assertRaisesRegex(TypeError, '"freed" is a Tensor without memory of its own'):
+            baton.load(self.folder, into={"freed": freed})
+        with self.assertRaisesRegex(TypeError, r"save its local part as `Shard\(x.to_local\(\), x.shape, offsets\)`"):
+            baton.save(self.folder, {"x": elsewhere})
+
+    @unittest.skipUnless(torch and torch.cuda.is_available(), "there is no GPU")
+    def test_tied_weights_of_a_gpu_are_written_once(self):
+        weight = torch.arange(4.0, device="cuda")
+        baton.save(self.folder, {"a": weight, "b": weight, "host": weight.cpu()})
+        self.assertEqual([name for name, _, _ in baton.checkpoints(self.folder)[0].tensors], ["a", "host"])
+        back = baton.load(self.folder)
+        self.assertEqual(back["a"].data_ptr(), back["b"].data_ptr())
 
     def test_what_a_file_cannot_hold_is_refused_by_name(self):
         for value, said in [(torch.zeros(2, dtype=torch.complex64), "complex64"), (torch.eye(3).to_sparse(), "sparse"),
