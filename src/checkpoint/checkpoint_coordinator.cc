@@ -104,9 +104,12 @@ Call CheckpointCoordinator::call(const std::string& prefix, std::string_view ste
 Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& prefix,
                                                           const LocalSave& local_save,
                                                           const SaveOptions& options) {
+  // Whoever comes last waits for nobody, and would not notice there that it was stopped.
+  const auto is_stopped = [&] { return options.stop.stop_requested(); };
   Result<ShardData> mine = with_memory("save", [&]() -> Result<ShardData> {
     auto saved = local_save();
     if (!saved) return saved;
+    if (is_stopped()) return failure(Errc::closed, "it was stopped");
     Status fits = check_name(prefix, options.training.step);
     if (fits) fits = check_data(*saved);
     if (!fits) return std::unexpected(fits.error());
@@ -118,6 +121,7 @@ Result<SaveResult> CheckpointCoordinator::coordinate_save(const std::string& pre
   SaveResult result;
   const auto report = with_memory("save", [&]() -> Result<RankReport> {
     if (!ready->trouble) return std::unexpected(ready->trouble.error());
+    if (is_stopped()) return failure(Errc::closed, "it was stopped");
     result.id = ready->id;
     return write(*ready, *mine, options, result);
   });

@@ -197,6 +197,20 @@ TEST(AsyncSave, OneThatIsCancelledEndsOnAllRanks) {
   EXPECT_FALSE(find_checkpoint(*storage, "latest"));
 }
 
+// C9: also where nobody is waited for, and nothing takes long
+TEST(AsyncSave, OneThatIsCancelledIsNotMadeThoughAllHaveCome) {
+  const TemporaryDirectory directory;
+  const auto storage = storage_in(directory);
+  std::stop_source stop;
+  stop.request_stop();
+  as_ranks(1, [&](Collective& collective) {
+    DistributedCheckpoint checkpoint(collective, *storage);
+    EXPECT_THAT(said(checkpoint.save(1, {.objects = {{"x", "1"}}}, {.stop = stop.get_token()})),
+                HasSubstr("CLOSED"));
+  });
+  EXPECT_FALSE(find_checkpoint(*storage, "latest"));
+}
+
 // C9: whoever interrupts the call goes on, and changes what it would have copied
 TEST(AsyncSave, OneThatIsStoppedBeforeItsTurnIsNotMadeOfWhatIsThereLater) {
   const TemporaryDirectory directory;
