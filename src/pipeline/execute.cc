@@ -30,13 +30,6 @@ Duration delay_before(std::uint32_t next_try, const RetryPolicy& retry) {
   return Duration{static_cast<std::int64_t>(whole * std::uniform_real_distribution(0.5, 1.0)(dice))};
 }
 
-// Somebody may throw a whole log, and no coordinator would take a result with that in it.
-std::string in_bounds(std::string reason) {
-  if (reason.size() <= kInlineBytesMax) return reason;
-  reason.resize(kInlineBytesMax);
-  return reason + " [… and more …]";
-}
-
 // Somebody else's code, asked where nobody could answer for what it throws.
 bool says_yes(const std::function<bool(const ModuleFailure&)>& predicate, const ModuleFailure& failure) {
   try {
@@ -148,7 +141,7 @@ class Execution {
 
   void settle(ModuleFailure failure) {
     has_failed_ = true;
-    failure.message = in_bounds(context_.secrets().mask(failure.message));
+    failure.message = context_.secrets().mask(failure.message);
     failure.detail = context_.secrets().mask(failure.detail);
     if (stop_.stop_requested()) {
       if (supervisor_.is_late()) {
@@ -174,7 +167,7 @@ class Execution {
 
   ModuleResult skipped(const std::string& reason) {
     result_.status = ModuleStatus::skipped;
-    result_.skipped_because = in_bounds(context_.secrets().mask(reason));
+    result_.skipped_because = context_.secrets().mask(reason);
     call_hook("skipped", spec_.hooks.skipped);
     return std::move(result_);
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "pipeline/log_book.h"
+#include "pipeline/packing.h"
 
 namespace baton::pipeline {
 
@@ -29,11 +30,11 @@ void Master::publish(NodeIndex node) {
   SerializedModuleResult result{.module = report.id,
                                 .attempt = report.attempt,
                                 .status = report.status,
-                                .skipped_because = report.reason,
+                                .skipped_because = in_bounds(report.reason),
                                 .tries = report.tries,
                                 .took = report.took,
                                 .transfer = report.transfer};
-  if (report.failure.kind != FailureKind::none) result.failure = report.failure;
+  if (report.failure.kind != FailureKind::none) result.failure = in_bounds(report.failure);
   if (auto carried = results_.carried_of(node); carried && *carried)
     result.value = (*carried)->text, result.blob = (*carried)->blob;
   result.artifacts = report.artifacts;

@@ -6,7 +6,8 @@
 namespace baton::pipeline {
 namespace {
 
-constexpr std::size_t kLogInline = 64 << 10;  // of a log that cannot be stored, the end
+constexpr std::size_t kLogInline = 64 << 10;                  // of a log that cannot be stored, the end
+constexpr std::size_t kReasonEnd = kInlineBytesMax / 2 - 64;  // of each end of a long reason
 
 }  // namespace
 
@@ -44,13 +45,30 @@ std::optional<ModuleFailure> unpack(const Graph& graph, const ModuleAssignment& 
   return std::nullopt;
 }
 
+std::string in_bounds(std::string reason) {
+  if (reason.size() <= kInlineBytesMax) return reason;
+  const auto is_within_character = [&](std::size_t at) {
+    return at < reason.size() && (static_cast<unsigned char>(reason[at]) & 0xC0) == 0x80;
+  };
+  std::size_t begin = kReasonEnd, end = reason.size() - kReasonEnd;
+  while (begin > 0 && is_within_character(begin)) --begin;
+  while (is_within_character(end)) ++end;
+  reason.replace(begin, end - begin, " [… " + std::to_string(end - begin) + " bytes left out …] ");
+  return reason;
+}
+
+ModuleFailure in_bounds(ModuleFailure failure) {
+  failure.message = in_bounds(std::move(failure.message));
+  return failure;
+}
+
 SerializedModuleResult packed(SerializedModuleResult result, const ModuleResult& ended, Duration took) {
   result.status = ended.status;
-  result.skipped_because = ended.skipped_because;
+  result.skipped_because = in_bounds(ended.skipped_because);
   result.tries = ended.tries;
   result.took = took;
   result.transfer = ended.transfer;
-  if (ended.failure.kind != FailureKind::none) result.failure = ended.failure;
+  if (ended.failure.kind != FailureKind::none) result.failure = in_bounds(ended.failure);
   result.artifacts = ended.artifacts;
   if (!ended.carried) return result;
   result.value = ended.carried->text;

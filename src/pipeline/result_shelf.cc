@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "pipeline/packing.h"
+
 namespace baton::pipeline {
 namespace {
 
@@ -112,7 +114,7 @@ Result<ModuleAssignment> ResultShelf::assignment_of(NodeIndex node) {
       // How it came by its value does not matter, and a master that was started again must say the same.
       const ModuleStatus ended = schedule_.status(other);
       dependency = {.module = graph_[other].id, .status = has_value(ended) ? ModuleStatus::succeeded : ended};
-      if (ended == ModuleStatus::skipped) dependency.skipped_because = schedule_.reason(other);
+      if (ended == ModuleStatus::skipped) dependency.skipped_because = in_bounds(schedule_.reason(other));
       if (*carried) dependency.value = (*carried)->text, dependency.blob = (*carried)->blob;
       inline_bytes += dependency.value.size();
       if (inline_bytes > kInlineInAll && !dependency.value.empty()) {
@@ -120,7 +122,7 @@ Result<ModuleAssignment> ResultShelf::assignment_of(NodeIndex node) {
         if (dependency.blob) dependency.value.clear();
       }
       if (modules_[other].failure.kind == FailureKind::none) continue;
-      dependency.failure = modules_[other].failure;
+      dependency.failure = in_bounds(modules_[other].failure);
       inline_bytes += dependency.failure->detail.size();
       if (inline_bytes > kInlineInAll) dependency.failure->detail.clear();  // the message has the reason
     }

@@ -140,6 +140,18 @@ TEST(AModule, IsNotTriedAgainForWhatNoRetryMends) {  // P13
             (ModuleFailure{FailureKind::exit_code, "sh exited with code 2", "wrong input\n", 2}));
 }
 
+TEST(AModule, IsTriedAgainForWhatIsSaidAtTheEndOfALongFailure) {  // P13
+  const std::string reason = std::string(20 << 10, 'x') + ": try again";
+  const auto may_pass = [](const ModuleFailure& failure) { return failure.message.ends_with("try again"); };
+  Pipeline pipeline("retries");
+  pipeline.add("flaky").retry(1, milliseconds(1), may_pass).run([&](Context&) {
+    throw std::runtime_error(reason);
+  });
+  const RunReport report = run(pipeline);
+  EXPECT_EQ(module(report, "flaky").tries, 2U);
+  EXPECT_TRUE(module(report, "flaky").failure.message == reason) << "it is not cut either";
+}
+
 TEST(AModule, WhosePredicatesThrowHasFailedAndIsNotTriedAgain) {  // P13
   const auto throws = [](const ModuleFailure&) -> bool { throw std::logic_error("cannot say"); };
   Pipeline pipeline("retries");

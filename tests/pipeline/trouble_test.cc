@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/utf8.h"
 #include "pipeline/context.h"
 #include "pipeline/memory_coordinator.h"
 #include "tests/pipeline/company.h"
@@ -58,7 +59,9 @@ TEST_P(ARunInTrouble, HearsOfAFailureInVeryManyWords) {  // P4 P7
   Pipeline pipeline("words");
   pipeline.add("fails").run([&](Context&) {
     ++begun;
-    throw std::runtime_error("no room: " + std::string(400'000, 'x'));
+    std::string words = "no room: ";
+    for (int i = 0; i < 100'000; ++i) words += "é";
+    throw std::runtime_error(words + " on the disk");
   });
   Company company(*subject_, pipeline);
   company.hire(worker_options(1, {}));
@@ -66,7 +69,9 @@ TEST_P(ARunInTrouble, HearsOfAFailureInVeryManyWords) {  // P4 P7
   EXPECT_EQ(report.outcome, RunOutcome::failed);
   const ModuleFailure& failed = module(report, "fails").failure;
   EXPECT_EQ(failed.kind, FailureKind::exception) << failed.message.substr(0, 200);
-  EXPECT_THAT(failed.message, AllOf(StartsWith("no room: xxx"), EndsWith("xxx [… and more …]")));
+  EXPECT_THAT(failed.message, AllOf(StartsWith("no room: ééé"), HasSubstr("é [… "),
+                                    HasSubstr(" bytes left out …] é"), EndsWith("ééé on the disk")));
+  EXPECT_TRUE(is_utf8(failed.message));
   EXPECT_EQ(begun, 1);
 }
 
