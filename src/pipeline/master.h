@@ -74,6 +74,7 @@ class Master {
   bool waits_for_preferred(const Lane& lane);
   void forget_preferences();
   void begin_here(NodeIndex node);
+  void keep_here(NodeIndex node);
   bool note_that_it_begins(NodeIndex node, ModuleStatus as);
   bool note_that_it_begins_here(NodeIndex node);
   bool looks_up(NodeIndex node);

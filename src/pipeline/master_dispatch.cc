@@ -62,7 +62,7 @@ void Master::hand_out_each(const std::vector<ModuleAssignment>& all) {
     if (done.error().code != Errc::too_large) return lose_coordination(done.error());
     fleet_.came_back(there_.extract(node).mapped());
     if (graph_[node].spec->idempotent && fits_here(lane_of(graph_[node]))) {
-      begin_here(node);
+      keep_here(node);
       continue;
     }
     const ModuleFailure failed{.kind = FailureKind::encode, .message = done.error().message};
@@ -227,6 +227,14 @@ void Master::begin_here(NodeIndex node) {
   report.began_at = now();
   tell(node);
   crew_->begin(std::move(*order));
+}
+
+// Nobody else can be given it: it begins as soon as there is a place.
+void Master::keep_here(NodeIndex node) {
+  if (has_place_here(lane_of(graph_[node]))) return begin_here(node);
+  schedule_.keep_here(node);
+  tell_what_ended();
+  if (!is_final(schedule_.status(node))) tell(node);
 }
 
 }  // namespace baton::pipeline

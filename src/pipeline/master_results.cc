@@ -48,7 +48,7 @@ void Master::ended_there(const SerializedModuleResult& result) {
   if (there == there_.end()) return;  // it has been given up
   fleet_.came_back(there->second);
   there_.erase(there);
-  if (was_taken_back(result)) return begin_here(*node);
+  if (was_taken_back(result)) return keep_here(*node);
   ModuleReport& report = report_.modules[*node];
   if (has_value(result.status)) {
     report.blob = result.blob;

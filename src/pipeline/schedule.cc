@@ -195,6 +195,16 @@ void Schedule::put_back(NodeIndex node) {
   settle();
 }
 
+void Schedule::keep_here(NodeIndex node) {
+  Lane here = lane_of(graph_[node]);
+  here.pinned = true;
+  here.preferred.clear();
+  const auto known = std::ranges::find(lanes_, here, &LaneState::lane);
+  nodes_[node].lane = static_cast<std::uint32_t>(known - lanes_.begin());
+  if (known == lanes_.end()) lanes_.push_back({std::move(here), {}});
+  put_back(node);
+}
+
 void Schedule::note_status(NodeIndex node, ModuleStatus status) {
   BATON_CHECK(!is_final(nodes_[node].status) && !is_final(status));
   nodes_[node].status = status;

@@ -59,7 +59,8 @@ class Schedule {
   std::optional<NodeIndex> begin_next(const std::function<bool(const Lane&)>& fits);
   // It has begun before anybody could ask us, with all that it shares; it may be over as well.
   void take_over(NodeIndex node);
-  void put_back(NodeIndex node);  // it has not begun after all
+  void put_back(NodeIndex node);   // it has not begun after all
+  void keep_here(NodeIndex node);  // likewise, and from now on it is as if it were pinned
   // It is over. A failure may stop the run, as the definition says.
   void finish(NodeIndex node, ModuleStatus status, std::string reason = {});
   // Nothing begins any more but what always runs; what has begun is for the caller to stop.

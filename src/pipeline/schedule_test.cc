@@ -226,6 +226,20 @@ TEST(APool, HasSoManyPlaces) {  // P13
   EXPECT_EQ(told.next(), "c");
 }
 
+TEST(Schedule, KeepsForTheMasterWhatNobodyElseCanBeGiven) {  // P8 P13
+  Sketch sketch;
+  sketch.add("a"), sketch.add("b"), sketch.add("c").pinned = true;
+  Told told(sketch);
+  EXPECT_EQ(told.next(), "a");
+  told.schedule.keep_here(0);
+  EXPECT_EQ(told.status("a"), ready);
+  const auto is_anybodys = [](const Lane& lane) { return !lane.pinned; };
+  EXPECT_EQ(told.schedule.begin_next(is_anybodys), 1U);
+  EXPECT_EQ(told.schedule.begin_next(is_anybodys), std::nullopt);
+  EXPECT_EQ(told.next(), "a");
+  EXPECT_EQ(told.next(), "c");
+}
+
 TEST(Alone, MeansWithNothingElse) {  // P13
   Sketch sketch;
   sketch.add("a"), sketch.add("alone").alone = true, sketch.add("b"), sketch.add("c", {"a"});

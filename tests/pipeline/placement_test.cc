@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <latch>
 #include <mutex>
+#include <set>
 
 #include "pipeline/context.h"
 #include "pipeline/reservation.h"
@@ -170,6 +171,35 @@ TEST_P(Placement, LeavesToTheMasterWhatIsTooLargeToBeHandedOut) {  // P4 P11
   const RunReport report = run_at_narrow(*subject_, *Graph::of(pipeline.definition()), house);
   EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.reason;
   EXPECT_EQ(module(report, "sum").worker, "master");
+}
+
+TEST_P(Placement, BeginsWhatIsTooLargeToBeHandedOutOnlyWhereThereIsAPlace) {  // P8 P11
+  class Crowd : public FullHouse {
+   public:
+    using FullHouse::FullHouse;
+    void changed(const ModuleReport& report, const std::shared_ptr<const void>&) override {
+      if (report.worker != "master") return;
+      if (report.status == ModuleStatus::running)
+        running_.insert(report.id);
+      else
+        running_.erase(report.id);
+      most = std::max(most, running_.size());
+    }
+    std::size_t most = 0;
+
+   private:
+    std::set<std::string> running_;
+  } crowd(1);
+  Pipeline pipeline("narrow");
+  auto start = pipeline.add("start").pin_to_master().run([&](Context&) { crowd.wait(); });
+  auto one = pipeline.add("one", after(start)).run([](Context&) { return 1; });
+  auto two = pipeline.add("two", after(start)).run([](Context&) { return 2; });
+  for (int i = 0; i < 5; ++i)
+    pipeline.add("sum" + std::to_string(i), one, two).run([](Context&, int a, int b) { return a + b; });
+  const RunReport report = run_at_narrow(*subject_, *Graph::of(pipeline.definition()), crowd);
+  EXPECT_EQ(report.outcome, RunOutcome::succeeded) << report.reason;
+  EXPECT_EQ(module(report, "sum4").worker, "master");
+  EXPECT_EQ(crowd.most, 1U);
 }
 
 TEST_P(Placement, FailsOnlyWhatIsTooLargeToBeHandedOut) {  // P4 P7 P11
