@@ -7,6 +7,7 @@
 #include "pipeline/archive.h"
 #include "pipeline/fetched_folder.h"
 #include "pipeline/glob.h"
+#include "pipeline/patiently.h"
 
 namespace baton::pipeline {
 namespace {
@@ -50,7 +51,7 @@ void fetch_one(const Site& site, const GraphNode& node, const Consumed& consumed
   const std::string archive = folder + "/.baton-" + random_name() + ".tar";
   Status done;
   if (!is_folder_of_run(site, folder)) done = make_ready_for(site.run, folder);
-  if (done) done = fetch_file(store, artifact.blob, archive, stop);
+  if (done) done = patiently([&] { return fetch_file(store, artifact.blob, archive, stop); }, stop);
   if (done) done = unpack_archive(archive, folder, stop);
   std::error_code trouble;
   fs::remove(archive, trouble);
@@ -111,7 +112,8 @@ ArtifactRef store_artifact(const Site& site, const GraphNode& node, const Produc
   std::ranges::sort(files);
   const auto repeated = std::ranges::unique(files);
   files.erase(repeated.begin(), repeated.end());
-  auto blob = store.put(archive_of(site.directory, std::move(files)), stop);
+  const ByteSource archive = archive_of(site.directory, std::move(files));
+  auto blob = patiently([&] { return store.put(archive, stop); }, stop);
   if (!blob)
     throw ArtifactFailed(what + " could not be stored in " + store.place() + ": " + blob.error().message);
   return {node.id, produced.name, std::move(*blob)};

@@ -25,7 +25,7 @@ using ByteSink = std::function<Status(std::string_view)>;
 // Gives all its bytes to a sink, the same ones whenever it is asked.
 using ByteSource = std::function<Status(const ByteSink&)>;
 
-// An implementation is safe to be used from many threads.
+// An implementation is safe to be used from many threads. EXHAUSTED: it has to do with others for now.
 class BlobStore {
  public:
   virtual ~BlobStore() = default;

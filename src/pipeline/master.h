@@ -87,6 +87,7 @@ class Master {
   void show(const std::string& module, std::uint32_t attempt, const std::string& line);
   void hear_rest(NodeIndex node, const SerializedModuleResult& result);
   void fetch_log(SerializedModuleResult& result);
+  void fetch_logs(const std::vector<SerializedModuleResult>& results);
   void finish(NodeIndex node, ModuleStatus status, const std::string& reason, const ModuleFailure& failure);
   void tell_what_ended();
   void tell(NodeIndex node);
@@ -118,6 +119,7 @@ class Master {
   void saw_at_work(const std::string& worker, const std::string& module);
   void begun_there(NodeIndex node);
   void receive(const std::stop_token& end);
+  void wait_aside(std::function<void()> what);
   void wait_for(const std::string& module);
   void poll_workers(const std::stop_token& end);
   void publish(NodeIndex node);
@@ -174,7 +176,8 @@ class Master {
   std::stop_source closing_;
   std::vector<std::jthread> threads_;
   std::optional<OwnResults> own_results_;
-  // Where there is no feed of results: one thread for each module that is out.
+  // One thread for each long log that is fetched; and for each module that is out, where there is no feed of
+  // results.
   struct Waiting {
     std::atomic<bool> is_over = false;
     std::jthread thread;

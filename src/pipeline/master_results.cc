@@ -127,17 +127,41 @@ void Master::receive(const std::stop_token& end) {
       });
     }
     if (!results) return post([this, error = results.error()] { lose_coordination(error); });
-    for (SerializedModuleResult& result : *results) fetch_log(result);
     post([this, all = std::move(*results)] {
-      for (const SerializedModuleResult& result : all) ended_there(result);
+      std::vector<SerializedModuleResult> with_logs;
+      for (const SerializedModuleResult& result : all) {
+        if (result.log_blob)
+          with_logs.push_back(result);
+        else
+          ended_there(result);
+      }
+      if (!with_logs.empty()) fetch_logs(with_logs);
     });
   }
 }
 
-void Master::wait_for(const std::string& module) {
+// Where they are stored may be away, or have to do with others: nobody else's result waits for that.
+void Master::fetch_logs(const std::vector<SerializedModuleResult>& results) {
+  wait_aside([this, results] {
+    for (SerializedModuleResult result : results) {
+      fetch_log(result);
+      if (closing_.stop_requested()) return;
+      post([this, result = std::move(result)] { ended_there(result); });
+    }
+  });
+}
+
+void Master::wait_aside(std::function<void()> what) {
   std::erase_if(waiting_, [](const Waiting& one) { return one.is_over.load(); });
   Waiting& one = waiting_.emplace_back();
-  one.thread = std::jthread([this, &one, module] {
+  one.thread = std::jthread([&one, what = std::move(what)] {
+    what();
+    one.is_over = true;
+  });
+}
+
+void Master::wait_for(const std::string& module) {
+  wait_aside([this, module] {
     const std::stop_token end = closing_.get_token();
     auto result = coordinator_->wait_for_result(module, end);
     if (result) fetch_log(*result);
@@ -149,7 +173,6 @@ void Master::wait_for(const std::string& module) {
           lose_coordination(result.error());
       });
     }
-    one.is_over = true;
   });
 }
 

@@ -48,18 +48,18 @@ bool is_momentary(Errc code) {
 Result<client::HttpReply> ServerBlobs::call(const client::HttpRequest& request, const std::stop_token& stop,
                                             const std::function<bool()>& is_open) {
   std::int64_t away_since = 0;  // 0: it is there
+  std::int64_t busy_since = 0;  // 0: it was not yet
   for (Duration delay = milliseconds(250);; delay = std::min(delay + delay, seconds(5))) {
     auto address = where(stop);
     auto reply = address ? client::call_http(*address, options_, request, stop)
                          : Result<client::HttpReply>(std::unexpected(address.error()));
     if (reply && reply->status >= 300) reply = std::unexpected(refusal(*reply));
     if (reply || !is_momentary(reply.error().code) || (is_open && !is_open())) return reply;
-    // Whoever has too much to do is there, however long that takes, for one who can be told to wait no more;
-    // and until it was away all was well.
     const std::int64_t now = steady_ms();
-    const bool is_there = reply.error().code == Errc::exhausted && stop.stop_possible();
-    away_since = is_there ? 0 : away_since == 0 ? now : away_since;
-    if (away_since != 0 && now > away_since + patience_.ms) return reply;
+    const bool is_busy = reply.error().code == Errc::exhausted;
+    if (is_busy && busy_since == 0) busy_since = now;
+    away_since = is_busy ? 0 : away_since == 0 ? now : away_since;  // until it was away all was well
+    if (now > (is_busy ? busy_since : away_since) + patience_.ms) return reply;
     {
       const std::lock_guard lock(mutex_);
       where_.reset();  // after a restart it may listen elsewhere

@@ -15,7 +15,7 @@ namespace baton::pipeline {
 
 class ServerBlobs : public BlobStore {
  public:
-  // `patience`: how long the server may be away.
+  // `patience`: how long the server may be away, or have to do with others (EXHAUSTED).
   ServerBlobs(client::ClientOptions options, std::string run, Duration patience = seconds(60))
       : options_(std::move(options)), run_(std::move(run)), patience_(patience) {}
 

@@ -7,9 +7,13 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <latch>
 #include <thread>
+#include <utility>
 
+#include "pipeline/builder.h"
+#include "pipeline/carried.h"
 #include "tests/proxy.h"
 #include "tests/served.h"
 #include "tests/small_disk.h"
@@ -185,9 +189,20 @@ TEST(ABlobAtAServer, IsNotLongerThanAllowed) {
   EXPECT_THAT(refused.error().message, HasSubstr("1000 bytes at most"));
 }
 
+// To whoever wants to know how often it has waited in vain.
+class Tried : public ServerBlobs {
+ public:
+  using ServerBlobs::ServerBlobs;
+  Result<BlobRef> put(const ByteSource& from, const std::stop_token& stop) override {
+    auto blob = ServerBlobs::put(from, stop);
+    if (!blob && once_in_vain) std::exchange(once_in_vain, nullptr)();
+    return blob;
+  }
+  std::function<void()> once_in_vain;
+};
+
 // Others may take very long, and it is made already.
-TEST(ABlobAtAServer, WaitsWhileTheServerHasToDoWithOthers) {  // P15
-  constexpr Duration kPatience = milliseconds(300);
+TEST(ABlobAtAServer, IsWaitedForByModulesAloneWhileTheServerHasToDoWithOthers) {  // P15
   Served server(BATON_PROGRAM, {"--blob-transfers-max", "1"});
   submit(server, "run");
   std::latch has_begun(1), is_enough(1);
@@ -212,15 +227,15 @@ TEST(ABlobAtAServer, WaitsWhileTheServerHasToDoWithOthers) {  // P15
   };
   has_begun.wait();
   EXPECT_TRUE(eventually(is_busy));
-  const std::jthread ends([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5 * kPatience.ms));
-    is_enough.count_down();
-  });
-  ServerBlobs store(at(server), "run", kPatience);
-  EXPECT_FALSE(store.put(bytes_of_text("ours"), {})) << "nobody could have told it to wait no more";
-  const std::stop_source module;
-  const auto stored = store.put(bytes_of_text("ours"), module.get_token());
-  EXPECT_TRUE(stored) << stored.error().message;
+  const std::stop_source master, module;
+  Tried store(at(server), "run", milliseconds(1));
+  const auto refused = store.put(bytes_of_text("ours"), master.get_token());
+  EXPECT_TRUE(!refused && refused.error().code == Errc::exhausted);
+  store.once_in_vain = [&] { is_enough.count_down(); };
+  const std::string ours(kInlineBytesMax + 1, 'x');
+  const auto carried = carry(result_type<std::string>(), &ours, &store, module.get_token());
+  ASSERT_TRUE(carried) << carried.error().message;
+  EXPECT_FALSE(store.once_in_vain) << "it was told at once";
 }
 
 // However long it had been under way by then.

@@ -8,9 +8,12 @@
 
 #include "base/utf8.h"
 #include "pipeline/context.h"
+#include "pipeline/folder_blobs.h"
 #include "pipeline/memory_coordinator.h"
 #include "tests/pipeline/company.h"
 #include "tests/pipeline/subjects.h"
+#include "tests/served.h"
+#include "tests/temporary_directory.h"
 
 namespace baton::pipeline {
 namespace {
@@ -73,6 +76,49 @@ TEST_P(ARunInTrouble, HearsOfAFailureInVeryManyWords) {  // P4 P7
                                     HasSubstr(" bytes left out …] é"), EndsWith("ééé on the disk")));
   EXPECT_TRUE(is_utf8(failed.message));
   EXPECT_EQ(begun, 1);
+}
+
+// A store that has to do with others until a module has ended.
+class Busy : public FolderBlobs, public RunObserver {
+ public:
+  Busy(std::string folder, std::string until) : FolderBlobs(std::move(folder)), until_(std::move(until)) {}
+  Status pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) override {
+    is_asked = true;
+    EXPECT_TRUE(eventually([this] { return has_ended_.load(); })) << until_ << " was not heard of";
+    return FolderBlobs::pour(blob, into, stop);
+  }
+  void changed(const ModuleReport& report, const std::shared_ptr<const void>&) override {
+    if (report.id == until_ && is_final(report.status)) has_ended_ = true;
+  }
+  void said(const LogLine&) override { ++lines; }
+
+  std::atomic<bool> is_asked = false;
+  int lines = 0;
+
+ private:
+  const std::string until_;
+  std::atomic<bool> has_ended_ = false;
+};
+
+TEST_P(ARunInTrouble, HearsOfOthersWhileWhatOneHasSaidDoesNotCome) {  // P7 P15 P16
+  const TemporaryDirectory folder;
+  FolderBlobs theirs(folder.path());
+  Busy ours(folder.path(), "brief");
+  Pipeline pipeline("talkative");
+  pipeline.add("talks").run([](Context& context) {
+    for (int i = 0; i < 200; ++i) context.log(std::string(99, 'x'));
+  });
+  pipeline.add("brief").run([&](Context&) {
+    EXPECT_TRUE(eventually([&] { return ours.is_asked.load(); }));
+  });
+  WorkerOptions worker = worker_options(1, {}, 2);
+  worker.site.blobs = &theirs;
+  RunOptions options{.is_only_master = true, .observer = &ours};
+  options.site.blobs = &ours;
+  Company company(*subject_, pipeline);
+  company.hire(std::move(worker));
+  EXPECT_EQ(company.run(std::move(options)).outcome, RunOutcome::succeeded);
+  EXPECT_EQ(ours.lines, 200);
 }
 
 // A worker that registers, and leaves as soon as something has been handed out.
