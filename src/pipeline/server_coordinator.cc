@@ -39,8 +39,7 @@ Status ServerCoordinator::open_run(const RunOpening& opening, std::stop_token st
   if (!submitted && submitted.error().code == Errc::conflict) {
     const auto before = run_opening(stop);
     if (!before) return std::unexpected(before.error());
-    lasting.lease = before->lease;  // a run keeps the one that it was begun with
-    if (to_text(lasting) != to_text(*before))
+    if (!is_of_same_pipeline(opening, *before))
       return failure(Errc::conflict,
                      "run " + server.run + " was begun with another pipeline: give each run its own id");
   } else if (!submitted && submitted.error().code == Errc::too_large) {
