@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <filesystem>
@@ -119,10 +120,13 @@ class PipelineWorker {
                                           "submit, query and work)");
   }
 
-  // The oldest that has a master and that we have not been part of.
-  static Result<std::string> next_run(client::Client& client, const std::set<std::string>& done) {
+  // The oldest that has a master and that we have not been part of. One that no longer has is forgotten.
+  static Result<std::string> next_run(client::Client& client, std::set<std::string>& done) {
     auto runs = client.tasks({.queue = "pipeline-runs", .state = "leased", .count = 1000});
     if (!runs) return std::unexpected(runs.error());
+    std::erase_if(done, [&](const std::string& run) {
+      return std::ranges::find(runs->tasks, run, &client::TaskView::key) == runs->tasks.end();
+    });
     for (const client::TaskView& view : runs->tasks) {
       if (!done.contains(view.key)) return view.key;
     }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -27,6 +28,26 @@ std::unexpected<Error> cannot(const char* what, const std::string& path) {
 }
 
 std::string short_name(const BlobRef& blob) { return blob.hash.substr(0, 12) + "…"; }
+
+// For whoever can throw away what has come: a connection that breaks in the middle is no reason to give up.
+// Where nothing comes at all, the store has waited long enough.
+Status fetch_anew(BlobStore& store, const BlobRef& blob, const std::function<Status()>& begin_anew,
+                  const ByteSink& into, const std::stop_token& stop) {
+  for (int left = 3;; --left) {
+    bool has_begun = false;
+    auto fetched = fetch(
+        store, blob,
+        [&](std::string_view bytes) -> Status {
+          has_begun = true;
+          return into(bytes);
+        },
+        stop);
+    const bool is_broken = !fetched && (fetched.error().code == Errc::unavailable ||
+                                        fetched.error().code == Errc::outcome_unknown);
+    if (!is_broken || !has_begun || left == 1 || stop.stop_requested()) return fetched;
+    if (auto anew = begin_anew(); !anew) return anew;
+  }
+}
 
 }  // namespace
 
@@ -92,8 +113,12 @@ Status fetch(BlobStore& store, const BlobRef& blob, const ByteSink& into, const 
 
 Result<std::string> fetch_text(BlobStore& store, const BlobRef& blob, const std::stop_token& stop) {
   std::string text;
-  auto fetched = fetch(
+  auto fetched = fetch_anew(
       store, blob,
+      [&]() -> Status {
+        text.clear();
+        return {};
+      },
       [&](std::string_view bytes) -> Status {
         text += bytes;
         return {};
@@ -108,8 +133,13 @@ Status fetch_file(BlobStore& store, const BlobRef& blob, const std::string& path
   const std::string aside = path + "." + random_name() + ".tmp";
   File file(std::fopen(aside.c_str(), "wbxe"));
   if (!file) return cannot("write", aside);
-  auto done = fetch(
+  auto done = fetch_anew(
       store, blob,
+      [&]() -> Status {
+        file.reset();  // first, for it may still have something to write
+        file.reset(std::fopen(aside.c_str(), "wbe"));
+        return file ? Status{} : cannot("write", aside);
+      },
       [&](std::string_view bytes) -> Status {
         if (std::fwrite(bytes.data(), 1, bytes.size(), file.get()) == bytes.size()) return {};
         return cannot("write", aside);

@@ -42,7 +42,8 @@ ByteSource bytes_of_file(std::string path);       // read as often as it is aske
 // What they are, without keeping them.
 Result<BlobRef> measure(const ByteSource& source, const std::stop_token& stop = {});
 
-// CORRUPT: they are not what they were. What went into the sink until then is worth nothing.
+// CORRUPT: they are not what they were. What went into the sink until then is worth nothing; the two below it
+// begin anew where a connection breaks in the middle, a few times.
 Status fetch(BlobStore& store, const BlobRef& blob, const ByteSink& into, const std::stop_token& stop);
 Result<std::string> fetch_text(BlobStore& store, const BlobRef& blob, const std::stop_token& stop);
 // All of it under this name, or nothing.

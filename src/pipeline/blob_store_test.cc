@@ -75,6 +75,32 @@ TEST(ABlob, ThatIsMissingIsNotFound) {  // P15
   EXPECT_EQ(fetch_text(store, {"../../etc/passwd", 3}, {}).error().code, Errc::invalid_request);
 }
 
+// One whose connections break, each in the middle of a blob.
+class BreakingBlobs : public TemporaryBlobs {
+ public:
+  Status pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) override {
+    if (breaks-- <= 0) return TemporaryBlobs::pour(blob, into, stop);
+    if (auto taken = into("half"); !taken) return taken;
+    return failure(Errc::outcome_unknown, "the connection broke");
+  }
+  int breaks = 0;
+};
+
+TEST(ABlob, IsFetchedAnewIfTheConnectionBreaksInTheMiddle) {  // P15
+  TemporaryDirectory folder;
+  BreakingBlobs store;
+  const BlobRef blob = *store.put(bytes_of_text("halfway there"), {});
+  store.breaks = 2;
+  EXPECT_EQ(fetch_text(store, blob, {}).value_or("nothing"), "halfway there");
+  store.breaks = 2;
+  EXPECT_TRUE(fetch_file(store, blob, folder.path() + "/file", {}));
+  EXPECT_EQ(contents(folder.path() + "/file"), "halfway there");
+  store.breaks = 1000;
+  EXPECT_EQ(fetch_text(store, blob, {}).error().code, Errc::outcome_unknown);
+  EXPECT_FALSE(fetch_file(store, blob, folder.path() + "/other", {}));
+  EXPECT_EQ(store.breaks, 1000 - 6) << "a few times, and not for ever";
+}
+
 TEST(ABlob, LeavesNothingBehindIfItsSourceFails) {
   TemporaryDirectory folder;
   FolderBlobs store(folder.path());

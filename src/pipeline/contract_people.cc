@@ -222,11 +222,14 @@ Status hands_over_to_the_next_master(Subject& subject) {
   subject.let_pass(subject.lease() + milliseconds(1));
 
   const Party again = subject.connect();
-  RunOpening other = opening("later");
+  RunOpening other = opening("later"), edited = other;
   other.fingerprint = 8;
-  const auto refused = again->open_run(other, {});
-  HOLDS(!refused && refused.error().code == Errc::conflict,
-        "a master with another pipeline should not get the run (CONFLICT)");
+  edited.definition = "the same modules with other commands";
+  for (const RunOpening& one : {other, edited}) {
+    const auto refused = again->open_run(one, {});
+    HOLDS(!refused && refused.error().code == Errc::conflict,
+          "a master with another pipeline should not get the run (CONFLICT)");
+  }
   DONE(again->open_run(opening("later"), {}));
   auto enqueued = again->enqueued_modules({});
   HOLDS(enqueued, "what was enqueued is not known");

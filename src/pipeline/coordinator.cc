@@ -8,6 +8,12 @@ std::string_view word(WorkerStatus status) {
   return kWords[static_cast<std::size_t>(status)];
 }
 
+bool is_of_same_pipeline(RunOpening one, const RunOpening& other) {
+  one.session = other.session;
+  one.lease = other.lease;
+  return one == other;
+}
+
 Status admit(const RunOpening& master, const WorkerRegistration& worker) {
   const std::string who = "worker " + std::to_string(worker.index);
   if (master.protocol != worker.protocol) {

@@ -187,6 +187,10 @@ struct RunOpening {
 };
 BATON_FIELDS(RunOpening, session, name, fingerprint, definition, parts, protocol, lease)
 
+// Whether a master with the one may go on with a run that was begun with the other: workers go by what they
+// were told first. All is the same but the process and the lease.
+bool is_of_same_pipeline(RunOpening one, const RunOpening& other);
+
 // CONFLICT: what the worker has is not what the master has, and in what they differ.
 Status admit(const RunOpening& master, const WorkerRegistration& worker);
 
@@ -203,7 +207,7 @@ class DistributedCoordinator {
 
   // The master's. A run that an earlier process opened is gone on with, with all that was enqueued and
   // published, unless that process is still there (LOCKED). CONFLICT: the run is over, or of another
-  // pipeline.
+  // pipeline (is_of_same_pipeline).
   virtual Status open_run(const RunOpening& opening, std::stop_token stop) = 0;
   // What was enqueued in this run, by an earlier master too: its results come from here on as if this one had
   // enqueued it, those that were published before included.

@@ -69,8 +69,8 @@ void Crew::hire() {
       auto result = watch_.run(std::move(order), [this, state, &node, began](ModuleResult instead) {
         hire();
         const std::lock_guard lock(state->mutex);
-        --state->threads;
         state->done(node, std::move(instead), since(began));
+        if (--state->threads == 0) state->changed.notify_all();
       });
       if (!result) return;
       state->done(node, std::move(*result), since(began));

@@ -24,7 +24,7 @@ Status DirectoryCoordinator::open_run(const RunOpening& opening, std::stop_token
   const SharedFiles& files = folder_->files;
   const auto before = run_opening(stop);
   if (files.exists("closed")) return folder_->over();
-  if (before && before->fingerprint != opening.fingerprint)
+  if (before && !is_of_same_pipeline(opening, *before))
     return failure(Errc::conflict, "the run in " + folder_->options.directory +
                                        " was begun with another pipeline: give each run a folder of its own");
   if (auto held = folder_->claim(opening.session); !held) return held;

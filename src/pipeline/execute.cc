@@ -71,7 +71,7 @@ class Execution {
  private:
   void perform() {
     transfer([&] {
-      for (const LargeInput& large : order_.large) fetch_input(large);
+      fetch_inputs();
       fetch_artifacts(site_, *order_.node, order_.artifacts, stop_);
     });
     // What was given up meanwhile, as it took too long to come, is not begun afterwards.
@@ -105,6 +105,10 @@ class Execution {
     } else {
       throw ArtifactFailed("the result of " + order_.node->id + ": " + carried.error().message);
     }
+  }
+
+  void fetch_inputs() {
+    for (const LargeInput& large : order_.large) fetch_input(large);
   }
 
   void fetch_input(const LargeInput& large) {
@@ -161,8 +165,15 @@ class Execution {
     for (const SkipCondition& condition : spec_.skip) {
       if (!guarded([&] { reason = condition(context_); }) || reason) break;
     }
+    if (!reason && !was_skipped_ && !has_failed_ && spec_.skip_by_inputs.reason_to_skip)
+      guarded([&] { reason = reason_in_inputs(); });
     if (was_skipped_) reason = result_.skipped_because;
     return reason;
+  }
+
+  std::optional<std::string> reason_in_inputs() {
+    if (spec_.skip_by_inputs.looks_at_values) transfer([this] { fetch_inputs(); });
+    return spec_.skip_by_inputs.reason_to_skip(context_, inputs_);
   }
 
   ModuleResult skipped(const std::string& reason) {

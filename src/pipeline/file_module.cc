@@ -26,7 +26,6 @@ class Performance {
 
   CommandOutputs run() {
     hide_what_is_secret();
-    check_conditions();
     const std::string output_file =
         context_.temporary_file();  // most make none: it is there when it is written to
     CommandOptions options{.environment = environment()};
@@ -52,6 +51,13 @@ class Performance {
       }
     }
     return result;
+  }
+
+  std::optional<std::string> reason_to_skip() {
+    hide_what_is_secret();
+    if (module_.run_if && !holds(*module_.run_if)) return "if: " + *module_.run_if + " does not hold";
+    if (module_.skip_if && holds(*module_.skip_if)) return "skip_if: " + *module_.skip_if + " holds";
+    return std::nullopt;
   }
 
  private:
@@ -92,10 +98,6 @@ class Performance {
     return std::move(*text);
   }
 
-  void check_conditions() {
-    if (module_.run_if && !holds(*module_.run_if)) context_.skip("if: " + *module_.run_if + " does not hold");
-    if (module_.skip_if && holds(*module_.skip_if)) context_.skip("skip_if: " + *module_.skip_if + " holds");
-  }
   bool holds(const std::string& condition) const {
     // Whether there is a variable may be asked.
     const auto resolve_or_empty = [this](const Reference& reference) -> Result<std::string> {
@@ -217,6 +219,13 @@ class Performance {
   const std::span<const Input> inputs_;
 };
 
+bool looks_at_outputs(const std::string& condition) {
+  const auto parts = parts_of_condition(condition);
+  return parts && std::ranges::any_of(parts->references, [](const Reference& reference) {
+           return reference.root == "needs" && reference.rest.find(".outputs.") != std::string::npos;
+         });
+}
+
 }  // namespace
 
 std::string variable_name(std::string_view text) {
@@ -241,6 +250,16 @@ std::function<std::shared_ptr<const void>(Context&, std::span<const Input>)> bod
                                       std::span<const Input> inputs) -> std::shared_ptr<const void> {
     return std::make_shared<const CommandOutputs>(Performance(*module, context, inputs).run());
   };
+}
+
+InputCondition conditions_of(std::shared_ptr<const FileModule> module) {
+  if (!module->run_if && !module->skip_if) return {};
+  const bool looks_at_values =
+      looks_at_outputs(module->run_if.value_or("")) || looks_at_outputs(module->skip_if.value_or(""));
+  return {[module = std::move(module)](Context& context, std::span<const Input> inputs) {
+            return Performance(*module, context, inputs).reason_to_skip();
+          },
+          looks_at_values};
 }
 
 }  // namespace baton::pipeline

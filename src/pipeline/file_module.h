@@ -49,6 +49,8 @@ struct FileModule {
 // What a reference stands for; nothing for those that are known only when the module runs.
 std::function<std::shared_ptr<const void>(Context&, std::span<const Input>)> body_of(
     std::shared_ptr<const FileModule> module);
+// `if` and `skip_if`.
+InputCondition conditions_of(std::shared_ptr<const FileModule> module);
 
 // As part of a variable's name: BUILD_IMAGE for build-image.
 std::string variable_name(std::string_view text);

@@ -153,4 +153,9 @@ TemporaryBlobs::~TemporaryBlobs() {
   fs::remove_all(place(), ignored);
 }
 
+Result<BlobRef> TemporaryBlobs::put(const ByteSource& from, const std::stop_token& stop) {
+  ::mkdir(place().c_str(), 0700);  // where there can be none, it is told below
+  return FolderBlobs::put(from, stop);
+}
+
 }  // namespace baton::pipeline

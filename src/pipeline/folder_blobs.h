@@ -39,13 +39,16 @@ class FolderBlobs : public BlobStore {
   const std::string folder_;
 };
 
-// A folder that is made when something is put, and goes with this: for runs that keep nothing.
+// A folder that is made when something is put, for its owner only, and goes with this: for runs that keep
+// nothing.
 class TemporaryBlobs : public FolderBlobs {
  public:
   TemporaryBlobs();
   ~TemporaryBlobs() override;
   TemporaryBlobs(const TemporaryBlobs&) = delete;
   TemporaryBlobs& operator=(const TemporaryBlobs&) = delete;
+
+  Result<BlobRef> put(const ByteSource& from, const std::stop_token& stop) override;
 };
 
 }  // namespace baton::pipeline

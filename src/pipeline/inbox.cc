@@ -18,7 +18,8 @@ void Inbox::post(std::function<void()> what) {
 
 void Inbox::post_chatter(std::function<void()> what) {
   std::unique_lock lock(mutex_);
-  has_room_.wait(lock, [this] { return is_closed_ || all_.size() < kChatterMax; });
+  if (std::this_thread::get_id() != taker_)
+    has_room_.wait(lock, [this] { return is_closed_ || all_.size() < kChatterMax; });
   add(std::move(what));
 }
 
@@ -33,6 +34,7 @@ void Inbox::wait(std::optional<Duration> at_most) {
 
 std::vector<std::function<void()>> Inbox::take() {
   const std::lock_guard lock(mutex_);
+  taker_ = std::this_thread::get_id();
   if (all_.size() >= kChatterMax) has_room_.notify_all();
   return std::exchange(all_, {});
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/time.h"
@@ -18,7 +19,8 @@ class Inbox {
   static constexpr std::size_t kChatterMax = 1'000;
 
   void post(std::function<void()> what);
-  // For what may come without end, as the lines of a log: waits while that much has not been taken in.
+  // For what may come without end, as the lines of a log: waits while that much has not been taken in. Not on
+  // the thread that takes it in: that asks modules to stop, which may say something then.
   void post_chatter(std::function<void()> what);
 
   // Until there is something, or the time is over.
@@ -34,6 +36,7 @@ class Inbox {
   std::condition_variable arrived_;
   std::condition_variable has_room_;
   std::vector<std::function<void()>> all_;
+  std::thread::id taker_;
   bool is_closed_ = false;
 };
 

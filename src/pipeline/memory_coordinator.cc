@@ -33,7 +33,7 @@ Status MemoryCoordinator::open_run(const RunOpening& opening, std::stop_token st
   if (is_there && state_.master->session != opening.session) {
     return failure(Errc::locked, "this run has a master that is still there: give each run its own id");
   }
-  if (state_.master && state_.master->fingerprint != opening.fingerprint)
+  if (state_.master && !is_of_same_pipeline(opening, *state_.master))
     return failure(Errc::conflict, "this run was begun with another pipeline: give each run its own id");
   state_.master = opening;
   state_.master->lease = state_.options.lease;

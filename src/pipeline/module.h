@@ -76,6 +76,11 @@ struct RetryPolicy {
 
 // Why not to run it; nothing if it is to run. Asked where the module would run; must have no effects.
 using SkipCondition = std::function<std::optional<std::string>(Context&)>;
+// Of what it needs. Results that are not at hand are fetched for it only if it looks at them.
+struct InputCondition {
+  std::function<std::optional<std::string>(Context&, std::span<const Input>)> reason_to_skip;
+  bool looks_at_values = false;
+};
 
 struct Hooks {
   std::function<void(Context&)> before;  // throws: the body does not run
@@ -138,6 +143,7 @@ struct ModuleSpec {
   std::function<bool(const ModuleFailure&)> allow_failure;
   std::vector<std::string> allow_failure_on;  // targets
   std::vector<SkipCondition> skip;
+  InputCondition skip_by_inputs;  // may be empty; asked after those
 
   std::vector<std::string> locks;  // not together with another that has one of them
   bool alone = false;              // not together with anything

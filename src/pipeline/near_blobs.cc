@@ -1,5 +1,7 @@
 #include "pipeline/near_blobs.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -51,31 +53,32 @@ bool NearBlobs::bring(const BlobRef& blob, const std::stop_token& stop) {
     copies_.splice(copies_.end(), copies_, copy);
     return true;
   }
-  if (blob.bytes > bytes_max_ || stop.stop_requested()) return false;
-  make_room(blob.bytes);
+  if (stop.stop_requested() || !make_room(blob.bytes)) return false;
+  bytes_ += blob.bytes;
   on_their_way_.insert(blob.hash);
   lock.unlock();
-  std::error_code trouble;
-  fs::create_directories(folder_, trouble);
+  ::mkdir(folder_.c_str(), 0700);  // the temporary folder is everybody's, and what is in ours nobody else's
   // A full disk, say, is no reason for a module to fail that needs no copy.
   const bool is_there = fetch_file(far_, blob, path_of(blob), stop).has_value();
   lock.lock();
   on_their_way_.erase(blob.hash);
-  if (is_there) {
+  if (is_there)
     copies_.push_back(blob);
-    bytes_ += blob.bytes;
-  }
+  else
+    bytes_ -= blob.bytes;
   arrived_.notify_all();
   return is_there;
 }
 
-void NearBlobs::make_room(std::uint64_t bytes) {
+bool NearBlobs::make_room(std::uint64_t bytes) {
+  if (bytes > bytes_max_) return false;
   while (!copies_.empty() && bytes_ + bytes > bytes_max_) {
     std::error_code ignored;
     fs::remove(path_of(copies_.front()), ignored);
     bytes_ -= copies_.front().bytes;
     copies_.pop_front();
   }
+  return bytes_ + bytes <= bytes_max_;
 }
 
 }  // namespace baton::pipeline

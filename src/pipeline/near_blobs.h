@@ -35,7 +35,7 @@ class NearBlobs : public BlobStore {
   std::string path_of(const BlobRef& blob) const { return folder_ + "/" + blob.hash; }
   // Whether there is a copy, by now. False: it has to come from afar.
   bool bring(const BlobRef& blob, const std::stop_token& stop);
-  void make_room(std::uint64_t bytes);
+  bool make_room(std::uint64_t bytes);  // false: others that are on their way take it up
 
   BlobStore& far_;
   const std::uint64_t bytes_max_;
@@ -44,7 +44,7 @@ class NearBlobs : public BlobStore {
   std::condition_variable_any arrived_;
   std::set<std::string> on_their_way_;
   std::list<BlobRef> copies_;  // those used last come last
-  std::uint64_t bytes_ = 0;    // of all copies
+  std::uint64_t bytes_ = 0;    // of all copies, and of those on their way
 };
 
 }  // namespace baton::pipeline

@@ -157,6 +157,7 @@ class FileReader {
     module->skip_if = map.text("skip_if");
     secrets_are_known_ &= is_clean([&] { module->secrets = map.texts("secrets"); });
     if (const Yaml* secrets = map.take("secrets")) check_secrets(map, *secrets, spec.id);
+    spec.skip_by_inputs = conditions_of(module);
     if (module->run_if || module->skip_if) file_.conditional.insert(spec.id);
     spec.secrets = module->secrets;
     module->outputs = map.texts("outputs");

@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "pipeline/carried.h"
+#include "pipeline/execute.h"
 #include "pipeline/expression.h"
+#include "pipeline/file_module.h"
+#include "pipeline/folder_blobs.h"
+#include "pipeline/graph.h"
 #include "pipeline/run.h"
+#include "tests/temporary_directory.h"
 
 namespace baton::pipeline {
 namespace {
@@ -301,6 +307,81 @@ TEST(ACondition, IsPartOfWhatACachedResultDependsOn) {  // P14 P15
   EXPECT_THAT(*looked_for("exists('${matrix.os}') || ${needs.a.status} == failed"),
               ElementsAre("${matrix.os}"));
   EXPECT_FALSE(looked_for("exists(${needs.a.status})")) << "what it asks for is known too late";
+}
+
+TEST(ACondition, IsAskedOnceHoweverOftenItsModuleIsTried) {  // P13 P14
+  const TemporaryDirectory folder;
+  RunOptions options;
+  options.site.directory = folder.path();
+  const Ran ran = run_file(R"(
+version: 1
+modules:
+  m: { skip_if: exists(made), retry: { max: 2, delay: 1ms }, run: "touch made && false" }
+)",
+                           std::move(options));
+  EXPECT_EQ(ran.report.outcome, RunOutcome::failed);
+  EXPECT_EQ(ran.report.modules[0].status, ModuleStatus::failed);
+  EXPECT_EQ(ran.report.modules[0].tries, 3U);
+}
+
+TEST(ACondition, IsAskedBeforeArtifactsAreFetched) {  // P14 P15
+  const TemporaryDirectory folder;
+  TemporaryBlobs blobs;
+  RunOptions options;
+  options.site.directory = folder.path();
+  options.site.blobs = &blobs;
+  const Ran ran = run_file(R"(
+version: 1
+modules:
+  build: { run: exit 1, allow_failure: true, produces: { bin: [app] } }
+  test: { needs: [build], if: success(build), consumes: { build/bin: x }, run: ls }
+)",
+                           std::move(options));
+  EXPECT_EQ(ran.report.outcome, RunOutcome::succeeded);
+  EXPECT_EQ(ran.report.modules[1].status, ModuleStatus::skipped) << ran.report.modules[1].failure.message;
+}
+
+class FarBlobs : public TemporaryBlobs {
+ public:
+  Status pour(const BlobRef& blob, const ByteSink& into, const std::stop_token& stop) override {
+    ++fetched;
+    return TemporaryBlobs::pour(blob, into, stop);
+  }
+  int fetched = 0;
+};
+class AlwaysWanted : public Supervisor {
+ public:
+  std::stop_token next_try(Duration) override { return {}; }
+  bool is_late() override { return false; }
+};
+// What a module with this condition comes to, on a machine that has not fetched what it needs, and how often
+// that was fetched.
+std::pair<ModuleStatus, int> executed_elsewhere(const std::string& condition) {
+  const auto file = PipelineFile::parse(
+      "version: 1\nmodules:\n  a: { run: ls, outputs: [x] }\n  b: { needs: [a], run: ls, if: \"" + condition +
+          "\" }\n",
+      "ci.yaml");
+  if (!file) throw std::logic_error(describe(file.error().front()));
+  const Graph graph = *Graph::of(file->definition);
+  FarBlobs blobs;
+  const CommandOutputs outputs{.outputs = {{"x", std::string(kInlineBytesMax, 'x')}}, .secrets = {}};
+  const ResultType type = result_type<CommandOutputs>();
+  const auto carried = carry(type, &outputs, &blobs, {});
+  Site site;
+  site.blobs = &blobs;
+  ModuleOrder order{.node = &graph[1]};
+  order.inputs = {{{.module = "a", .status = ModuleStatus::succeeded}}};
+  order.large = {{.type = &type, .blob = *carried->blob}};
+  AlwaysWanted supervisor;
+  const ModuleResult result = execute(site, order, supervisor);
+  return {result.status, blobs.fetched};
+}
+TEST(ACondition, FetchesLargeResultsOnlyToLookAtThem) {  // P12 P14
+  EXPECT_EQ(executed_elsewhere("failed(a)"), std::pair(ModuleStatus::skipped, 0));
+  EXPECT_EQ(executed_elsewhere("${needs.a.status} == failed"), std::pair(ModuleStatus::skipped, 0));
+  EXPECT_EQ(executed_elsewhere("${needs.a.outputs.x} == y"), std::pair(ModuleStatus::skipped, 1));
+  EXPECT_EQ(executed_elsewhere("success(a) && ${needs.a.outputs.x} != y"),
+            std::pair(ModuleStatus::succeeded, 1));
 }
 
 Result<bool> holds(const std::string& condition) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/pause.h"
 #include "base/random_name.h"
 #include "pipeline/redis_run.h"
@@ -37,6 +38,13 @@ std::string identity_of(const Party& party) {
   return std::to_string(party.protocol) + "-" + std::to_string(party.fingerprint);
 }
 
+// Likewise, of a master's whole pipeline.
+std::string pipeline_of(RunOpening opening) {
+  opening.session.clear();
+  opening.lease.reset();
+  return std::to_string(content_hash(bytes_of(to_text(opening))));
+}
+
 }  // namespace
 
 RedisCoordinator::RedisCoordinator(const RedisCoordinatorOptions& options)
@@ -48,7 +56,9 @@ Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token sto
   mine.lease = run_->options.lease;
   const auto ask = [&] {
     return run_->call(redis_scripts::kOpen,
-                      {mine.session, identity_of(mine), to_text(mine), std::to_string(mine.lease->ms)}, stop);
+                      {mine.session, identity_of(mine), to_text(mine), std::to_string(mine.lease->ms),
+                       pipeline_of(mine)},
+                      stop);
   };
   auto answer = ask();
   while (answer && answer->front() == "another lease") {

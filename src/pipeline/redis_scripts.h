@@ -75,18 +75,19 @@ table.insert(answer, steps())
 return answer
 )lua";
 
-// session, fingerprint, opening, how long leases last by that. A run keeps the lease that it was begun with:
-// another is answered with it, and nothing is done.
+// session, fingerprint, opening, how long leases last by that, hash of the whole pipeline. A run keeps the
+// lease that it was begun with: another is answered with it, and nothing is done.
 inline constexpr char kOpen[] = R"lua(
 local session = redis.call('HGET', run, 'session')
 local heard_of = tonumber(redis.call('HGET', run, 'heard_of') or 0)
 if redis.call('HEXISTS', run, 'closed') == 1 then return {'over'} end
 if session and session ~= ARGV[2] and now - heard_of <= lease_ms then return {'conflict'} end
-if is_another_pipeline(ARGV[3]) then return {'another pipeline'} end
+local pipeline = redis.call('HGET', run, 'pipeline')
+if is_another_pipeline(ARGV[3]) or pipeline and pipeline ~= ARGV[6] then return {'another pipeline'} end
 local first = redis.call('HGET', run, 'lease_ms')
 if first and first ~= ARGV[5] then return {'another lease', first} end
 redis.call('HSET', run, 'session', ARGV[2], 'fingerprint', ARGV[3], 'opening', ARGV[4], 'heard_of', now,
-           'lease_ms', ARGV[5])
+           'lease_ms', ARGV[5], 'pipeline', ARGV[6])
 step()
 return {'ok'}
 )lua";

@@ -241,6 +241,33 @@ TEST(AModule, ThatDoesNotListenIsNotWaitedForForEver) {  // P13 P17
   is_over.wait(false);
 }
 
+// Modules are asked to stop by the thread that takes in what they say.
+TEST(ARun, IsNotHeldUpByWhatAModuleSaysWhenItIsAskedToStop) {  // P7
+  class Patient : public RunObserver {
+   public:
+    void stopping(std::size_t) override {
+      is_stopping.release();
+      has_said_all.acquire();
+    }
+    void said(const LogLine& line) override { heard_farewell |= line.text == "farewell"; }
+    std::binary_semaphore is_stopping{0}, has_said_all{0};
+    bool heard_farewell = false;
+  } observer;
+  std::stop_source stop;
+  Pipeline pipeline("talkative");
+  pipeline.add("m").run([&](Context& context) {
+    const std::stop_callback on_stop(context.stop(), [&] { context.log("farewell"); });
+    stop.request_stop();
+    observer.is_stopping.acquire();
+    for (std::size_t i = 0; i < Inbox::kChatterMax; ++i) context.log("as much as there is room for");
+    observer.has_said_all.release();
+    context.exec({"sleep", "100"});
+  });
+  EXPECT_EQ(run(pipeline, {.jobs = 1, .stop = stop.get_token(), .observer = &observer}).outcome,
+            RunOutcome::cancelled);
+  EXPECT_TRUE(observer.heard_farewell);
+}
+
 TEST(ARun, ThatIsStoppedStillCleansUp) {  // P7
   std::stop_source stop;
   Pipeline pipeline("stopped");

@@ -39,8 +39,7 @@ Status ServerCoordinator::open_run(const RunOpening& opening, std::stop_token st
   if (!submitted && submitted.error().code == Errc::conflict) {
     const auto before = run_opening(stop);
     if (!before) return std::unexpected(before.error());
-    lasting.lease = before->lease;  // a run keeps the one that it was begun with
-    if (to_text(lasting) != to_text(*before))
+    if (!is_of_same_pipeline(opening, *before))
       return failure(Errc::conflict,
                      "run " + server.run + " was begun with another pipeline: give each run its own id");
   } else if (!submitted && submitted.error().code == Errc::too_large) {
@@ -205,19 +204,25 @@ Status ServerCoordinator::close_run(const std::string& reason, std::stop_token s
 }
 
 Result<std::vector<Said>> ServerCoordinator::take_said(std::stop_token stop) {
+  constexpr std::uint32_t kPieces = 100;
+  constexpr int kRounds = 10;  // whoever asks has other things to ask too
   ServerRun& server = *run_;
-  auto tasks = server.client->lease({.worker = "master",
-                                     .queues = {server.said()},
-                                     .count = 100,
-                                     .ttl = server.lease(),
-                                     .capabilities = {}},
-                                    stop);
-  if (!tasks) return std::unexpected(tasks.error());
   std::vector<Said> all;
-  for (const client::Leased& task : *tasks) {
-    if (auto said = from_text<std::vector<Said>>(task.payload))
-      all.insert(all.end(), said->begin(), said->end());
-    server.client->complete(task.held(), {}, [](const Result<client::Verdict>&) {});
+  for (int round = 0; round < kRounds; ++round) {
+    auto tasks = server.client->lease({.worker = "master",
+                                       .queues = {server.said()},
+                                       .count = kPieces,
+                                       .ttl = server.lease(),
+                                       .capabilities = {}},
+                                      stop);
+    if (!tasks && round == 0) return std::unexpected(tasks.error());
+    if (!tasks) break;  // what was taken before is told
+    for (const client::Leased& task : *tasks) {
+      if (auto said = from_text<std::vector<Said>>(task.payload))
+        all.insert(all.end(), said->begin(), said->end());
+      server.client->complete(task.held(), {}, [](const Result<client::Verdict>&) {});
+    }
+    if (tasks->size() < kPieces) break;
   }
   return all;
 }

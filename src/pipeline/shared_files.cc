@@ -15,7 +15,6 @@
 #include "base/descriptor.h"
 #include "base/files.h"
 #include "base/hash.h"
-#include "base/random_name.h"
 
 namespace baton::pipeline {
 namespace {
@@ -40,6 +39,10 @@ bool sync_name(const std::string& path) {
   const Descriptor folder(::open(parent_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some network file systems cannot be asked to, and keep names as they are made.
   return folder.is_open() && (::fsync(folder.number()) == 0 || errno == EINVAL || errno == ENOTSUP);
+}
+
+SharedFiles::~SharedFiles() {
+  if (has_clock_) remove(clock_);
 }
 
 Status SharedFiles::make_folder(const std::string& name) const {
@@ -123,7 +126,8 @@ Result<std::optional<Duration>> SharedFiles::age(const std::string& name) const 
     return cannot("cannot look at", path(name), errno);
   }
   // What time it is, the file system says: by a file that is written now.
-  const std::string probe = path(".clock-" + std::to_string(::getpid()));
+  const std::string probe = path(clock_);
+  has_clock_ = true;
   const Descriptor file(::open(probe.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
   if (!file.is_open() || ::futimens(file.number(), nullptr) != 0) return cannot("cannot write", probe, errno);
   struct stat now{};

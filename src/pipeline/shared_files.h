@@ -2,11 +2,13 @@
 // system's own clock. What was done is durable, names too.
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/random_name.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -15,6 +17,9 @@ namespace baton::pipeline {
 class SharedFiles {
  public:
   explicit SharedFiles(std::string directory) : directory_(std::move(directory)) {}
+  ~SharedFiles();
+  SharedFiles(const SharedFiles&) = delete;
+  SharedFiles& operator=(const SharedFiles&) = delete;
 
   Status make_folder(const std::string& name) const;  // and those above it
   // NOT_FOUND, if there is none.
@@ -39,6 +44,8 @@ class SharedFiles {
   Result<std::string> write_aside(const std::string& name, std::string_view text) const;
 
   const std::string directory_;
+  const std::string clock_ = ".clock-" + random_name();  // a file that tells what time it is there
+  mutable std::atomic<bool> has_clock_ = false;
 };
 
 // The name of a file is durable only when what it stands in is. False: errno says why.

@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 
 #include "tests/temporary_directory.h"
@@ -42,6 +43,18 @@ TEST(AListOfFiles, IsNotShorterBecauseItCannotBeRead) {  // P3
   const auto names = files.list("queue");
   ASSERT_FALSE(names);
   EXPECT_THAT(names.error().message, HasSubstr(folder.path() + "/queue"));
+}
+
+TEST(AFileInASharedFolder, IsAsOldAsTheFolderSays) {
+  TemporaryDirectory folder;
+  {
+    const SharedFiles files(folder.path());
+    ASSERT_TRUE(files.write("one", "x"));
+    EXPECT_TRUE(files.age("one").value());
+    EXPECT_FALSE(files.age("none").value());
+  }
+  std::filesystem::remove(folder.path() + "/one");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "what tells the time is left there";
 }
 
 int syncs_of(const std::string& path) {

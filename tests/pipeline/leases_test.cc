@@ -265,6 +265,20 @@ TEST(AWorkerWithManyPlaces, KeepsAllThatItHasAtAServer) {  // P4 P6
   EXPECT_THAT(reply->lost, ::testing::ElementsAre(last));
 }
 
+// The master asks twice a second.
+TEST(AMasterAtAServer, HearsAllThatIsSaidHoweverManySayIt) {  // P16
+  constexpr std::uint64_t kMany = 250;
+  Served server(BATON_PROGRAM);
+  ServerCoordinatorOptions options{.run = "run"};
+  options.client.addresses = {server.address()};
+  ServerCoordinator master(options), worker(options);
+  ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = 7}, {}));
+  for (std::uint64_t i = 0; i < kMany; ++i)
+    ASSERT_TRUE(worker.say({{.module = "m", .first = i, .lines = {"line"}}}, {}));
+  EXPECT_EQ(master.take_said({}).value().size(), kMany);
+  EXPECT_TRUE(master.take_said({}).value().empty());
+}
+
 TEST(AMasterInAFolder, NeitherCancelsNorClosesWhatAnotherHasTakenOver) {  // P17
   const TemporaryDirectory temporary;
   // Whoever is the master is taken to be gone as soon as another comes.
