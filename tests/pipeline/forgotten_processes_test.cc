@@ -61,7 +61,7 @@ TEST(ProcessesThatAreForgotten, TidyUpIfTheirRunIsCancelledAtTheServer) {  // P7
   const Yard yard(R"(
 version: 1
 modules:
-  a: { run: 'touch began; sleep 1000' }
+  a: { run: 'touch began; exec sleep 1000' }
   tidy: { needs: [{ id: a, when: settled }], always: true, run: 'echo tidy >> ran' }
 )");
   Served server(BATON_PROGRAM);

@@ -63,7 +63,7 @@ TEST(APastRun, IsListedWithHowItEnded) {  // P16
   const Yard yard(R"(
 version: 1
 timeout: 1s
-modules: { a: { run: '[ -e quick ] || sleep 1000' }, b: { needs: [a], run: '[ -e good ]' } }
+modules: { a: { run: '[ -e quick ] || exec sleep 1000' }, b: { needs: [a], run: '[ -e good ]' } }
 )");
   const crash::Ran late = crash::run(yard.run({"--run", "late"}));
   EXPECT_EQ(late.exit.code, 3);
@@ -85,7 +85,7 @@ modules: { a: { run: '[ -e quick ] || sleep 1000' }, b: { needs: [a], run: '[ -e
 
 TEST(APastRun, IsInterruptedOnceItsMasterWasKilled) {  // P16 P17
   const Yard yard(
-      "version: 1\nmodules: { a: { run: 'touch began; sleep 1000' }, b: { needs: [a], run: ls } }");
+      "version: 1\nmodules: { a: { run: 'touch began; exec sleep 1000' }, b: { needs: [a], run: ls } }");
   crash::Child master(yard.run({"--run", "killed"}));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(yard.path() + "/began"); }));
   EXPECT_THAT(asked(yard, {"list"}).lines.back(), HasSubstr(" running "));
@@ -151,7 +151,7 @@ version: 1
 on_failure: continue
 modules:
   bad: { idempotent: false, run: 'echo bad >> ran; false' }
-  late: { idempotent: false, timeout: 50ms, stop_grace: 10ms, run: 'echo late >> ran; sleep 1000' }
+  late: { idempotent: false, timeout: 50ms, stop_grace: 10ms, run: 'echo late >> ran; exec sleep 1000' }
   again: { run: 'echo again >> ran; [ -e good ]' }
   publish: { needs: [{ id: again, when: settled }], idempotent: false, run: 'echo publish >> ran' }
 )");

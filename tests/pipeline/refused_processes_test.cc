@@ -75,7 +75,7 @@ TEST(ProcessesThatAreRefused, SayThatTheirPipelineIsTooLarge) {  // P14 P16
 }
 
 TEST(ProcessesThatAreRefused, SayThatTheirIndexIsTaken) {  // P11 P16
-  const Yard yard("version: 1\nmodules: { a: { run: 'touch began; sleep 1000' } }");
+  const Yard yard("version: 1\nmodules: { a: { run: 'touch began; exec sleep 1000' } }");
   Served server(BATON_PROGRAM);
   crash::Child master(yard.run({"--connect", server.address(), "--run", "taken", "--only-master"}));
   const auto worker = yard.baton({"worker", "--connect", server.address(), "--run", "taken", "--index", "1"});
@@ -214,7 +214,7 @@ TEST(ProcessesThatAreRefused, DoNotMissTheSecretOfWhatTheCoordinatorMayKnow) {  
 secrets: [BATON_TEST_KEY]
 modules:
   sign: { pin: master, secrets: [BATON_TEST_KEY], run: 'true' }
-  wait: { needs: [sign], run: 'touch began; test -e goes-on || sleep 1000' }
+  wait: { needs: [sign], run: 'touch began; test -e goes-on || exec sleep 1000' }
 )");
     const std::string where = is_at_server ? server.address() : "dir:" + yard.path() + "/meet";
     const std::vector<std::string> how = {"--connect", where, "--run", "goes-on", "--lost-after", "1s"};
@@ -338,7 +338,7 @@ TEST(ProcessesThatAreRefused, LetNoWorkersOfTheirsTakePart) {  // P5 P11
 }
 
 TEST(ProcessesThatAreRefused, NameWhatDiffersWhereTwoRunOnePipeline) {  // P1 P5
-  const Yard first("version: 1\nname: p\nmodules: { a: { run: 'touch began; sleep 1000' } }");
+  const Yard first("version: 1\nname: p\nmodules: { a: { run: 'touch began; exec sleep 1000' } }");
   const Yard second("version: 1\nname: p\nmodules: { b: { run: 'true' } }");
   Served server(BATON_PROGRAM);
   const auto how =

@@ -90,7 +90,7 @@ TEST(ProcessesInTrouble, BeginNothingTwiceThatMayNotBe) {  // P17
   const Yard yard(R"(
 version: 1
 modules:
-  publish: { pin: master, idempotent: false, run: 'echo publish >> ran; touch began; sleep 1000' }
+  publish: { pin: master, idempotent: false, run: 'echo publish >> ran; touch began; exec sleep 1000' }
 )");
   kill_once(yard, "began");
   const crash::Ran again = crash::run(yard.run({"--run", "killed"}));
@@ -105,7 +105,7 @@ TEST(ProcessesInTrouble, BeginNothingTwiceInARunThatHadEnded) {  // P17
 version: 1
 modules:
   first: { run: '[ -e good ]' }
-  publish: { needs: [first], idempotent: false, run: 'echo publish >> ran; touch began; sleep 1000' }
+  publish: { needs: [first], idempotent: false, run: 'echo publish >> ran; touch began; exec sleep 1000' }
 )");
   EXPECT_EQ(crash::run(yard.run({"--run", "killed"})).exit.code, 1);
   std::ofstream(yard.path() + "/good").close();
@@ -120,7 +120,7 @@ TEST(ProcessesInTrouble, RunAgainWhatHadFailedInARunThatHadEnded) {  // P17
   const Yard yard(R"(
 version: 1
 modules:
-  slow: { run: 'echo slow >> ran; [ -e good ]; [ -e better ] || { touch began; sleep 1000; }' }
+  slow: { run: 'echo slow >> ran; [ -e good ]; [ -e better ] || { touch began; exec sleep 1000; }' }
 )");
   EXPECT_EQ(crash::run(yard.run({"--run", "killed"})).exit.code, 1);
   std::ofstream(yard.path() + "/good").close();
@@ -163,7 +163,7 @@ modules:
   may: { allow_failure: true, run: 'echo may >> ran; false' }
   slow:
     needs: [{ id: bad, when: settled }, { id: may, when: settled }]
-    run: 'echo slow >> ran; [ -e go ] || { touch began; sleep 1000; }'
+    run: 'echo slow >> ran; [ -e go ] || { touch began; exec sleep 1000; }'
 )");
   kill_once(yard, "began");
   std::ofstream(yard.path() + "/go").close();
@@ -238,7 +238,7 @@ modules:
 
 // How long it takes until the run of a worker that was killed is over.
 std::chrono::steady_clock::duration time_of_a_loss() {
-  const Yard yard("version: 1\nmodules: { a: { run: 'echo $BATON_RUN >> ran; [ -e go ] || sleep 1000' } }");
+  const Yard yard("version: 1\nmodules: { a: { run: 'echo $BATON_RUN >> ran; [ -e go ] || exec sleep 1000' } }");
   Served server(BATON_PROGRAM);
   crash::Child master(yard.run(
       {"--connect", server.address(), "--only-master", "--lost-after", "3s", "--json", "--run", "lost"}));
