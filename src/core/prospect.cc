@@ -10,7 +10,7 @@ Prospect prospect(const State& state, std::string_view ns, std::string_view queu
   Prospect found;
   const Slot slot = find_queue(state, ns, queue);
   if (slot == 0 || state.queues[slot].paused) return found;
-  for (const Slot at : state.queues[slot].lanes) {
+  for (const Slot at : state.queues[slot].open_lanes()) {
     const Lane& lane = state.lanes[at];
     const std::optional<Instant> first =
         lane.delayed.empty() ? std::nullopt : std::optional(lane.delayed.first().at);

@@ -93,7 +93,7 @@ QueuePage queues(const State& state, const ListQueues& query) {
       break;
     }
     QueueView view{.name = queue.name, .paused = queue.paused, .counts = queue.counts};
-    for (const Slot slot : queue.lanes) {
+    for (const Slot slot : queue.open_lanes()) {
       const Timer& delayed = state.lanes[slot].delayed;
       view.delayed += delayed.size() - delayed.count_due(std::max(query.now, state.time), due_left);
     }

@@ -1,6 +1,6 @@
 #include "core/shelf.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "core/names.h"
@@ -40,13 +40,32 @@ Shelf shelf_for(const State& state, const Task& task, Instant now) {
   return task.since > now ? Shelf::delayed : Shelf::ready;
 }
 
+// Lanes with tasks that have not ended come first, so that whoever looks for one passes the others by.
+void change_places(State& state, Queue& queue, std::uint32_t a, std::uint32_t b) {
+  std::swap(queue.lanes[a], queue.lanes[b]);
+  state.lanes[queue.lanes[a]].place = a;
+  state.lanes[queue.lanes[b]].place = b;
+}
+
+void count_open(State& state, Lane& lane) {
+  if (++lane.open > 1) return;
+  Queue& queue = state.queues[lane.queue];
+  change_places(state, queue, lane.place, queue.lanes_open++);
+}
+
+void uncount_open(State& state, Lane& lane) {
+  if (--lane.open > 0) return;
+  Queue& queue = state.queues[lane.queue];
+  change_places(state, queue, lane.place, --queue.lanes_open);
+}
+
 }  // namespace
 
 void shelve(State& state, Slot slot, Instant now) {
   Task& task = state.tasks[slot];
   Lane& lane = state.lanes[task.lane];
   ++queue_of(state, task).counts[static_cast<std::size_t>(task.state)];
-  if (!is_final(task.state)) ++lane.open;
+  if (!is_final(task.state)) count_open(state, lane);
   task.shelf = shelf_for(state, task, now);
   switch (task.shelf) {
     case Shelf::none: break;
@@ -61,7 +80,7 @@ void unshelve(State& state, Slot slot) {
   Task& task = state.tasks[slot];
   Lane& lane = state.lanes[task.lane];
   --queue_of(state, task).counts[static_cast<std::size_t>(task.state)];
-  if (!is_final(task.state)) --lane.open;
+  if (!is_final(task.state)) uncount_open(state, lane);
   switch (task.shelf) {
     case Shelf::none: break;
     case Shelf::ready: unlink(state, lane.ready, slot); break;
@@ -115,6 +134,7 @@ Slot join_lane(State& state, std::string_view ns, std::string_view queue_name, s
   lane.hash =
       content_hash(bytes_of(capabilities), content_hash(bytes_of(ScopedName(ns, queue_name)), priority));
   lane.tasks = 1;
+  lane.place = static_cast<std::uint32_t>(queue.lanes.size());
   queue.lanes.push_back(slot);
   return slot;
 }
@@ -123,10 +143,13 @@ void leave_lane(State& state, Slot slot) {
   Lane& lane = state.lanes[slot];
   BATON_CHECK(lane.tasks > 0);
   if (--lane.tasks > 0) return;
-  const Slot queue = lane.queue;
-  std::erase(state.queues[queue].lanes, slot);
+  BATON_CHECK(lane.open == 0);
+  const Slot queue_slot = lane.queue;
+  Queue& queue = state.queues[queue_slot];
+  change_places(state, queue, lane.place, static_cast<std::uint32_t>(queue.lanes.size() - 1));
+  queue.lanes.pop_back();
   state.lanes.give_back(slot);
-  forget_if_empty(state, queue);
+  forget_if_empty(state, queue_slot);
 }
 
 void forget_if_empty(State& state, Slot slot) {

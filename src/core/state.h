@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,7 @@ struct Lane {
   std::uint64_t open = 0;   // of them, those that have not ended
   TaskList ready;           // eligible from the start
   Timer delayed;            // eligible later
+  std::uint32_t place = 0;  // among the lanes of its queue
   Slot next = 0;
 };
 
@@ -55,12 +57,15 @@ struct Queue {
   std::string name;
   Slot space = 0;  // its namespace
   bool paused = false;
-  std::vector<Slot> lanes;
-  TaskList finished;  // oldest first
+  std::vector<Slot> lanes;  // first those with tasks that have not ended
+  TaskList finished;        // oldest first
   std::array<std::uint64_t, kTaskStates> counts{};
+  std::uint32_t lanes_open = 0;  // how many come first
   Slot next = 0;
 
   std::uint64_t count(TaskState state) const { return counts[static_cast<std::size_t>(state)]; }
+  // Those in which there may be a task to take.
+  std::span<const Slot> open_lanes() const { return {lanes.data(), lanes_open}; }
   std::uint64_t finished_count() const {
     return count(TaskState::completed) + count(TaskState::failed) + count(TaskState::dead);
   }

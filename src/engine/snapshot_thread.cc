@@ -7,8 +7,6 @@
 namespace baton::engine {
 namespace {
 
-constexpr std::chrono::seconds kRetryAfter(60);
-constexpr std::chrono::seconds kLookEvery(1);  // for room on the disk
 constexpr std::size_t kMovesAtOnce = 256;
 constexpr int kRestPerWork = 5;
 
@@ -16,8 +14,8 @@ std::unexpected<Error> stopped() { return failure(Errc::closed, "the coordinator
 
 }  // namespace
 
-SnapshotThread::SnapshotThread(Housekeeper& housekeeper, SnapshotCalls calls)
-    : housekeeper_(housekeeper), calls_(std::move(calls)), thread_([this] { run(); }) {}
+SnapshotThread::SnapshotThread(Housekeeper& housekeeper, SnapshotCalls calls, SnapshotPace pace)
+    : housekeeper_(housekeeper), calls_(std::move(calls)), pace_(pace), thread_([this] { run(); }) {}
 
 void SnapshotThread::want() {
   {
@@ -57,12 +55,13 @@ void SnapshotThread::run() {
     lock.lock();
     wanted_ = false;
     if (done || done.error().code == Errc::closed) continue;
+    // Trying costs a replay, so not at every turn. But what has become free the log may take meanwhile. Where
+    // there is room, a quota or what there is for files is used up, and looking at the disk tells nothing.
+    const auto retry_at = std::chrono::steady_clock::now() + std::chrono::milliseconds(pace_.retry_after.ms);
+    const bool lacks_room = done.error().code == Errc::no_space && !housekeeper_.has_room();
     calls_.note("no snapshot could be made: " + done.error().message);
-    // Trying costs a replay, so not at every turn. But what has become free the log may take meanwhile.
-    const auto retry_at = std::chrono::steady_clock::now() + kRetryAfter;
-    const bool lacks_room = done.error().code == Errc::no_space;
     while (!stops_ && std::chrono::steady_clock::now() < retry_at) {
-      wakes_.wait_for(lock, kLookEvery, [&] { return stops_; });
+      wakes_.wait_for(lock, std::chrono::milliseconds(pace_.look_every.ms), [&] { return stops_; });
       if (lacks_room && housekeeper_.has_room()) break;
     }
   }

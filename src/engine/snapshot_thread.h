@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "base/time.h"
 #include "engine/housekeeper.h"
 
 namespace baton::engine {
@@ -19,9 +20,15 @@ struct SnapshotCalls {
   std::function<void(const std::string&)> note;  // what an operator should know
 };
 
+// After a failure.
+struct SnapshotPace {
+  Duration retry_after = seconds(60);
+  Duration look_every = seconds(1);  // for room on the disk, if it was that
+};
+
 class SnapshotThread {
  public:
-  SnapshotThread(Housekeeper& housekeeper, SnapshotCalls calls);
+  SnapshotThread(Housekeeper& housekeeper, SnapshotCalls calls, SnapshotPace pace = {});
   ~SnapshotThread() { stop(); }
   SnapshotThread(const SnapshotThread&) = delete;
   SnapshotThread& operator=(const SnapshotThread&) = delete;
@@ -36,6 +43,7 @@ class SnapshotThread {
 
   Housekeeper& housekeeper_;
   const SnapshotCalls calls_;
+  const SnapshotPace pace_;
   std::mutex making_;  // one at a time
   std::mutex mutex_;
   std::condition_variable wakes_;

@@ -36,9 +36,10 @@ struct Counters {
   std::uint64_t sessions = 0;  // of the Redis protocol, begun ever; numbers them
   std::uint64_t connections_total = 0;
   std::uint64_t connections_refused = 0;
-  std::uint64_t unsent_bytes = 0;   // replies that wait for their readers
-  std::uint64_t fetched_bytes = 0;  // read, or to be read, for replies that are not written yet
-  std::uint64_t half_bytes = 0;     // of commands that have come in part
+  std::uint64_t unsent_bytes = 0;     // replies that wait for their readers
+  std::uint64_t fetched_bytes = 0;    // read, or to be read, for replies that are not written yet
+  std::uint64_t half_bytes = 0;       // of commands that have come in part
+  std::uint64_t lanes_looked_at = 0;  // for tasks to lease
 };
 
 // One's part of a sum, which goes with it.

@@ -78,6 +78,10 @@ class Desk {
   static constexpr std::size_t kSmall = 64 << 10;
   bool is_full_of_halves();
 
+  // Lanes that are looked at for one connection, and for one LEASE, before others have their turn: the loop
+  // does nothing else meanwhile.
+  static constexpr std::uint64_t kLanesAtOnce = 100'000;
+
   // Takes an operation in; `finisher` is told when it is finished, perhaps at once, and owns it then.
   void accept(std::unique_ptr<Operation> operation, Finisher& finisher);
   // Writes down that an operator wants this done, if anybody wants to know. It is not to be accepted if that

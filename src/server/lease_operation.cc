@@ -13,14 +13,13 @@ namespace {
 constexpr std::size_t kTask = 0, kCompletion = 1;  // what is answered
 constexpr std::uint64_t kBlindly = 32;
 constexpr std::uint64_t kBytesMax = std::uint64_t{8} << 20;  // of payloads, after which no more are taken
-constexpr std::uint64_t kLanesLookedAt = 100'000;            // for all of them
 
-// Each is looked for in every lane of the queues, and the loop does nothing else meanwhile.
-std::uint64_t tasks_max(const core::State& state, const core::LeaseTask& request) {
+// Where each task is looked for.
+std::uint64_t lanes_of(const core::State& state, const core::LeaseTask& request) {
   std::uint64_t lanes = 0;
   for (const std::string& queue : request.queues)
-    lanes += state.queues[core::find_queue(state, request.ns, queue)].lanes.size();
-  return std::max<std::uint64_t>(kLanesLookedAt / std::max<std::uint64_t>(lanes, 1), 1);
+    lanes += state.queues[core::find_queue(state, request.ns, queue)].lanes_open;
+  return std::max<std::uint64_t>(lanes, 1);
 }
 
 }  // namespace
@@ -36,8 +35,9 @@ void LeaseOperation::begin(Desk& desk) {
 // While too much is not read, tasks go out one by one: who does not read what he is given may have it again
 // and again, as the leases end.
 void LeaseOperation::ask(Desk& desk) {
-  const core::State& state = desk.authority().engine().state();
-  wanted_ = desk.is_flooded() ? 1 : std::min(order_.count, tasks_max(state, order_.request));
+  lanes_ = lanes_of(desk.authority().engine().state(), order_.request);
+  const std::uint64_t tasks_max = std::max<std::uint64_t>(Desk::kLanesAtOnce / lanes_, 1);
+  wanted_ = desk.is_flooded() ? 1 : std::min(order_.count, tasks_max);
   looked_at_ = UINT64_MAX;
   ask_for_more(desk);
 }
@@ -50,6 +50,7 @@ void LeaseOperation::ask_for_more(Desk& desk) {
   const std::uint64_t together = std::max(kBlindly, fitting);
   while (wanted_ > 0 && undecided_ < together) {
     --wanted_, ++asked_, ++undecided_;
+    desk.counters.lanes_looked_at += lanes_;
     core::Request request = order_.request;
     const engine::Answer* decided = desk.ask(*this, kTask, request);
     if (decided == nullptr) continue;

@@ -46,6 +46,7 @@ class LeaseOperation final : public Operation {
   std::vector<Taken> taken_;
   std::optional<Error> error_;
   core::Lsn lsn_ = 0;
+  std::uint64_t lanes_ = 0;    // in which each task is looked for
   std::uint64_t wanted_ = 0;   // to be asked for yet
   std::size_t asked_ = 0;      // and not yet answered
   std::size_t undecided_ = 0;  // the last of those, as far as is known

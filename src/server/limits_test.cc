@@ -47,6 +47,35 @@ TEST_F(AtItsLimit, ANumberOfQueuesIsAskedForATask) {
               StartsWith("-INVALID_REQUEST a queue must be"));
 }
 
+// X5: each looks for a task in every lane of the queue, and the loop does nothing else meanwhile.
+TEST_F(AtItsLimit, ANumberOfLanesIsLookedAtBeforeOthersHaveTheirTurn) {
+  constexpr std::uint64_t kLeases = 400, kLanes = core::kLanesPerQueueMax;
+  for (std::size_t lane = 0; lane < kLanes; ++lane)
+    client_.send({"SUBMIT", "q", "x", "CAPABILITY", "c" + std::to_string(lane)});
+  client_.hear();
+  std::string text;
+  wire::RespWriter writer(text);
+  for (std::uint64_t each = 0; each < kLeases; ++each)
+    writer.array(3), writer.bulk("LEASE"), writer.bulk("w"), writer.bulk("q");
+  client_.session.receive(text);
+  const auto begun = [&] { return stage_.desk().counters.commands["lease"]; };
+  EXPECT_EQ(begun(), Desk::kLanesAtOnce / kLanes + 1);
+  EXPECT_FALSE(client_.session.wants_more());
+  EXPECT_EQ(Client(stage_).ask({"PING"}), "+PONG ");
+  client_.hear();
+  EXPECT_EQ(begun(), kLeases);
+  EXPECT_TRUE(client_.session.wants_more());
+}
+
+// X5
+TEST_F(AtItsLimit, ANumberOfQueuesIsLookedThroughOnceEach) {
+  client_.ask({"SUBMIT", "q", "x", "CAPABILITY", "a"});
+  client_.ask({"SUBMIT", "q", "x", "CAPABILITY", "b"});
+  client_.ask({"SUBMIT", "r", "x", "CAPABILITY", "c"});
+  EXPECT_THAT(client_.ask({"LEASE", "w", "q", "ALSO", "r", "ALSO", "q", "ALSO", "r"}), HasSubstr("tasks *0"));
+  EXPECT_EQ(stage_.desk().counters.lanes_looked_at, 3u);
+}
+
 // X3
 TEST_F(AtItsLimit, SoManyBytesAreLeasedAtOnce) {
   constexpr int kTasks = 40, kMost = (8 << 20) / (256 << 10);

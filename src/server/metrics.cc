@@ -49,7 +49,7 @@ std::string escaped(std::string_view text) {
 
 Instant oldest_waiting(const core::State& state, const core::Queue& queue, Instant now) {
   Instant oldest = now;
-  for (const core::Slot slot : queue.lanes) {
+  for (const core::Slot slot : queue.open_lanes()) {
     const core::Lane& lane = state.lanes[slot];
     if (lane.ready.head != 0) oldest = std::min(oldest, state.tasks[lane.ready.head].since);
     if (!lane.delayed.empty()) oldest = std::min(oldest, lane.delayed.first().at);

@@ -41,7 +41,7 @@ std::size_t RespSession::half_bytes() const {
 bool RespSession::may_begin() const {
   const bool is_slow = desk_.is_crowded() || (questions > 0 && desk_.has_many_questions());
   const std::size_t under_way_max = is_slow ? 1 : desk_.limits.under_way_max;
-  return !closing_ && blocking_ == nullptr && under_way_ < under_way_max &&
+  return !closing_ && !rests_ && blocking_ == nullptr && under_way_ < under_way_max &&
          output_.size() + held_bytes_ < desk_.output_bytes_max();
 }
 
@@ -107,8 +107,13 @@ void RespSession::resume() {
 // Returns how many bytes of `input` are done with.
 std::size_t RespSession::run_commands(std::string_view input) {
   running_ = true;
+  const std::uint64_t enough = desk_.counters.lanes_looked_at + Desk::kLanesAtOnce;
   std::size_t done = 0;
   while (may_begin()) {
+    if (desk_.counters.lanes_looked_at >= enough && !slots_.empty()) {
+      rests_ = true;
+      break;
+    }
     if (!executing_.empty()) {
       run_next_of_exec();
       continue;
@@ -374,6 +379,7 @@ void RespSession::finished(Operation& operation) {
   slot->operation = nullptr;
   held_bytes_ += slot->text.size() - written;
   if (!is_next) return;
+  rests_ = false;
   for (; !slots_.empty() && slots_.front().operation == nullptr; slots_.pop_front()) {
     output_ += slots_.front().text;
     held_bytes_ -= slots_.front().text.size();

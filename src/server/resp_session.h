@@ -95,6 +95,7 @@ class RespSession final : public Session, private Finisher {
   const Operation* blocking_ = nullptr;             // the last one under way, if nothing is begun behind it
   Permission waits_for_ = Permission::query;        // what it needed
   bool running_ = false;                            // inside run_commands()
+  bool rests_ = false;                              // until one is answered: it has done enough at once
   std::deque<std::vector<std::string>> executing_;  // what MULTI gathered and EXEC has not begun yet
   std::size_t executing_bytes_ = 0;                 // of all that it gathered
   bool is_of_exec_ = false;                         // what runs now, or ran last, is

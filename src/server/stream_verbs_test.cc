@@ -125,7 +125,6 @@ TEST(AClaim, WaitsForWork) {
   EXPECT_THAT(waiting.ask({"STREAM_CLAIM", kMe, "WAIT_MS", "1"}), HasSubstr("work *0"));
 }
 
-// S20: likewise whoever only wants to know; it takes nothing.
 // X5: what was claimed may be given back and claimed again by whoever does not read it.
 TEST(AClaim, TakesOneMessageAtATimeWhileTooMuchIsUnread) {
   Backstage stage({}, {.unsent_bytes_max = 1000});
@@ -139,6 +138,7 @@ TEST(AClaim, TakesOneMessageAtATimeWhileTooMuchIsUnread) {
   EXPECT_THAT(client.ask({"STREAM_CLAIM", kMe}), HasSubstr("work *2 "));
 }
 
+// S20: likewise whoever only wants to know; it takes nothing.
 TEST(WhoeverWaitsForWork, IsWokenWhenThereIsSome) {
   Backstage stage;
   Client waiting(stage), storing(stage);

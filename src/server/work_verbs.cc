@@ -51,7 +51,8 @@ LeaseOrder read_order(const std::string& ns, Arguments& arguments) {
   LeaseOrder order;
   order.request = {.ns = ns, .worker = arguments.name("worker")};
   order.request.queues.push_back(arguments.name("queue"));
-  // Before anything is made of them: what is asked for several times is copied as often.
+  // Before anything is made of them: what is asked for several times is copied as often. Who names a queue
+  // twice has it looked through once.
   const auto also = arguments.all("also");
   if (also.size() >= core::kQueuesPerLeaseMax) {
     arguments.complain(Errc::too_large, fmt::format("more than {} queues", core::kQueuesPerLeaseMax));
@@ -59,7 +60,8 @@ LeaseOrder read_order(const std::string& ns, Arguments& arguments) {
     for (const std::string_view queue : also) {
       if (!core::is_name(queue))
         arguments.complain(Errc::invalid_request, "a queue must be 1 to 128 graphic ASCII characters");
-      order.request.queues.emplace_back(queue);
+      std::vector<std::string>& queues = order.request.queues;
+      if (std::ranges::find(queues, queue) == queues.end()) queues.emplace_back(queue);
     }
   }
   order.request.capabilities = arguments.capabilities("capability");

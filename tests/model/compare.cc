@@ -166,12 +166,20 @@ std::optional<std::string> ReferenceModel::compare_queues(const State& state) co
     compare("paused", paused_.contains(name), queue.paused);
     for (std::size_t i = 0; i < kTaskStates; ++i) compare("a count", tally.counts[i], queue.counts[i]);
     compare("the number of lanes", tally.lanes.size(), queue.lanes.size());
+    if (queue.lanes_open > queue.lanes.size()) return "too many lanes are open";
+    std::uint32_t place = 0;
     for (const Slot lane : queue.lanes) {
       const auto known = tally.lanes.find({state.lanes[lane].capabilities, state.lanes[lane].priority});
       if (known == tally.lanes.end()) return "a lane should not be there";
       compare("the size of a lane", known->second, state.lanes[lane].tasks);
       compare("its tasks that have not ended", tally.open.at(known->first), state.lanes[lane].open);
+      compare("its place", place++, state.lanes[lane].place);
     }
+    const auto is_open = [&](Slot lane) { return state.lanes[lane].open > 0; };
+    const auto others = queue.lanes.begin() + queue.lanes_open;
+    compare("those with such tasks being first", true,
+            std::all_of(queue.lanes.begin(), others, is_open) &&
+                std::none_of(others, queue.lanes.end(), is_open));
     std::vector<Lsn> order, wanted;
     if (auto broken = walk(state, queue.finished, order)) return broken;
     for (const ModelTask* task : finished(name.first, name.second)) wanted.push_back(task->id.lsn);

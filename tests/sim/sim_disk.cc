@@ -83,6 +83,7 @@ SimDisk::SimDisk(const SimDisk& other)
       sync_fault_(other.sync_fault_),
       lying_(other.lying_),
       capacity_(other.capacity_),
+      takes_files_(other.takes_files_),
       unreadable_(other.unreadable_) {
   std::unordered_map<const Inode*, InodeRef> copies;
   const auto own = [&](InodeRef& inode) {
@@ -122,7 +123,8 @@ Result<std::unique_ptr<log::File>> SimDisk::create(const std::string& path, std:
   if (auto begun = begin_operation("create " + path); !begun) return std::unexpected(begun.error());
   if (!names_.contains(directory_of(path))) return missing(directory_of(path));
   if (names_.contains(path)) return failure(Errc::io_failed, path + " exists");
-  if (capacity_ && used_bytes() + size > *capacity_) return failure(Errc::no_space, "the disk is full");
+  if (!takes_files_ || (capacity_ && used_bytes() + size > *capacity_))
+    return failure(Errc::no_space, "the disk is full");
   auto inode = std::make_shared<Inode>();
   inode->size = size;
   const std::size_t blocks = (size + kBlockBytes - 1) / kBlockBytes;
@@ -348,6 +350,7 @@ void SimDisk::heal() {
   failing_sync_.reset();
   lying_ = false;
   capacity_.reset();
+  takes_files_ = true;
   unreadable_.clear();
 }
 

@@ -61,6 +61,7 @@ class SimDisk final : public log::Disk {
   void fail_sync(std::uint64_t sync, SyncFault fault) { failing_sync_ = sync, sync_fault_ = fault; }
   void lie_about_syncs(bool lying) { lying_ = lying; }
   void set_capacity(std::uint64_t bytes) { capacity_ = bytes; }
+  void take_no_more_files() { takes_files_ = false; }  // however many bytes are free
   void fail_reads_of(const std::string& path) { unreadable_.insert(path); }
   void heal_reads() { unreadable_.clear(); }
   // Every fault that was switched on is off again.
@@ -124,6 +125,7 @@ class SimDisk final : public log::Disk {
   SyncFault sync_fault_ = SyncFault::keeps_cache;
   bool lying_ = false;
   std::optional<std::uint64_t> capacity_;
+  bool takes_files_ = true;
   std::set<std::string> unreadable_;
 };
 

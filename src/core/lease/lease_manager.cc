@@ -155,7 +155,7 @@ Decision decide(const State& state, const WorkerRegistry& workers, const LeaseTa
     const Queue& queue = state.queues[slot];
     any_paused |= queue.paused;
     if (queue.paused) continue;
-    for (const Slot lane_slot : queue.lanes) {
+    for (const Slot lane_slot : queue.open_lanes()) {
       const Lane& lane = state.lanes[lane_slot];
       const Slot candidate = next_in(state, lane, at.now);
       if (candidate == 0 || !covers(request.capabilities.joined(), lane.capabilities)) continue;

@@ -89,6 +89,33 @@ TEST(Lease, PrefersPriorityToAge) {
     EXPECT_EQ(authority.grant(a_worker(), kStart).task, by_priority[priority]);
 }
 
+// E5, X5: those may be many times as many, and a worker can take nothing of them.
+TEST(Lease, LooksAtNoLaneWhoseTasksHaveAllEnded) {
+  Authority authority;
+  std::vector<TaskId> tasks;
+  for (std::uint8_t priority = 0; priority < 4; ++priority) {
+    SubmitTask task = a_task();
+    task.priority = priority;
+    tasks.push_back(authority.submit(task, kStart));
+  }
+  const auto open = [](const State& state) {
+    std::vector<std::uint8_t> priorities;
+    for (const Slot lane : state.queues[find_queue(state, "n", "q")].open_lanes())
+      priorities.push_back(state.lanes[lane].priority);
+    std::ranges::sort(priorities);
+    return priorities;
+  };
+  for (const std::size_t ended : {0, 3}) authority.ask(cancel(tasks[ended]), kStart);
+  EXPECT_EQ(open(authority.state()), (std::vector<std::uint8_t>{1, 2}));
+  EXPECT_EQ(open(replayed(authority.log())), (std::vector<std::uint8_t>{1, 2}));
+  EXPECT_EQ(authority.grant(a_worker(), kStart).task, tasks[2]);
+  EXPECT_EQ(open(authority.state()), (std::vector<std::uint8_t>{1, 2})) << "it may come back";
+
+  authority.ask(PurgeQueue{.ns = "n", .queue = "q"}, kStart);
+  authority.submit(a_task(), kStart);
+  EXPECT_EQ(open(authority.state()), (std::vector<std::uint8_t>{0, 1, 2}));
+}
+
 // D14, E5
 TEST(Lease, TakesADelayedTaskWhenDueInTheOrderOfEligibility) {
   Authority authority;

@@ -112,18 +112,14 @@ std::optional<Reject> refuse_growth(const State& state, const Growth& growth, bo
 // Of a queue that may have too many. Where all tasks have ended nobody looks for one any more, and those that
 // ended are kept for long; so what counts is lanes with others.
 std::optional<Reject> refuse_lane(const State& state, const Queue& queue, const Growth& growth) {
-  std::size_t open = 0;
-  bool is_new = true;
-  for (const Slot slot : queue.lanes) {
+  const auto fits = [&](Slot slot) {
     const Lane& lane = state.lanes[slot];
-    const bool fits = lane.priority == growth.priority && lane.capabilities == growth.capabilities;
-    if (fits && lane.open > 0) return {};
-    if (fits) is_new = false;
-    if (lane.open > 0) ++open;
-  }
-  if (open >= kLanesPerQueueMax)
+    return lane.priority == growth.priority && lane.capabilities == growth.capabilities;
+  };
+  if (std::ranges::any_of(queue.open_lanes(), fits)) return {};
+  if (queue.lanes_open >= kLanesPerQueueMax)
     return full("the queue has as many sets of capabilities and priorities as it may", kLanesPerQueueMax);
-  if (!is_new || queue.lanes.size() < kLanesKeptMax) return {};
+  if (queue.lanes.size() < kLanesKeptMax || std::ranges::any_of(queue.lanes, fits)) return {};
   return full("the queue has as many sets of capabilities and priorities as it may, of finished tasks too",
               kLanesKeptMax);
 }
