@@ -7,12 +7,18 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/room.h"
+
 namespace baton::server {
 namespace {
 
 // Of what is long, in the time for which one may be stuck. It may take as long as it needs, but who moves it
 // drop by drop keeps its place, and memory, from others.
 constexpr std::uint64_t kLeastMoved = std::uint64_t{256} << 10;
+// Room for what is to be sent: so much stays with a connection until it is next looked at, so that whoever is
+// busy is not always given it anew, and so much for good.
+constexpr std::size_t kRoomWhileBusy = std::size_t{512} << 10;
+constexpr std::size_t kRoomForGood = 4 << 10;
 
 }  // namespace
 
@@ -81,7 +87,10 @@ std::string& Connection::filtered_output() {
   if (!tls_) return plain;
   // What is encrypted is no longer the session's, which stops when it has too much unsent: not before the
   // socket has taken all there was.
-  if (tls_->output().size() == sent_) tls_->send(plain);
+  if (tls_->output().size() == sent_) {
+    tls_->send(plain);
+    baton::give_back_room(plain, kRoomWhileBusy);
+  }
   if (session_->is_closing() && session_->is_idle() && plain.empty()) tls_->finish();
   return tls_->output();
 }
@@ -117,7 +126,10 @@ bool Connection::send_output(Instant now) {
     read_ = 0;
     if (session_->moved() == 0 && !session_->is_stranger()) got_on_ = now;
   }
-  if (is_all || sent_ > output.size() / 2) output.erase(0, std::exchange(sent_, 0));
+  if (is_all || sent_ > output.size() / 2) {
+    output.erase(0, std::exchange(sent_, 0));
+    baton::give_back_room(output, kRoomWhileBusy);
+  }
   return is_all;
 }
 
@@ -128,6 +140,12 @@ bool Connection::is_over() const {
 }
 
 // Within a reply that is not wholly sent nothing else can be said.
+void Connection::give_back_room() {
+  baton::give_back_room(session_->output(), kRoomForGood);
+  session_->give_back_room(kRoomForGood);
+  if (tls_) tls_->give_back_room(kRoomForGood);
+}
+
 void Connection::give_up(Instant now) {
   if (has_output() || shakes_hands()) return;
   session_->give_up();

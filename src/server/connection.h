@@ -47,6 +47,8 @@ class Connection {
   Instant got_on() const { return got_on_; }
   // As if it had just got on.
   void begin_anew(Instant now) { got_on_ = now, was_held_back_ = false; }
+  // Most of what it needed while it was busy. Whoever is busy still has it again at once.
+  void give_back_room();
   // Tells the other side why it is closed, where it can be told.
   void give_up(Instant now);
 

@@ -38,7 +38,7 @@ class Connections {
   bool has_touched() const { return !touched_.empty(); }
   // Once one of those that are held back has been so for too long, who has most goes first, of those that
   // have as much who has waited longest, and nobody once there is room; then the others have their time
-  // again.
+  // again. All give back what room they do not need any more.
   void close_stuck(Instant now, Duration max);
   // There may be room again for more of what came in part.
   void look_for_readable();
