@@ -62,6 +62,7 @@ bool Connection::read(std::span<char> buffer, const std::function<void(std::size
     return true;
   }
   const auto got = static_cast<std::size_t>(count);
+  came_ += got;
   came(got);
   if (!take({buffer.data(), got})) ended_ = true;
   return got == most || hung_up_;
@@ -139,13 +140,13 @@ bool Connection::is_over() const {
   return broken_ || (nothing_due && (ended_ || session_->is_closing()) && !has_output());
 }
 
-// Within a reply that is not wholly sent nothing else can be said.
 void Connection::give_back_room() {
   baton::give_back_room(session_->output(), kRoomForGood);
   session_->give_back_room(kRoomForGood);
   if (tls_) tls_->give_back_room(kRoomForGood);
 }
 
+// Within a reply that is not wholly sent nothing else can be said.
 void Connection::give_up(Instant now) {
   if (has_output() || shakes_hands()) return;
   session_->give_up();
@@ -155,11 +156,14 @@ void Connection::give_up(Instant now) {
 bool Connection::is_stuck(Instant now, Duration max) {
   const bool is_due = has_output() || session_->is_halfway() || session_->is_stranger() || shakes_hands();
   const std::uint64_t moved = session_->moved();
-  const bool gets_on = moved < moved_ || moved - moved_ >= kLeastMoved;  // less: this is the next one
-  if (gets_on) moved_ = moved;
+  const bool has_moved = moved < moved_ || moved - moved_ >= kLeastMoved;  // less: this is the next one
+  if (has_moved) moved_ = moved;
+  // Who leaves replies unread, or has yet to say who it is, gets nowhere by talking.
+  const bool may_talk = !has_output() && !session_->is_stranger() && !shakes_hands();
+  const bool gets_on = has_moved || (may_talk && came_ >= kLeastMoved);
   // While it was held back for the sake of others it could not get on.
   const bool is_free_again = std::exchange(was_held_back_, is_held_back()) && !was_held_back_;
-  if (!is_due || gets_on || is_free_again) got_on_ = now;
+  if (!is_due || gets_on || is_free_again) got_on_ = now, came_ = 0;
   return now - got_on_ > max;
 }
 

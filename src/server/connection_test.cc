@@ -102,6 +102,25 @@ class Giver final : public Session {
   bool is_asked_ = false;
 };
 
+// Has part of a command, however much comes.
+class Hearer final : public Session {
+ public:
+  explicit Hearer(bool is_stranger) : is_stranger_(is_stranger) {}
+
+  void receive(std::string_view) override {}
+  void resume() override {}
+  bool wants_more() const override { return true; }
+  bool is_closing() const override { return false; }
+  bool is_idle() const override { return true; }
+  bool is_waiting() const override { return false; }
+  bool is_halfway() const override { return true; }
+  void access_changed() override {}
+  bool is_stranger() const override { return is_stranger_; }
+
+ private:
+  const bool is_stranger_;
+};
+
 // Whom it talks to.
 class Listener {
  public:
@@ -200,6 +219,38 @@ TEST(ASlowReader, IsStuckIfItReadsDropByDrop) {
       }
     }
     EXPECT_EQ(talker.is_stuck(now, seconds(30)), every_ten_seconds < kLeast);
+  }
+}
+
+// X5: on a slow line a long command takes long. But nobody keeps his place by sending drop by drop, and no
+// stranger by sending much.
+TEST(HalfACommand, IsWaitedForWhileMoreOfItComes) {
+  constexpr std::size_t kLeast = 256 << 10;
+  struct Sender {
+    std::size_t every_ten_seconds;
+    bool is_stranger;
+    bool is_stuck;
+  };
+  for (const Sender& sender :
+       {Sender{kLeast, false, false}, {kLeast / 16, false, true}, {kLeast, true, true}}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    const Descriptor other{ends[1]};
+    std::uint64_t connections = 0, unsent = 0;
+    Connection hearer(Descriptor{ends[0]}, std::make_unique<Hearer>(sender.is_stranger), nullptr, {},
+                      connections, unsent);
+    Instant now;
+    bool is_stuck = false;
+    std::array<char, 4096> drop{}, buffer;
+    for (int times = 0; times < 4; ++times) {
+      now = now + seconds(10);
+      for (std::size_t sent = 0; sent < sender.every_ten_seconds; sent += drop.size()) {
+        ASSERT_EQ(::send(other.number(), drop.data(), drop.size(), 0), static_cast<ssize_t>(drop.size()));
+        hearer.read(buffer, [](std::size_t) {});
+      }
+      is_stuck = hearer.is_stuck(now, seconds(30));
+    }
+    EXPECT_EQ(is_stuck, sender.is_stuck) << sender.every_ten_seconds << ' ' << sender.is_stranger;
   }
 }
 

@@ -117,6 +117,10 @@ void Connections::close_stuck(Instant now, Duration max) {
   }
 }
 
+void Connections::begin_anew(Instant now) {
+  for (auto& [id, entry] : open_) entry.connection->begin_anew(now);
+}
+
 void Connections::look_for_readable() {
   for (auto& [id, entry] : open_) {
     if (entry.may_read && entry.connection->wants_to_read()) want_read(id, entry);

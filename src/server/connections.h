@@ -40,6 +40,8 @@ class Connections {
   // have as much who has waited longest, and nobody once there is room; then the others have their time
   // again. All give back what room they do not need any more.
   void close_stuck(Instant now, Duration max);
+  // It was us who stood still: nobody is blamed for what he could not do meanwhile.
+  void begin_anew(Instant now);
   // There may be room again for more of what came in part.
   void look_for_readable();
   void access_changed();

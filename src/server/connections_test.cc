@@ -66,6 +66,15 @@ TEST(WhoIsLookedAfter, GivesRoomBack) {
   EXPECT_LT(all.last->output().capacity(), 10'000u);
 }
 
+// X5: what stood still was not they.
+TEST(WhoIsHalfway, IsNotBlamedForAPauseOfOurs) {
+  HeldBack all;
+  all.add(10);
+  all.connections.begin_anew(Instant{} + minutes(5));
+  all.look_after(minutes(5));
+  EXPECT_EQ(all.connections.size(), 1u);
+}
+
 // X5
 TEST(WhoIsHeldBack, IsGivenUpOnlyIfItHasMost) {
   HeldBack all;
