@@ -118,11 +118,15 @@ void Line::advance(bool readable, bool writable, std::int64_t now) {
   } else if (state_ == State::connecting && (readable || writable)) {
     connected(now);
   }
-  if (readable && (state_ == State::greeting || state_ == State::open)) read(now);
+  if (readable) hear(now);
   if (state_ != State::closed && now >= wakes_at()) broke(why_it_is_late(), now);
   // An address that fails at once leaves the line closed, with another one to try or a while to wait.
   while (state_ == State::closed && !pending_.empty() && now >= retry_at_) connect(now);
   if (state_ == State::greeting || state_ == State::open) send(now);
+}
+
+void Line::hear(std::int64_t now) {
+  if (state_ == State::greeting || state_ == State::open) read(now);
 }
 
 std::string Line::why_it_is_late() const {

@@ -162,6 +162,33 @@ TEST(Client, SaysOnceAgainWhatCouldNotBeRead) {
   }
 }
 
+// X2: an answer that waits to be read is one, however late that is.
+TEST(Client, HearsWhatCameInTimeAlsoIfItStoodStillMeanwhile) {
+  std::atomic<bool> stands_still = false, has_answered = false;
+  ScriptedServer server([&](const Words& words) -> std::string {
+    if (words[0] == "QUEUES") has_answered = stands_still.load();  // so what was asked before it is answered
+    if (words[0] == "SUBMIT" && words[2] == "b") eventually([&] { return stands_still.load(); });
+    return greeting_or(words, words[0] == "SUBMIT" ? "%3\r\n+lsn\r\n:1\r\n+task\r\n+a-1\r\n+existed\r\n#f\r\n"
+                                                   : "%1\r\n+queues\r\n*0\r\n");
+  });
+  Client client(to(server.address()));
+  Tally tally;
+  auto first = tally.expects<Submitted>(), second = tally.expects<Submitted>();
+  auto third = tally.expects<QueuePage>();
+  // From the client's own thread, so that all three are sent before an answer is read.
+  client.queues({}, [&](const Result<QueuePage>&) {
+    const std::int64_t until = now_ms() + kToBeSent.ms;
+    client.submit({.queue = "q", .payload = "a"}, [&, until](Result<Submitted> submitted) {
+      stands_still = true;
+      EXPECT_TRUE(eventually([&] { return has_answered && now_ms() > until; }));
+      first(std::move(submitted));
+    });
+    client.submit({.queue = "q", .payload = "b"}, second, kToBeSent);
+    client.queues({}, third);
+  });
+  EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"", 3}}));
+}
+
 // Before it was refused it may have been taken: that answer was lost.
 TEST(Client, DoesNotForgetAnEarlierAttemptWhenAServerStops) {
   std::atomic<bool> is_first = true;
