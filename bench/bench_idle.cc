@@ -47,11 +47,15 @@ class Crowd {
   std::vector<int> sockets_;
 };
 
-// They have talked once, as connections in a pool have.
+// They have talked once, as connections in a pool have, and something large was said to each.
 void become_idle(const Crowd& crowd) {
-  for (const int socket : crowd.sockets()) say(socket, "PING\r\n");
-  char reply[16];
-  for (const int socket : crowd.sockets()) (void)!::recv(socket, reply, sizeof reply, 0);
+  constexpr std::size_t kLarge = 100'000;
+  const std::string ping = fmt::format("*2\r\n$4\r\nPING\r\n${}\r\n{}\r\n", kLarge, std::string(kLarge, 'x'));
+  std::string reply(ping.size() - std::string_view("*2\r\n$4\r\nPING\r\n").size(), ' ');
+  for (const int socket : crowd.sockets()) {
+    say(socket, ping);
+    (void)!::recv(socket, reply.data(), reply.size(), MSG_WAITALL);
+  }
 }
 
 // As much as the server and the kernel take, and no reply is ever read.

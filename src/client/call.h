@@ -35,6 +35,7 @@ struct Call {
   std::function<void(const wire::RespValue&)> orphan;
 
   bool was_sent = false;     // as a whole, on some connection
+  bool was_garbled = false;  // it could not be read there
   std::int64_t sent_at = 0;  // not later than that, the last time
   std::multimap<std::int64_t, Call*>::iterator in_deadlines;
 

@@ -151,6 +151,9 @@ void Exchange::expire(std::int64_t now) {
   }
   for (const CallPtr& call : unplaced_) hurry(*call, nullptr, now);
   if (deadlines_.empty() || deadlines_.begin()->first > now) return;
+  // We may have stood still, and the answer came in time.
+  shared_.hear(now);
+  for (const Waiting& one : waiting_) one.line->hear(now);
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     Call& call = *deadlines_.begin()->second;
     const auto waiting = std::ranges::find(waiting_, &call, &Waiting::call);

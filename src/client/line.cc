@@ -47,6 +47,11 @@ bool is_closed(const RespValue& reply) {
          std::ranges::all_of(reply.items, is_closed);
 }
 
+// The stream is out of step, or only half a command came in time: it was not taken, and nothing follows.
+bool is_garbled(const RespValue& reply) {
+  return reply.type == RespValue::Type::error && reply.text.starts_with("PROTOCOL_ERROR");
+}
+
 constexpr std::string_view kRefusedAgain =
     "outcome unknown: it was sent, and no answer came; when it was to be repeated: ";
 
@@ -113,11 +118,15 @@ void Line::advance(bool readable, bool writable, std::int64_t now) {
   } else if (state_ == State::connecting && (readable || writable)) {
     connected(now);
   }
-  if (readable && (state_ == State::greeting || state_ == State::open)) read(now);
+  if (readable) hear(now);
   if (state_ != State::closed && now >= wakes_at()) broke(why_it_is_late(), now);
   // An address that fails at once leaves the line closed, with another one to try or a while to wait.
   while (state_ == State::closed && !pending_.empty() && now >= retry_at_) connect(now);
   if (state_ == State::greeting || state_ == State::open) send(now);
+}
+
+void Line::hear(std::int64_t now) {
+  if (state_ == State::greeting || state_ == State::open) read(now);
 }
 
 std::string Line::why_it_is_late() const {
@@ -223,7 +232,14 @@ bool Line::take_bytes(std::string_view bytes) {
 void Line::take_in(RespValue value) {
   if (value.type == RespValue::Type::push) return tells_.pushed(value);
   if (greetings_missing_ > 0) return greeted(value);
-  if (taken_calls_ == 0) return broke("a reply came that nobody asked for", now_ms());
+  if (taken_calls_ == 0)
+    return broke(is_garbled(value) ? value.text : "a reply came that nobody asked for", now_ms());
+  // Over the next connection it may arrive whole. Once: if it is the request that cannot be read, whoever
+  // made it has to hear so.
+  if (is_garbled(value) && !std::exchange(sent_.front().call->was_garbled, true)) {
+    sent_.front().call->was_sent = sent_.front().was_sent_before;
+    return broke(value.text, now_ms());
+  }
   Sent sent = std::move(sent_.front());
   sent_.pop_front();
   --taken_calls_;
@@ -240,7 +256,7 @@ void Line::take_in(RespValue value) {
     return tells_.settle(*call, std::move(value));
   }
   const Error error = error_of(value);
-  const bool may_have_happened = sent.was_sent_before && is_blind(error.code);
+  const bool may_have_happened = sent.was_sent_before && (is_blind(error.code) || is_garbled(value));
   tells_.settle(*call, std::unexpected(may_have_happened ? refused_again(*call, error) : error));
 }
 

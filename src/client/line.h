@@ -44,6 +44,8 @@ class Line {
 
   // Does what can be done without waiting: connects, reads, sends, notices that time is up.
   void advance(bool readable, bool writable, std::int64_t now);
+  // Takes in what has come, and says nothing.
+  void hear(std::int64_t now);
   int socket() const;  // or whatever is to be watched meanwhile; -1: none
   bool wants_to_write() const;
   std::int64_t wakes_at() const;  // when to advance it although nothing happens

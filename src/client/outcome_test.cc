@@ -24,6 +24,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+// In which a call is sent, also on a busy machine.
+constexpr Duration kToBeSent = seconds(1);
+
 // It was sent, it happened, and the answer got lost.
 TEST(Client, SaysThatAnOutcomeIsUnknown) {
   Network network;
@@ -141,6 +144,49 @@ TEST(Client, SaysThatNothingHappenedIfNobodyComesAfterAStoppingServer) {
   ASSERT_FALSE(submitted);
   EXPECT_EQ(submitted.error(),
             (Error{Errc::unavailable, "no coordinator could be reached: the coordinator is stopping"}));
+}
+
+// X2: what could not be read was not taken either. It may arrive whole the next time, but not for ever.
+TEST(Client, SaysOnceAgainWhatCouldNotBeRead) {
+  for (const std::string key : {"", "k"}) {
+    std::atomic<int> times = 0;
+    ScriptedServer server([&](const Words& words) {
+      if (words[0] == "SUBMIT") ++times;
+      return greeting_or(words, "-PROTOCOL_ERROR too many arguments\r\n");
+    });
+    Client client(to(server.address()));
+    const auto submitted = client.submit({.queue = "q", .payload = "x", .key = key});
+    ASSERT_FALSE(submitted);
+    EXPECT_EQ(submitted.error(), (Error{Errc::invalid_request, "PROTOCOL_ERROR too many arguments"}));
+    EXPECT_EQ(times, 2);
+  }
+}
+
+// X2: an answer that waits to be read is one, however late that is.
+TEST(Client, HearsWhatCameInTimeAlsoIfItStoodStillMeanwhile) {
+  std::atomic<bool> stands_still = false, has_answered = false;
+  ScriptedServer server([&](const Words& words) -> std::string {
+    if (words[0] == "QUEUES") has_answered = stands_still.load();  // so what was asked before it is answered
+    if (words[0] == "SUBMIT" && words[2] == "b") eventually([&] { return stands_still.load(); });
+    return greeting_or(words, words[0] == "SUBMIT" ? "%3\r\n+lsn\r\n:1\r\n+task\r\n+a-1\r\n+existed\r\n#f\r\n"
+                                                   : "%1\r\n+queues\r\n*0\r\n");
+  });
+  Client client(to(server.address()));
+  Tally tally;
+  auto first = tally.expects<Submitted>(), second = tally.expects<Submitted>();
+  auto third = tally.expects<QueuePage>();
+  // From the client's own thread, so that all three are sent before an answer is read.
+  client.queues({}, [&](const Result<QueuePage>&) {
+    const std::int64_t until = now_ms() + kToBeSent.ms;
+    client.submit({.queue = "q", .payload = "a"}, [&, until](Result<Submitted> submitted) {
+      stands_still = true;
+      EXPECT_TRUE(eventually([&] { return has_answered && now_ms() > until; }));
+      first(std::move(submitted));
+    });
+    client.submit({.queue = "q", .payload = "b"}, second, kToBeSent);
+    client.queues({}, third);
+  });
+  EXPECT_EQ(tally.wait(), (std::map<std::string, int>{{"", 3}}));
 }
 
 // Before it was refused it may have been taken: that answer was lost.
@@ -302,9 +348,6 @@ TEST(Client, LosesNothingWhenTheServerIsKilledAndComesBack) {
   EXPECT_EQ(seen, std::multiset<std::string>(keys.begin(), keys.end()));
   EXPECT_EQ(done, static_cast<std::uint64_t>(completed));
 }
-
-// In which a call is sent, also on a busy machine.
-constexpr Duration kToBeSent = seconds(1);
 
 TEST(Client, EndsACallAtItsDeadline) {
   Network network;

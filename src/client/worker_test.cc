@@ -378,6 +378,34 @@ TEST(Worker, TellsAResultAgainThatAStoppingServerDidNotTake) {
   EXPECT_EQ((*worker)->counts().completed, 1u);
 }
 
+// X2: nothing of it was taken. The work was done, and is not to be counted as failed for that.
+TEST(Worker, TellsAResultAgainOfWhichOnlyHalfCame) {
+  for (const bool asks_for_more : {false, true}) {
+    std::atomic<int> leases = 0, told = 0, failures = 0;
+    ScriptedServer server([&](const std::vector<std::string>& words) -> std::string {
+      const std::string committed = "%3\r\n+lsn\r\n:1\r\n+status\r\n+COMMITTED\r\n+outcome\r\n+completed\r\n";
+      if (words[0] == "LEASE") return leases++ == 0 ? lease_of_a_task(60'000) : kNoTasks;
+      if (words[0] == "FAIL") ++failures;
+      if (words[0] == "COMPLETE" || words[0] == "NEXT") {
+        if (told++ == 0) return "-PROTOCOL_ERROR half a command\r\n";
+        if (words[0] == "COMPLETE") return committed;
+        return "%3\r\n+lsn\r\n:1\r\n+completed\r\n" + committed + "+tasks\r\n*0\r\n";
+      }
+      return words[0] == "HEARTBEAT" ? "%1\r\n+leases\r\n:0\r\n" : "+OK\r\n";
+    });
+    Client client(to(server.address()));
+    auto worker = Worker::start(client, {.name = "w",
+                                         .handlers = {{"q", echo}},
+                                         .ttl = seconds(60),
+                                         .wait = milliseconds(10),
+                                         .tasks_max = asks_for_more ? 0u : 1u});
+    ASSERT_TRUE(worker);
+    EXPECT_TRUE(eventually([&] { return (*worker)->counts().completed == 1; }));
+    EXPECT_EQ(told, 2);
+    EXPECT_EQ(failures, 0);
+  }
+}
+
 TEST(Worker, DrainsWhatItHasBegunAndTakesNothingMore) {
   Site site;
   Gate gate;

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <limits>
 
+#include "base/room.h"
+
 namespace baton::server {
 namespace {
 
@@ -32,6 +34,11 @@ bool same_word(std::string_view a, std::string_view b) { return std::ranges::equ
 void Arguments::clear() {
   given_.clear();
   complaint_.reset();
+}
+
+void Arguments::give_back_room(std::size_t kept_bytes) {
+  clear();
+  baton::give_back_room(given_, kept_bytes);
 }
 
 Status Arguments::read(std::span<const Parameter> parameters, std::span<const std::string_view> words) {

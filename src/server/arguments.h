@@ -52,6 +52,9 @@ class Arguments {
   void clear();
   void add(const Parameter& parameter, std::string_view value) { given_.push_back({&parameter, value}); }
 
+  // All but so much, of what many took; what was given is forgotten.
+  void give_back_room(std::size_t kept_bytes);
+
   // As if this had been given, if there is such a parameter.
   void replace(std::span<const Parameter> parameters, std::string_view name, std::string_view value);
 

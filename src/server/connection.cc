@@ -7,12 +7,18 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/room.h"
+
 namespace baton::server {
 namespace {
 
 // Of what is long, in the time for which one may be stuck. It may take as long as it needs, but who moves it
 // drop by drop keeps its place, and memory, from others.
 constexpr std::uint64_t kLeastMoved = std::uint64_t{256} << 10;
+// Room for what is to be sent: so much stays with a connection until it is next looked at, so that whoever is
+// busy is not always given it anew, and so much for good.
+constexpr std::size_t kRoomWhileBusy = std::size_t{512} << 10;
+constexpr std::size_t kRoomForGood = 4 << 10;
 
 }  // namespace
 
@@ -56,6 +62,7 @@ bool Connection::read(std::span<char> buffer, const std::function<void(std::size
     return true;
   }
   const auto got = static_cast<std::size_t>(count);
+  came_ += got;
   came(got);
   if (!take({buffer.data(), got})) ended_ = true;
   return got == most || hung_up_;
@@ -81,7 +88,10 @@ std::string& Connection::filtered_output() {
   if (!tls_) return plain;
   // What is encrypted is no longer the session's, which stops when it has too much unsent: not before the
   // socket has taken all there was.
-  if (tls_->output().size() == sent_) tls_->send(plain);
+  if (tls_->output().size() == sent_) {
+    tls_->send(plain);
+    baton::give_back_room(plain, kRoomWhileBusy);
+  }
   if (session_->is_closing() && session_->is_idle() && plain.empty()) tls_->finish();
   return tls_->output();
 }
@@ -117,7 +127,10 @@ bool Connection::send_output(Instant now) {
     read_ = 0;
     if (session_->moved() == 0 && !session_->is_stranger()) got_on_ = now;
   }
-  if (is_all || sent_ > output.size() / 2) output.erase(0, std::exchange(sent_, 0));
+  if (is_all || sent_ > output.size() / 2) {
+    output.erase(0, std::exchange(sent_, 0));
+    baton::give_back_room(output, kRoomWhileBusy);
+  }
   return is_all;
 }
 
@@ -125,6 +138,12 @@ bool Connection::send_output(Instant now) {
 bool Connection::is_over() const {
   const bool nothing_due = session_->is_idle() || session_->is_waiting();
   return broken_ || (nothing_due && (ended_ || session_->is_closing()) && !has_output());
+}
+
+void Connection::give_back_room() {
+  baton::give_back_room(session_->output(), kRoomForGood);
+  session_->give_back_room(kRoomForGood);
+  if (tls_) tls_->give_back_room(kRoomForGood);
 }
 
 // Within a reply that is not wholly sent nothing else can be said.
@@ -137,11 +156,14 @@ void Connection::give_up(Instant now) {
 bool Connection::is_stuck(Instant now, Duration max) {
   const bool is_due = has_output() || session_->is_halfway() || session_->is_stranger() || shakes_hands();
   const std::uint64_t moved = session_->moved();
-  const bool gets_on = moved < moved_ || moved - moved_ >= kLeastMoved;  // less: this is the next one
-  if (gets_on) moved_ = moved;
+  const bool has_moved = moved < moved_ || moved - moved_ >= kLeastMoved;  // less: this is the next one
+  if (has_moved) moved_ = moved;
+  // Who leaves replies unread, or has yet to say who it is, gets nowhere by talking.
+  const bool may_talk = !has_output() && !session_->is_stranger() && !shakes_hands();
+  const bool gets_on = has_moved || (may_talk && came_ >= kLeastMoved);
   // While it was held back for the sake of others it could not get on.
   const bool is_free_again = std::exchange(was_held_back_, is_held_back()) && !was_held_back_;
-  if (!is_due || gets_on || is_free_again) got_on_ = now;
+  if (!is_due || gets_on || is_free_again) got_on_ = now, came_ = 0;
   return now - got_on_ > max;
 }
 

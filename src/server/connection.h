@@ -47,6 +47,8 @@ class Connection {
   Instant got_on() const { return got_on_; }
   // As if it had just got on.
   void begin_anew(Instant now) { got_on_ = now, was_held_back_ = false; }
+  // Most of what it needed while it was busy. Whoever is busy still has it again at once.
+  void give_back_room();
   // Tells the other side why it is closed, where it can be told.
   void give_up(Instant now);
 
@@ -69,6 +71,7 @@ class Connection {
   std::size_t own_unsent_ = 0;  // of them
   std::size_t sent_ = 0;        // of the output
   std::size_t read_ = 0;        // of a long reply, by the other side, since it last got on
+  std::size_t came_ = 0;        // of half a command, since it last got on
   std::uint64_t moved_ = 0;     // of a long body, when it was last looked at
   bool was_held_back_ = false;  // when it was last looked at
   bool hung_up_ = false;        // there is an end behind what can be read

@@ -8,8 +8,10 @@
 
 #include <algorithm>
 #include <array>
+#include <list>
 #include <utility>
 
+#include "tests/bytes_in_use.h"
 #include "tests/certificate.h"
 
 namespace baton::server {
@@ -80,6 +82,45 @@ class Announcer final : public Session {
   void access_changed() override {}
 };
 
+// It says much once it is asked.
+class Giver final : public Session {
+ public:
+  static constexpr std::size_t kGift = std::size_t{4} << 20;
+
+  void receive(std::string_view) override {
+    if (!std::exchange(is_asked_, true)) output_.assign(kGift, 'x');
+  }
+  void resume() override {}
+  bool wants_more() const override { return true; }
+  bool is_closing() const override { return false; }
+  bool is_idle() const override { return true; }
+  bool is_waiting() const override { return false; }
+  bool is_halfway() const override { return false; }
+  void access_changed() override {}
+
+ private:
+  bool is_asked_ = false;
+};
+
+// Has part of a command, however much comes.
+class Hearer final : public Session {
+ public:
+  explicit Hearer(bool is_stranger) : is_stranger_(is_stranger) {}
+
+  void receive(std::string_view) override {}
+  void resume() override {}
+  bool wants_more() const override { return true; }
+  bool is_closing() const override { return false; }
+  bool is_idle() const override { return true; }
+  bool is_waiting() const override { return false; }
+  bool is_halfway() const override { return true; }
+  void access_changed() override {}
+  bool is_stranger() const override { return is_stranger_; }
+
+ private:
+  const bool is_stranger_;
+};
+
 // Whom it talks to.
 class Listener {
  public:
@@ -88,8 +129,8 @@ class Listener {
 
   // As soon as hands are shaken.
   void ask() {
-    tls_->send(question_);
-    const std::string said = std::exchange(tls_->output(), {});
+    if (tls_) tls_->send(question_);
+    const std::string said = std::exchange(tls_ ? tls_->output() : question_, {});
     EXPECT_EQ(::send(socket_.number(), said.data(), said.size(), 0), static_cast<ssize_t>(said.size()));
   }
   // A little of what has come; false: there was nothing.
@@ -97,6 +138,10 @@ class Listener {
     char bytes[4096];
     const ssize_t count = ::recv(socket_.number(), bytes, sizeof bytes, 0);
     if (count <= 0) return false;
+    if (!tls_) {
+      heard.append(bytes, static_cast<std::size_t>(count));
+      return true;
+    }
     const Status taken = tls_->receive({bytes, static_cast<std::size_t>(count)}, heard);
     has_heard_the_end = !taken && taken.error().code == Errc::closed;
     return true;
@@ -108,7 +153,7 @@ class Listener {
  private:
   Descriptor socket_;
   std::unique_ptr<wire::TlsFilter> tls_;
-  std::string question_ = "what is new?";
+  std::string question_ = "what is new?" + std::string(60'000, '?');
 };
 
 std::string long_text() {
@@ -174,6 +219,70 @@ TEST(ASlowReader, IsStuckIfItReadsDropByDrop) {
       }
     }
     EXPECT_EQ(talker.is_stuck(now, seconds(30)), every_ten_seconds < kLeast);
+  }
+}
+
+// X5: on a slow line a long command takes long. But nobody keeps his place by sending drop by drop, and no
+// stranger by sending much.
+TEST(HalfACommand, IsWaitedForWhileMoreOfItComes) {
+  constexpr std::size_t kLeast = 256 << 10;
+  struct Sender {
+    std::size_t every_ten_seconds;
+    bool is_stranger;
+    bool is_stuck;
+  };
+  for (const Sender& sender :
+       {Sender{kLeast, false, false}, {kLeast / 16, false, true}, {kLeast, true, true}}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    const Descriptor other{ends[1]};
+    std::uint64_t connections = 0, unsent = 0;
+    Connection hearer(Descriptor{ends[0]}, std::make_unique<Hearer>(sender.is_stranger), nullptr, {},
+                      connections, unsent);
+    Instant now;
+    bool is_stuck = false;
+    std::array<char, 4096> drop{}, buffer;
+    for (int times = 0; times < 4; ++times) {
+      now = now + seconds(10);
+      for (std::size_t sent = 0; sent < sender.every_ten_seconds; sent += drop.size()) {
+        ASSERT_EQ(::send(other.number(), drop.data(), drop.size(), 0), static_cast<ssize_t>(drop.size()));
+        hearer.read(buffer, [](std::size_t) {});
+      }
+      is_stuck = hearer.is_stuck(now, seconds(30));
+    }
+    EXPECT_EQ(is_stuck, sender.is_stuck) << sender.every_ten_seconds << ' ' << sender.is_stranger;
+  }
+}
+
+// X5: many of them would take all the memory there is, and no limit would see it.
+TEST(AQuietConnection, KeepsLittleOfTheRoomThatALargeReplyNeeded) {
+  constexpr std::size_t kMany = 20;
+  const Certificate certificate("coordinator");
+  const auto server = wire::TlsContext::for_server({certificate.file(), certificate.key(), ""});
+  const auto client = wire::TlsContext::for_client({"", "", certificate.file()});
+  ASSERT_TRUE(server && client);
+  for (const bool has_tls : {false, true}) {
+    std::uint64_t alike = 0, unsent = 0;
+    std::list<Connection> connections;
+    std::array<char, 64 << 10> buffer;
+    const std::size_t before = bytes_in_use();
+    while (connections.size() < kMany) {
+      int ends[2];
+      ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+      Connection& giver =
+          connections.emplace_back(Descriptor{ends[0]}, std::make_unique<Giver>(),
+                                   has_tls ? (*server)->accept() : nullptr, Instant{}, alike, unsent);
+      Listener listener(Descriptor{ends[1]}, has_tls ? (*client)->connect("127.0.0.1") : nullptr);
+      while (listener.heard.size() < Giver::kGift || giver.has_output()) {
+        listener.ask();
+        giver.read(buffer, [](std::size_t) {});
+        giver.write({});
+        while (listener.listen()) continue;
+      }
+    }
+    EXPECT_LT(bytes_in_use() - before, kMany * (std::size_t{1} << 20)) << "as soon as it was sent";
+    for (Connection& giver : connections) giver.give_back_room();
+    EXPECT_LT(bytes_in_use() - before, kMany * (std::size_t{64} << 10)) << (has_tls ? "TLS" : "plain");
   }
 }
 

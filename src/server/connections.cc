@@ -96,6 +96,7 @@ void Connections::close_stuck(Instant now, Duration max) {
   std::vector<std::tuple<std::size_t, Duration, Id>> held_back;
   bool is_room_due = false;
   for (const auto& [id, entry] : open_) {
+    entry.connection->give_back_room();
     const bool is_stuck = entry.connection->is_stuck(now, max);
     if (entry.connection->is_held_back()) {
       held_back.emplace_back(entry.connection->half_bytes(), now - entry.connection->got_on(), id);
@@ -114,6 +115,10 @@ void Connections::close_stuck(Instant now, Duration max) {
       give_up(id, now);
     }
   }
+}
+
+void Connections::begin_anew(Instant now) {
+  for (auto& [id, entry] : open_) entry.connection->begin_anew(now);
 }
 
 void Connections::look_for_readable() {

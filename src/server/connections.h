@@ -38,8 +38,10 @@ class Connections {
   bool has_touched() const { return !touched_.empty(); }
   // Once one of those that are held back has been so for too long, who has most goes first, of those that
   // have as much who has waited longest, and nobody once there is room; then the others have their time
-  // again.
+  // again. All give back what room they do not need any more.
   void close_stuck(Instant now, Duration max);
+  // It was us who stood still: nobody is blamed for what he could not do meanwhile.
+  void begin_anew(Instant now);
   // There may be room again for more of what came in part.
   void look_for_readable();
   void access_changed();

@@ -41,8 +41,9 @@ struct HeldBack {
     int ends[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     others.emplace_back(ends[1]);
-    connections.add(std::make_unique<Connection>(Descriptor(ends[0]),
-                                                 std::make_unique<Holder>(bytes, sum, given_up), nullptr,
+    auto holder = std::make_unique<Holder>(bytes, sum, given_up);
+    last = holder.get();
+    connections.add(std::make_unique<Connection>(Descriptor(ends[0]), std::move(holder), nullptr,
                                                  Instant{} + at, alike, unsent));
   }
   void look_after(Duration time) { connections.close_stuck(Instant{} + time, seconds(30)); }
@@ -51,9 +52,28 @@ struct HeldBack {
   std::vector<std::size_t> given_up;
   std::uint64_t alike = 0, unsent = 0;
   std::vector<Descriptor> others;
+  Session* last = nullptr;
   Poller poller;
   Connections connections{poller};
 };
+
+// X5
+TEST(WhoIsLookedAfter, GivesRoomBack) {
+  HeldBack all;
+  all.add(10);
+  all.last->output().reserve(100'000);
+  all.look_after(seconds(1));
+  EXPECT_LT(all.last->output().capacity(), 10'000u);
+}
+
+// X5: what stood still was not they.
+TEST(WhoIsHalfway, IsNotBlamedForAPauseOfOurs) {
+  HeldBack all;
+  all.add(10);
+  all.connections.begin_anew(Instant{} + minutes(5));
+  all.look_after(minutes(5));
+  EXPECT_EQ(all.connections.size(), 1u);
+}
 
 // X5
 TEST(WhoIsHeldBack, IsGivenUpOnlyIfItHasMost) {

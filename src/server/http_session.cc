@@ -100,7 +100,7 @@ void HttpSession::give_up() {
   if (!is_halfway() || transfer_) return;
   keep_alive_ = false;
   if (wants_more())
-    return refuse(408, "PROTOCOL_ERROR", "half a request came, and nothing more for too long");
+    return refuse(408, "PROTOCOL_ERROR", "half a request came, and too little more for too long");
   refuse({Errc::exhausted, "too much has come in part, of all connections", seconds(1)});
 }
 

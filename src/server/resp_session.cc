@@ -49,7 +49,7 @@ void RespSession::give_up() {
   if (!is_halfway() || !is_idle()) return;
   wire::RespWriter reply(output_, caller_.version);
   if (wants_more()) {
-    refuse(reply, "PROTOCOL_ERROR", "half a command came, and nothing more for too long");
+    refuse(reply, "PROTOCOL_ERROR", "half a command came, and too little more for too long");
   } else {
     refuse(reply, "EXHAUSTED", "too much has come in part, of all connections; retry_after_ms=1000");
   }

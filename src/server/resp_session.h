@@ -43,6 +43,10 @@ class RespSession final : public Session, private Finisher {
   void access_changed() override;
   bool is_stranger() const override { return !caller_.principal; }
   void give_up() override;
+  void give_back_room(std::size_t kept_bytes) override {
+    parser_.give_back_room(kept_bytes);
+    arguments_.give_back_room(kept_bytes);
+  }
   std::size_t held_bytes() const override { return held_bytes_; }
 
  private:

@@ -6,6 +6,7 @@
 #include <list>
 
 #include "tests/backstage.h"
+#include "tests/bytes_in_use.h"
 
 namespace baton::server {
 namespace {
@@ -67,6 +68,27 @@ TEST(RespSession, AnswersWhatIsDecidedOnTheSpotInOrderAndOnceItIsDurable) {  // 
   EXPECT_THAT(client.hear(), ContainsRegex(kAllKinds));
   EXPECT_EQ(client.session.held_bytes(), 0u);
   EXPECT_GE(stage.authority->flushes(), 1u);
+}
+
+// X5: many that have once said something long may be quiet for as long as they like.
+TEST(RespSession, GivesBackWhatALongCommandNeeded) {
+  Backstage stage;
+  Client client(stage);
+  client.ask({"PING"});
+  std::vector<std::string> words{"SUBMITMANY", "q", "4000"};
+  words.resize(4003, "x");
+  std::string text;
+  wire::RespWriter writer(text);
+  writer.array(words.size());
+  for (const std::string& word : words) writer.bulk(std::string_view(word));
+  const std::size_t before = bytes_in_use();
+  client.session.receive(std::string_view(text).substr(0, text.size() - 1));
+  client.session.give_back_room(4096);
+  client.session.receive("\n");
+  EXPECT_THAT(client.hear(), StartsWith("-"));
+  EXPECT_GT(bytes_in_use(), before + 200'000) << "else this tells nothing";
+  client.session.give_back_room(4096);
+  EXPECT_LT(bytes_in_use(), before + 16'000);
 }
 
 TEST(RespSession, GoesWithRepliesThatWaitForTheDisk) {  // T29

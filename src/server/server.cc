@@ -30,6 +30,8 @@ namespace baton::server {
 namespace {
 
 constexpr Duration kLastWords = seconds(2);  // to hear the last replies at a stop
+constexpr Duration kStuckChecked = seconds(1);
+constexpr Duration kStoodStill = seconds(5);  // longer than this between two of these
 constexpr Duration kBlobsSwept = minutes(1);
 // Bytes that are read while requests wait for room in the log, and have to be kept until there is some. With
 // more, those who complete and extend would wait long behind those who submit.
@@ -311,8 +313,9 @@ bool Server::Sockets::take_turn() {
     authority_->look_at_clock();
     return desk_->now() - decided >= kTurnMax;
   });
-  if (desk_->now() - stuck_checked_ >= seconds(1)) {
+  if (const Duration since = desk_->now() - stuck_checked_; since >= kStuckChecked) {
     stuck_checked_ = desk_->now();
+    if (since > kStoodStill) connections_.begin_anew(stuck_checked_);
     connections_.close_stuck(stuck_checked_, options_.limits.stuck_max);
     connections_.look_for_readable();
   }

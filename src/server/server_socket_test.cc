@@ -96,6 +96,35 @@ TEST(HalfAFrame, IsNotWaitedForLongerIfItComesByteByByte) {
   EXPECT_LT(sent, 3000u);
 }
 
+// A clock that can be made to leap, as after the machine was suspended.
+class LeapingClock final : public engine::Clock {
+ public:
+  Instant wall() override { return Instant{} + hours(1); }
+  Duration since_boot() override { return steady() + milliseconds(leapt_ms_); }
+  void leap(Duration by) { leapt_ms_ += by.ms; }
+
+ private:
+  static Duration steady() {
+    const auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return milliseconds(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+  }
+  std::atomic<std::int64_t> leapt_ms_ = 0;
+};
+
+TEST(HalfAFrame, IsNotBlamedForAPauseOfTheServer) {
+  LeapingClock clock;
+  ServerOptions options;
+  options.coordinator.clock = &clock;
+  const Running server(std::move(options));
+  Peer half(server.port()), other(server.port());
+  half.send("*2\r\n$4\r\nPING\r\n$4\r\nhe");
+  for (int turns = 0; turns < 2; ++turns) other.ask("PING");
+  clock.leap(minutes(5));
+  for (int turns = 0; turns < 2; ++turns) other.ask("PING");  // so it has looked who is stuck
+  half.send("re\r\n");
+  EXPECT_EQ(half.hear("here\r\n"), "$4\r\nhere\r\n");
+}
+
 // Who sends a blob drop by drop would keep everybody else's from being sent.
 TEST(HalfABlob, IsNotWaitedForLongerIfItComesByteByByte) {
   ServerOptions options = impatient();

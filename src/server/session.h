@@ -1,6 +1,7 @@
 // One connection's conversation, whatever its protocol: bytes in, bytes out. The socket is another's.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ class Session {
 
   // Part of a command has come, and for too long nothing more. What is said now is the last.
   virtual void give_up() {}
+
+  // Room that was needed once, all but so much of each kind; that of the output is its owner's to give back.
+  virtual void give_back_room(std::size_t) {}
 
   // Of replies that wait for those before them.
   virtual std::size_t held_bytes() const { return 0; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/room.h"
 #include "wire/words.h"
 
 namespace baton::wire {
@@ -58,6 +59,13 @@ RespParser::Found RespParser::parse(std::string_view input) {
   }
   if (!begun_ && take_whole(input)) return Found::command;
   return begun_ || input[position_] == '*' ? parse_array(input) : parse_line(input);
+}
+
+void RespParser::give_back_room(std::size_t kept_bytes) {
+  if (ended_) places_.clear();
+  arguments_.clear();
+  baton::give_back_room(places_, kept_bytes);
+  baton::give_back_room(arguments_, kept_bytes);
 }
 
 RespParser::Found RespParser::broken(std::string complaint) {

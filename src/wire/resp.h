@@ -41,6 +41,8 @@ class RespParser {
   // Bytes that are done with; behind Found::nothing, empty lines.
   std::size_t consumed() const { return ended_ ? position_ : 0; }
   std::string_view complaint() const { return complaint_; }
+  // All but so much, of what a long command needed; its arguments() are no longer wanted.
+  void give_back_room(std::size_t kept_bytes);
   // How many bytes the command has to have at least, as far as is known.
   std::size_t needed() const { return needed_; }
 

@@ -1,14 +1,18 @@
 #include "wire/tls.h"
 
 #include <fcntl.h>
+#include <openssl/buffer.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+
+#include "base/room.h"
 
 namespace baton::wire {
 namespace {
@@ -104,10 +108,27 @@ Status TlsFilter::receive(std::string_view cipher, std::string& plain) {
 void TlsFilter::send(std::string& plain) {
   if (plain.empty() || !is_ready()) return;
   ERR_clear_error();
-  std::size_t taken = 0;
-  // A memory BIO takes everything.
-  if (SSL_write_ex(ssl_.get(), plain.data(), plain.size(), &taken) == 1) plain.clear();
-  collect();
+  // A memory BIO takes everything, and keeps the room for it; so it gets a record at a time.
+  constexpr std::size_t kPiece = 16 << 10;
+  std::size_t sent = 0;
+  bool is_taken = true;
+  while (is_taken && sent < plain.size()) {
+    const std::size_t bytes = std::min(kPiece, plain.size() - sent);
+    std::size_t taken = 0;
+    is_taken = SSL_write_ex(ssl_.get(), plain.data() + sent, bytes, &taken) == 1;
+    sent += taken;
+    collect();
+  }
+  plain.erase(0, sent);
+}
+
+void TlsFilter::give_back_room(std::size_t kept_bytes) {
+  baton::give_back_room(output_, kept_bytes);
+  for (bio_st* bio : {in_, out_}) {
+    BUF_MEM* memory = nullptr;
+    BIO_get_mem_ptr(bio, &memory);
+    if (memory->length == 0 && memory->max > kept_bytes) BIO_set_mem_buf(bio, BUF_MEM_new(), BIO_CLOSE);
+  }
 }
 
 void TlsFilter::finish() {

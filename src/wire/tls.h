@@ -1,6 +1,7 @@
 // TLS as a filter between the bytes of a socket and what is said. It knows no socket.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,6 +27,8 @@ class TlsFilter {
   std::string& output() { return output_; }  // for the socket
   bool is_ready() const;                     // the handshake is over
   std::string peer_name() const;             // common name of the other side's certificate, if it showed one
+  // What nothing is in: of each buffer all but so much.
+  void give_back_room(std::size_t kept_bytes);
 
  private:
   friend class TlsContext;
