@@ -2,21 +2,37 @@
 
 #include <unistd.h>
 
+#include <charconv>
+#include <string_view>
+#include <utility>
+
 namespace baton::cli {
 namespace {
 
-// A handler of signals has to find it, hence no member.
+// A handler of signals has to find them, hence no members.
 std::string last_words;
+std::vector<LastCount> last_counts;
 
+void say(std::string_view text) { (void)!::write(STDERR_FILENO, text.data(), text.size()); }
+
+// Without asking for memory: the thread that was interrupted may be doing so.
 void speak(int number) {
-  (void)!::write(STDERR_FILENO, last_words.data(), last_words.size());
+  say("\n");  // not behind a bar that shows how far it has got
+  for (const LastCount& one : last_counts) {
+    std::array<char, 20> digits{};
+    say(one.before);
+    const char* end = std::to_chars(digits.begin(), digits.end(), one.count->load()).ptr;
+    say({digits.begin(), end});
+  }
+  say(last_words);
   ::raise(number);  // which ends us when this handler returns
 }
 
 }  // namespace
 
-LastWords::LastWords(const std::string& text) {
-  last_words = "\n" + text;  // not behind a bar that shows how far it has got
+LastWords::LastWords(const std::string& text, std::vector<LastCount> counts) {
+  last_words = text;
+  last_counts = std::move(counts);
   struct sigaction speaks{};
   speaks.sa_handler = speak;
   speaks.sa_flags = static_cast<int>(SA_RESETHAND);

@@ -3,14 +3,24 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace baton::cli {
 
+// A number, as it is when the words are said, and what stands before it. It outlives them.
+struct LastCount {
+  std::string before;
+  const std::atomic<std::uint64_t>* count = nullptr;
+};
+
 class LastWords {
  public:
-  explicit LastWords(const std::string& text);  // one at a time
+  // The counts come first, and `text` behind the last one. One at a time.
+  explicit LastWords(const std::string& text, std::vector<LastCount> counts = {});
   ~LastWords();
   LastWords(const LastWords&) = delete;
   LastWords& operator=(const LastWords&) = delete;

@@ -31,6 +31,16 @@ Result<client::Submitted> outcome_at(std::size_t at,
   return failure(Errc::unsupported_version, "the coordinator left this one out");
 }
 
+// One that was under way; `is_again`: and is handed in again.
+void count(Standing& standing, const Result<client::Submitted>& outcome, bool is_again) {
+  if (!is_again && !outcome && outcome.error().code == Errc::outcome_unknown) return;
+  if (outcome)
+    ++standing.taken;
+  else if (is_again || is_unsent(outcome.error().code))
+    ++standing.unsent;
+  --standing.unknown;
+}
+
 void add_task(client::SubmitMany& to, const client::SubmitMany& from, std::size_t at) {
   to.payloads.push_back(from.payloads[at]);
   if (!from.keys.empty()) to.keys.push_back(from.keys[at]);
@@ -61,6 +71,7 @@ void Sender::add(std::size_t number, client::Submit task) {
     batch_.tasks.options = std::move(task.options);
   }
   batch_bytes_ += task.payload.size();
+  ++standing_.unsent;
   batch_.numbers.push_back(number);
   batch_.tasks.payloads.push_back(std::move(task.payload));
   if (!task.key.empty()) batch_.tasks.keys.push_back(std::move(task.key));
@@ -79,6 +90,8 @@ void Sender::flush() {
 }
 
 void Sender::send(const BatchPtr& batch) {
+  standing_.unknown += batch->numbers.size();
+  standing_.unsent -= batch->numbers.size();
   client_.submit_many(batch->tasks, [this, batch](const Outcomes& outcomes) { answered(*batch, outcomes); });
 }
 
@@ -89,7 +102,9 @@ void Sender::answered(const Batch& batch, const Outcomes& outcomes) {
   for (std::size_t at = 0; at < batch.numbers.size(); ++at) {
     const auto outcome = outcome_at(at, outcomes);
     was_taken |= outcome.has_value();
-    if (outcome || !is_passing(outcome.error(), !batch.tasks.keys.empty())) {
+    const bool is_again = !outcome && is_passing(outcome.error(), !batch.tasks.keys.empty());
+    count(standing_, outcome, is_again);
+    if (!is_again) {
       tells_.outcome(batch.numbers[at], outcome);
       continue;
     }

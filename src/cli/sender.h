@@ -6,8 +6,10 @@
 // for as long as it takes some of it now and then.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -19,6 +21,17 @@
 #include "client/client.h"
 
 namespace baton::cli {
+
+// What has become of the tasks so far, for whoever ends us now. Those that are refused for good are no longer
+// counted.
+struct Standing {
+  std::atomic<std::uint64_t> taken = 0;
+  std::atomic<std::uint64_t> unknown = 0;  // under way, or no answer will come
+  std::atomic<std::uint64_t> unsent = 0;   // or refused for now
+};
+
+// It never got there.
+inline bool is_unsent(Errc code) { return code == Errc::unavailable || code == Errc::deadline_exceeded; }
 
 class Sender {
  public:
@@ -41,6 +54,7 @@ class Sender {
   void add(std::size_t number, client::Submit task);
   void flush();   // what was gathered goes out
   void finish();  // and every answer is there
+  const Standing& standing() const { return standing_; }
 
  private:
   struct Batch {
@@ -61,6 +75,7 @@ class Sender {
   const Tells tells_;
   Batch batch_;
   std::size_t batch_bytes_ = 0;
+  Standing standing_;
 
   std::mutex mutex_;
   std::condition_variable_any changed_;

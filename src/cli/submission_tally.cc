@@ -8,6 +8,7 @@
 #include "cli/complaint.h"
 #include "cli/output.h"
 #include "cli/quantities.h"
+#include "cli/sender.h"
 #include "cli/task_text.h"
 
 namespace baton::cli {
@@ -15,7 +16,6 @@ namespace {
 
 constexpr std::uint64_t kComplaintsMax = 10;  // told one by one; further ones are only counted
 
-bool is_unsent(Errc code) { return code == Errc::unavailable || code == Errc::deadline_exceeded; }
 bool is_untaken(Errc code) { return code == Errc::exhausted || code == Errc::closed; }
 
 }  // namespace

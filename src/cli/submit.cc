@@ -117,12 +117,15 @@ int submit_lines(client::Client& client, const SubmitOptions& options) {
   LineReader reader(*descriptor);
   const std::int64_t began_at = client::now_ms();
   const std::string run = options.run.empty() ? fresh_run() : options.run;
-  const LastWords if_ended(how_to_go_on(run));
   SubmissionTally tally(options);
   Sender sender(client, options.connection.timeout,
                 {.outcome = [&](std::size_t number, const auto& outcome) { tally.settle(number, outcome); },
                  .told = [] { (void)std::fflush(stdout); },
                  .held_back = [&](const Error& why) { tally.held_back(why); }});
+  const LastWords if_ended(" not sent\n" + how_to_go_on(run),
+                           {{"of the lines read: ", &sender.standing().taken},
+                            {" taken, ", &sender.standing().unknown},
+                            {" of unknown outcome, ", &sender.standing().unsent}});
   const Status read = send_lines(reader, sender, tally, options, run);
   sender.finish();
   to_errors("{}\n", tally.summary(client::now_ms() - began_at));

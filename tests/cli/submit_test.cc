@@ -122,6 +122,8 @@ TEST(SubmitCommand, TellsHowToGoOnWhenItIsEndedHalfway) {
       eventually([&] { return contains(at.baton({"queue", "list", "--json"}).output, R"("waiting":1)"); }));
   child.signal(SIGINT);
   EXPECT_EQ(child.wait(crash::after_ms(20'000)).signal, SIGINT);
+  EXPECT_TRUE(contains(child.errors(), "\nof the lines read: 1 taken, 0 of unknown outcome, 0 not sent\n"))
+      << child.errors();
   const std::string before = "baton: the same lines again with --run ", behind = " hand in what is missing";
   const std::size_t from = child.errors().find(before);
   ASSERT_NE(from, std::string::npos) << child.errors();
@@ -130,6 +132,33 @@ TEST(SubmitCommand, TellsHowToGoOnWhenItIsEndedHalfway) {
   const Said again = at.shell("printf 'one\\ntwo\\n' | baton submit q --lines --run " + run);
   EXPECT_TRUE(begins(again.errors, "2 tasks submitted in ")) << again.errors;
   EXPECT_TRUE(contains(again.errors, "1 of them known already")) << again.errors;
+}
+
+// X7: three requests, of which the first is taken, the second refused for now, and the third not answered.
+TEST(SubmitCommand, TellsWhatBecameOfTheLinesWhenItIsEndedHalfway) {
+  const ScriptedServer server([](const std::vector<std::string>& words) -> std::string {
+    if (words[0] == "PING") return "+PONG\r\n";
+    if (words[0] != "SUBMITMANY") return "+OK\r\n";
+    if (words[1] != "c") return "";
+    return "*1\r\n" + Restarting::taken(0) + "-EXHAUSTED full; retry_after_ms=60000\r\n";
+  });
+  const TemporaryDirectory temporary;
+  const std::string path = temporary.path() + "/tasks";
+  for (std::ofstream file(path); const char queue : {'a', 'b', 'c'})
+    file << R"({"queue":")" << queue << R"(","payload":"x"})" << '\n';
+  crash::Child child(
+      {.command = {"/bin/bash", "-c", "exec " BATON_PROGRAM " submit --ndjson --file $0 --connect $1 2>&1",
+                   path, server.address()}});
+  ASSERT_TRUE(child.listen(crash::after_ms(20'000), [](const std::string& line) {
+    return !contains(line, "EXHAUSTED: full; what is refused is handed in again");
+  }));
+  child.signal(SIGINT);
+  bool is_told = false;
+  child.listen(crash::after_ms(20'000), [&](const std::string& line) {
+    is_told |= line == "of the lines read: 1 taken, 1 of unknown outcome, 1 not sent";
+    return true;
+  });
+  EXPECT_TRUE(is_told);
 }
 
 TEST(SubmitCommand, WithoutAKeyIsSaidAgainIfItWasNotTaken) {  // X2
