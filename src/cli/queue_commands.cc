@@ -39,7 +39,7 @@ JsonObject json_of(const client::QueueView& view) {
 int queue_list(client::Client& client, const QueueCommandOptions& options) {
   Table table({{"QUEUE"},
                {"WAITING", Align::right},
-               {"DELAYED", Align::right},
+               {"OF THEM DELAYED", Align::right},
                {"LEASED", Align::right},
                {"COMPLETED", Align::right},
                {"FAILED", Align::right},

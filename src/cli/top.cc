@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/complaint.h"
 #include "cli/output.h"
+#include "cli/quantities.h"
 #include "cli/terminal.h"
 #include "cli/top_frame.h"
 #include "client/call.h"
@@ -62,9 +63,12 @@ int show(client::Client& client, const TerminalSignals& signals, const TopOption
   std::string trouble;
   Terminal terminal(signals);
   for (std::int64_t next_at = client::now_ms() + options.every.ms;;) {
-    std::vector<FrameLine> frame = draw_frame(*before, now, place_of(options), terminal.size());
-    if (!trouble.empty()) frame.front() = {trouble, true};
-    terminal.draw(frame);
+    // How old the numbers are comes first, for the line may be cut.
+    const std::string said =
+        trouble.empty() ? ""
+                        : fmt::format("as of {} ago: {}",
+                                      rough_text(milliseconds(client::now_ms() - now.at_ms)), trouble);
+    terminal.draw(draw_frame(*before, now, place_of(options), terminal.size(), said));
     const Duration left = milliseconds(std::max<std::int64_t>(next_at - client::now_ms(), 0));
     const Terminal::Event event = terminal.wait(left);
     if (event == Terminal::Event::end || (event == Terminal::Event::key && terminal.key() == 'q')) return 0;

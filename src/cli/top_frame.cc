@@ -55,7 +55,7 @@ Table table_of(const Sample& before, const Sample& now) {
   const DoneRates done(before, now);
   Table table({{"QUEUE"},
                {"WAITING", Align::right},
-               {"DELAYED", Align::right},
+               {"OF THEM DELAYED", Align::right},
                {"LEASED", Align::right},
                {"DONE/S", Align::right},
                {"COMPLETED", Align::right},
@@ -116,9 +116,10 @@ void add_table(std::vector<FrameLine>& frame, std::vector<std::string> lines, st
 }  // namespace
 
 std::vector<FrameLine> draw_frame(const Sample& before, const Sample& now, const std::string& where,
-                                  const TerminalSize& size) {
+                                  const TerminalSize& size, const std::string& trouble) {
   std::vector<FrameLine> frame;
   for (std::string& line : heading(before, now, where)) frame.push_back({std::move(line), frame.empty()});
+  if (!trouble.empty()) frame.front().text = trouble;
   std::vector<std::string> queues = table_of(before, now).lines();
   std::vector<std::string> workers = cli::table_of(now.workers).lines();
   const std::size_t lines = size.lines == 0 ? frame.size() + queues.size() + workers.size() + 2 : size.lines;

@@ -17,9 +17,9 @@ struct Sample {
   std::vector<client::WorkerView> workers;
 };
 
-// Lines that fit. Rates are from `before` to `now`.
+// Lines that fit. Rates are from `before` to `now`. The first line is `trouble`, if there is any.
 std::vector<FrameLine> draw_frame(const Sample& before, const Sample& now, const std::string& where,
-                                  const TerminalSize& size);
+                                  const TerminalSize& size, const std::string& trouble = {});
 
 // The same as JSON: stats, what happened per second, queues and workers.
 std::string frame_json(const Sample& before, const Sample& now);

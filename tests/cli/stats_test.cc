@@ -73,9 +73,9 @@ TEST(Top, PrintsOnePictureWhereThereIsNoTerminal) {
     EXPECT_TRUE(contains(said.output, "tasks   7 waiting   0 leased   1 completed   0 failed   0 dead\n"))
         << said.output;
     EXPECT_TRUE(contains(said.output,
-                         "\nQUEUE  WAITING  DELAYED  LEASED  DONE/S  COMPLETED  FAILED  DEAD\n"
-                         "many         5        0       0       0          0       0     0\n"
-                         "q            2        0       0       0          1       0     0\n"
+                         "\nQUEUE  WAITING  OF THEM DELAYED  LEASED  DONE/S  COMPLETED  FAILED  DEAD\n"
+                         "many         5                0       0       0          0       0     0\n"
+                         "q            2                0       0       0          1       0     0\n"
                          "\nWORKER  LEASES  WANTS"))
         << said.output;
     EXPECT_FALSE(contains(said.output, "\x1b")) << said.output;

@@ -197,8 +197,8 @@ TEST(QueueCommands, PauseResumeAndPurge) {
   EXPECT_EQ(at.baton({"queue", "pause", "mail"}).output, "mail is paused: its tasks wait\n");
   EXPECT_TRUE(begins(at.baton({"work", "mail", "--drain", "--", "cat"}).errors, "0 completed"));
   EXPECT_EQ(at.baton({"queue", "list"}).output,
-            "QUEUE  WAITING  DELAYED  LEASED  COMPLETED  FAILED  DEAD\n"
-            "mail         1        0       0          0       0     0  paused\n");
+            "QUEUE  WAITING  OF THEM DELAYED  LEASED  COMPLETED  FAILED  DEAD\n"
+            "mail         1                0       0          0       0     0  paused\n");
   EXPECT_TRUE(begins(at.baton({"queue", "list", "--json"}).output,
                      R"({"queue":"mail","paused":true,"waiting":1,"delayed":0,"leased":0,"completed":0,)"));
   EXPECT_EQ(at.baton({"queue", "resume", "mail", "--json"}).output,

@@ -92,6 +92,24 @@ with tempfile.TemporaryDirectory() as folder:
         code, restored = top.end()
         expect(code == 0 and restored and top.screen.endswith(b"\x1b[?25h" + LEAVE), (code, restored, top.screen[-80:]))
 
+        # While nobody answers, the first line says for how long, and fits too.
+        gone = subprocess.Popen([BATON, "serve", "--data", folder + "/gone", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"],
+                                stdout=subprocess.PIPE, text=True)
+        try:
+            where = re.search(r"127\.0\.0\.1:\d+", gone.stdout.readline())[0]
+            top = OnTerminal(["top", "--every", "100ms", "--connect", where], lines=15, columns=30)
+            top.read_until(b"QUEUE")
+        finally:
+            gone.kill()
+            gone.wait(timeout=30)
+        top.read_until(b" ago: ")
+        top.screen = top.screen[top.screen.rindex(b"\x1b[H"):]
+        top.read_until(b"\x1b[J")
+        picture = frames(top.screen)[0]
+        expect(picture[0].startswith(b"as of ") and max(map(len, picture)) <= 30, picture)
+        top.process.send_signal(signal.SIGTERM)
+        top.end()
+
         # However it ends, the terminal is as it was.
         for number, ends in [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGHUP, 0),
                              (signal.SIGSEGV, -signal.SIGSEGV), (signal.SIGABRT, -signal.SIGABRT)]:
