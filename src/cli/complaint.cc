@@ -34,6 +34,8 @@ constexpr Saying kSayings[] = {
     {"certificate required",
      "TLS: ", "the coordinator wants a certificate: --tls-certificate FILE and --tls-key FILE"},
     {"trusted (the ca)", "(the ca)", "(--tls-ca FILE)"},
+    {"; the handler was stopped", "; the handler", "; the command was stopped"},
+    {"; the handler is stopped", "; the handler", "; the command is stopped"},
 };
 constexpr std::string_view kNoTls = "TLS: wrong version number";  // how OpenSSL takes an answer in plain text
 

@@ -38,7 +38,7 @@ Result<int> LineReader::open(const std::string& path) {
   struct stat status{};
   if (::fstat(descriptor, &status) == 0 && S_ISDIR(status.st_mode)) {
     ::close(descriptor);
-    return failure(Errc::not_found, fmt::format("{}: {}", path, std::strerror(EISDIR)));
+    return failure(Errc::invalid_request, path + " is a directory, not a file");
   }
   return descriptor;
 }

@@ -34,7 +34,8 @@ Result<std::vector<std::string>> chosen(client::Client& client, const TaskComman
     query.cursor = page->cursor;
   } while (query.cursor != 0 && tasks.size() < options.limit);
   if (query.cursor != 0)
-    to_errors("baton: there may be more than these {}; run it again, or give --limit\n", options.limit);
+    to_errors("baton: there may be more than these {}; run it again, or with a larger --limit\n",
+              options.limit);
   return tasks;
 }
 

@@ -389,7 +389,7 @@ TEST(SubmitCommand, SaysWhichInputIsTooLargeOrCannotBeRead) {
   for (const char* how : {"--file", "--lines --file"}) {
     const Said folder = at.shell(std::string("baton submit mail ") + how + " /tmp");
     EXPECT_EQ(folder.exit_code, 66) << folder.errors;
-    EXPECT_TRUE(contains(folder.errors, "/tmp: Is a directory")) << folder.errors;
+    EXPECT_TRUE(contains(folder.errors, "INVALID_REQUEST: /tmp is a directory, not a file")) << folder.errors;
   }
 }
 

@@ -160,7 +160,7 @@ TEST(WorkCommand, EndsTheCommandAndWhatItStartedWhenTheTaskIsCancelled) {
   EXPECT_TRUE(is_there(ended));
   EXPECT_TRUE(contains(worker.errors(), "0 completed, 0 failed, 1 lost, 0 given back")) << worker.errors();
   EXPECT_TRUE(
-      contains(worker.errors(), ": the lease was lost or the task cancelled; the handler was stopped"))
+      contains(worker.errors(), ": the lease was lost or the task cancelled; the command was stopped"))
       << worker.errors();
   pid_t left_behind = 0;
   std::ifstream(temporary.path() + "/pid") >> left_behind;
