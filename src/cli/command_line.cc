@@ -268,9 +268,38 @@ bool CommandLine::has(std::string_view option) const {
   });
 }
 
+bool CommandLine::knows_variable(const std::string& name) const {
+  return std::ranges::any_of(commands_, [&](const auto& command) {
+    const auto from_it = [&](const CLI::Option* option) { return option->get_envname() == name; };
+    return std::ranges::any_of(command->app->get_options(), from_it);
+  });
+}
+
+bool CommandLine::is_of_a_command_in(const std::string& group, const std::string& option) const {
+  return std::ranges::any_of(commands_, [&](const auto& command) {
+    return path_of(command->app).starts_with(group + " ") &&
+           command->app->get_option_no_throw(option) != nullptr;
+  });
+}
+
+// "help log verify" is "log verify --help"; where there is no such command, that is what is to be said.
+void CommandLine::turn_help_around() {
+  if (words_.size() < 2 || words_[1] != "help") return;
+  words_.erase(words_.begin() + 1);
+  const CLI::App* app = app_.get();
+  for (std::size_t at = 1; at < words_.size() && is_group(app); ++at) {
+    const auto is_meant = [&](const CLI::App* one) { return one->get_name() == words_[at]; };
+    const auto found = app->get_subcommands(is_meant);
+    if (found.empty()) return;
+    app = found.front();
+  }
+  words_.emplace_back("--help");
+}
+
 int CommandLine::run() {
   app_->footer(kExitCodes);
   cut_off_rest();
+  turn_help_around();
   try {
     app_->parse(std::vector<std::string>(words_.rbegin(), words_.rend() - 1));  // it wants the last one first
   } catch (const CLI::Success& asked) {
@@ -310,7 +339,11 @@ int CommandLine::complain(const std::string& what) {
   const std::vector<std::string> rest = app->remaining();
   const std::string word = rest.empty() ? "" : rest.front();
   std::string said;
-  if (!word.empty() && word.starts_with('-')) {
+  const std::string option = word.substr(0, word.find('='));
+  if (option.starts_with('-') && is_group(app) && is_of_a_command_in(path, option)) {
+    said = fmt::format("the option '{}' stands behind the command it is for: {} COMMAND {}", option, path,
+                       option);
+  } else if (!word.empty() && word.starts_with('-')) {
     said = fmt::format("there is no option '{}'; {} --help lists them", word, path);
   } else if (!word.empty() && is_group(app)) {
     said = fmt::format("there is no command '{}'{}; {} --help lists them", word, elsewhere(word), path);

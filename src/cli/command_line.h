@@ -104,6 +104,8 @@ class CommandLine {
   std::string program() const { return words_.front(); }
   // Whether the command line itself has an option ("--connect"), and not only the environment.
   bool has(std::string_view option) const;
+  // Whether an option of some command can come from this variable of the environment.
+  bool knows_variable(const std::string& name) const;
 
   // All commands added so far, as if the program had been called "baton".
   CommandDescription describe() const;
@@ -114,6 +116,8 @@ class CommandLine {
   CommandDescription describe(const CLI::App* app) const;
   CLI::App* parent_of(const std::string& name, std::string& last_word);
   void cut_off_rest();
+  void turn_help_around();
+  bool is_of_a_command_in(const std::string& group, const std::string& option) const;
   std::string elsewhere(const std::string& word) const;
   int complain(const std::string& what);
 

@@ -1,5 +1,6 @@
 #include "cli/serve.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 
 #include "cli/command_line.h"
 #include "cli/output.h"
+#include "cli/table.h"
 #include "server/server.h"
 #include "wire/host_port.h"
 
@@ -94,20 +96,50 @@ Status read(const Settings& settings, const Given& given, const CommandLine& lin
   return {};
 }
 
+// A name in the environment that is none, but nearly. Others there begin as ours do: those of other commands,
+// and what Kubernetes says of a service that is called baton.
+void warn_of_misspelt(const Settings& settings, const CommandLine& line) {
+  constexpr std::string_view kOurs = "BATON_";
+  constexpr std::string_view kToken = "BATON_TOKEN";  // of clients, and no option's
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view whole = *entry;
+    const std::string variable(whole.substr(0, whole.find('=')));
+    if (!variable.starts_with(kOurs) || line.knows_variable(variable) || variable == kToken) continue;
+    std::string name = variable.substr(kOurs.size());
+    std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+    if (const Setting* meant = settings.nearest(name))
+      to_errors("baton: there is no setting {}; is it {}?\n", printable(variable, 40),
+                as_variable(meant->name));
+  }
+}
+
+// A number, for who listens asks nobody what a name stands for; but this one is the same everywhere.
+Result<server::Address> listens_at(const std::string& name, const std::string& text) {
+  auto at = wire::parse_host_port(text);
+  if (!at) return failure(Errc::invalid_request, name + ": " + at.error().message);
+  if (at->host == "localhost") at->host = "127.0.0.1";
+  in6_addr number{};  // has room for both kinds
+  if (::inet_pton(AF_INET, at->host.c_str(), &number) != 1 &&
+      ::inet_pton(AF_INET6, at->host.c_str(), &number) != 1)
+    return failure(Errc::invalid_request,
+                   fmt::format("{}: '{}' is not an address; give a number such as 127.0.0.1, or localhost",
+                               name, at->host));
+  return server::Address{std::move(at->host), at->port};
+}
+
 }  // namespace
 
 int run_serve(const ServeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);  // whoever reads no further what is said here has not asked for the end
-  auto address = wire::parse_host_port(options.listen);
-  auto http = wire::parse_host_port(options.http);
+  auto address = listens_at("listen", options.listen);
+  auto http = listens_at("http", options.http);
   if (!address || !http) {
-    to_errors("baton: {}: {}\n", address ? "http" : "listen",
-              address ? http.error().message : address.error().message);
+    to_errors("baton: {}\n", (address ? http : address).error().message);
     return kExitUsage;
   }
   server::ServerOptions serve = options.server;
-  serve.listen = {std::move(address->host), address->port};
-  serve.http = {std::move(http->host), http->port};
+  serve.listen = std::move(*address);
+  serve.http = std::move(*http);
   serve.supervision = server::supervision_of_environment();
   if (!options.tls.certificate.empty() || !options.tls.key.empty() || !options.tls.ca.empty())
     serve.tls = options.tls;
@@ -149,6 +181,7 @@ void add_serve_command(CommandLine& line) {
           to_errors("baton: {}\n", done.error().message);
           return kExitUsage;
         }
+        warn_of_misspelt(*settings, line);
         use_credentials(*options);
         return run_serve(*options);
       });

@@ -29,6 +29,14 @@ std::optional<std::string> text_of(const toml::node& value, Setting::Kind kind) 
   return {};
 }
 
+// The reader of TOML stops at the end of the line, and says what it met there.
+std::string_view hint_for(std::string_view complaint) {
+  const bool is_in_string = complaint.find("string: ") != complaint.npos;
+  const bool is_at_an_end = complaint.find("control characters") != complaint.npos ||
+                            complaint.find("end-of-file") != complaint.npos;
+  return is_in_string && is_at_an_end ? "; is a quote not closed?" : "";
+}
+
 }  // namespace
 
 Status read_settings(const Settings& settings, std::string_view text, const std::string& path) {
@@ -50,7 +58,8 @@ Status read_settings(const Settings& settings, std::string_view text, const std:
         return wrong(value.source(), fmt::format("{}: {}", setting->name, set.error().message));
     }
   } catch (const toml::parse_error& error) {
-    return wrong(error.source(), printable(error.description(), 200));
+    return wrong(error.source(),
+                 fmt::format("{}{}", printable(error.description(), 200), hint_for(error.description())));
   }
   return {};
 }

@@ -40,6 +40,11 @@ TEST(ServeSettings, TellWhichLineOfTheFileIsWrong) {  // X3
     EXPECT_EQ(said.errors, expected) << toml;
   }
   EXPECT_TRUE(begins(serve_with("listen = \n").errors, "baton: :1: "));
+  for (const char* unclosed :
+       {"listen = \"127.0.0.1:0\n", "listen = '127.0.0.1:0\n", "listen = \"127.0.0.1:0"}) {
+    const std::string said = serve_with(unclosed).errors;
+    EXPECT_TRUE(begins(said, "baton: :1: ") && said.ends_with("; is a quote not closed?")) << said;
+  }
 }
 
 TEST(ServeSettings, OnTheCommandLineOverrideTheEnvironmentAndThatTheFile) {
@@ -105,6 +110,37 @@ TEST(ServeSettings, FromTheEnvironmentOfAServerDoNotTroubleOtherCommands) {
             "baton: listen: '127.0.0.1' is not HOST:PORT, such as 127.0.0.1:7077\n"
             "baton serve --help tells how it is used\n");
   EXPECT_EQ(listen.exit_code, 64);
+}
+
+// Those of other commands, and of nobody, are left alone.
+TEST(ServeSettings, OfTheEnvironmentThatAreMisspeltAreToldWithTheNearest) {
+  const Said said =
+      run_program({"/usr/bin/env", "BATON_CONECTIONS_MAX=100", "BATON_TOKEN=x", "BATON_DATABASE=x",
+                   "BATON_TLS_CA=x", "BATON_LONG=1", "BATON_SEED=1", "BATON_PORT=tcp://10.0.0.1:7077",
+                   "BATON_SERVICE_HOST=10.0.0.1", BATON_PROGRAM, "serve", "--listen", "nowhere"});
+  EXPECT_EQ(said.errors,
+            "baton: there is no setting BATON_CONECTIONS_MAX; is it BATON_CONNECTIONS_MAX?\n"
+            "baton: listen: 'nowhere' is not HOST:PORT, such as 127.0.0.1:7077\n"
+            "baton serve --help tells how it is used\n");
+}
+
+TEST(ServeSettings, OfAnAddressAreANumberOrLocalhost) {
+  const TemporaryDirectory data;
+  crash::Child server({.command = {BATON_PROGRAM, "serve", "--data", data.path(), "--listen", "localhost:0",
+                                   "--http", "localhost:0"}});
+  std::string first;
+  server.listen(crash::after_ms(20'000), [&](const std::string& line) {
+    first = line;
+    return false;
+  });
+  EXPECT_TRUE(contains(first, " serves RESP on 127.0.0.1:") && contains(first, " and HTTP on 127.0.0.1:"))
+      << first;
+  for (const char* option : {"--listen", "--http"}) {
+    const Said said = baton({"serve", option, "baton.example:7077"});
+    EXPECT_EQ(said.exit_code, 64);
+    EXPECT_TRUE(contains(said.errors, ": 'baton.example' is not an address; give a number such as 127.0.0.1"))
+        << said.errors;
+  }
 }
 
 }  // namespace

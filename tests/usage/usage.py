@@ -14,7 +14,13 @@ CASES = [
     (BATON, "", "baton: a command is missing; baton --help lists them"),
     (BATON, "frob", "baton: there is no command 'frob'; baton --help lists them"),
     (BATON, "validate x.yaml", "baton: there is no command 'validate' (did you mean 'baton pipeline validate'?); baton --help lists them"),
-    (BATON, "help", "baton: there is no command 'help'; baton --help lists them"),
+    (BATON, "help frob", "baton: there is no command 'frob'; baton --help lists them"),
+    (BATON, "help log frob", "baton: there is no command 'frob'; baton log --help lists them"),
+    (BATON, "--connect x:1 stats", "baton: the option '--connect' stands behind the command it is for: baton COMMAND --connect"),
+    (BATON, "stream --connect=x:1 status",
+     "baton: the option '--connect' stands behind the command it is for: baton stream COMMAND --connect"),
+    (BATON, "log --connect x:1 stat x", "baton: there is no option '--connect'; baton log --help lists them"),
+    (BATON, "--frob stats", "baton: there is no option '--frob'; baton --help lists them"),
     (BATON, "frob log stat x", "baton: there is no command 'frob'; baton --help lists them"),
     (BATON, "log", "baton: a command is missing; baton log --help lists them"),
     (BATON, "log frob", "baton: there is no command 'frob'; baton log --help lists them"),
@@ -54,7 +60,8 @@ with tempfile.TemporaryDirectory() as folder:
             failed += 1
     # Help is no mistake, and each command has its own.
     for program, arguments, expected in [
-            (BATON, "--help", "Exit codes: 0"), (BATON, "--version", "."), (BATON, "log verify --help", "Exit codes: 0 intact"),
+            (BATON, "--help", "Exit codes: 0"), (BATON, "help", "Exit codes: 0"),
+            (BATON, "help log verify", "Exit codes: 0 intact"), (BATON, "help submit q x", "Hands in tasks"), (BATON, "--version", "."), (BATON, "log verify --help", "Exit codes: 0 intact"),
             (BATON, "log dump --help", "Example: " + BATON + " log dump data"), (SIM, "--help", "usage: sim")]:
         done = run(program, arguments, folder)
         if done.returncode != 0 or expected not in done.stdout or done.stderr:
