@@ -112,17 +112,16 @@ auto run(py::object kept, Work work) {
   using T = typename std::invoke_result_t<Work, std::stop_token>::value_type;
   auto answer = std::make_shared<Answer<T>>();
   std::stop_source stop;
-  std::thread thread([answer, work = std::move(work), stop = stop.get_token()]() mutable {
-    try {
-      Result<T> result = work(stop);
-      {
-        const Work done = std::move(work);  // lets go of what it holds, before the next call can begin
-      }
-      answer->give(std::move(result));
-    } catch (...) {
-      answer->give_up(std::current_exception());
-    }
-  });
+  std::thread thread(
+      [answer, work = std::make_unique<Work>(std::move(work)), stop = stop.get_token()]() mutable {
+        try {
+          Result<T> result = (*work)(stop);
+          work.reset();  // lets go of what it holds, before the next call can begin
+          answer->give(std::move(result));
+        } catch (...) {
+          answer->give_up(std::current_exception());
+        }
+      });
   try {
     wait_with_signals([&](auto at_most) { return answer->is_given_within(at_most); },
                       [&] { stop.request_stop(); });
