@@ -63,7 +63,11 @@ TEST(AMasterAtRedis, DoesNotSayThatAllWentWellInARunThatIsAnothersByThen) {  // 
   Pipeline pipeline("masters");
   const Graph* whole = nullptr;
   pipeline.add("last").run([&](Context&) {
-    EXPECT_TRUE(second.open_run({.session = "second", .fingerprint = whole->fingerprint()}, {}));
+    EXPECT_TRUE(second.open_run({.session = "second",
+                                 .name = "masters",
+                                 .fingerprint = whole->fingerprint(),
+                                 .parts = whole->parts()},
+                                {}));
   });
   const Graph graph = *Graph::of(pipeline.definition());
   whole = &graph;
