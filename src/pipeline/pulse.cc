@@ -13,6 +13,7 @@ namespace baton::pipeline {
 namespace {
 
 constexpr Duration kGoodbye = seconds(2);  // a courtesy: whoever does not hear it notices the silence
+constexpr Duration kBetweenNews = milliseconds(200);  // one that takes much on tells it no more often
 
 std::string in_seconds(Duration time) { return std::to_string(time.ms / 1000) + " s"; }
 
@@ -46,6 +47,8 @@ bool Pulse::keep(const Assigned& assigned) {
   if (steady_ms() >= until_ms) return false;
   const std::lock_guard lock(mutex_);
   held_[assigned.lease] = {{assigned.assignment.module, assigned.attempt}, until_ms};
+  has_news_ = true;
+  learned_.notify_all();
   return true;
 }
 
@@ -63,16 +66,18 @@ void Pulse::let_go(const std::string& lease) {
 void Pulse::beat(const std::stop_token& end) {
   heard_at_ms_ = steady_ms();
   std::optional<std::int64_t> sent_at_ms;
+  const auto often = [this] { return std::min(options_.cancellation_poll, heartbeat()); };
+  const auto briefly = [&] { return std::min(kBetweenNews, often()); };
   do {
     learn_lease(end);
-    if (!sent_at_ms || steady_ms() >= *sent_at_ms + heartbeat().ms) {
+    if (!sent_at_ms || has_news() || steady_ms() >= *sent_at_ms + heartbeat().ms) {
       sent_at_ms = steady_ms();
       if (!send(end)) return;
     } else if (const auto signal = coordinator_.is_cancellation_requested(end)) {
       heard_at_ms_ = steady_ms();
       if (*signal) listener_.cancelled((*signal)->reason);
     }
-  } while (!rest(std::min(options_.cancellation_poll, heartbeat()), end));
+  } while (!rest(briefly(), end) && !rest(often() - briefly(), end, true));
 }
 
 void Pulse::learn_lease(const std::stop_token& end) {
@@ -96,11 +101,17 @@ Duration Pulse::lease() {
 // Two may get lost on the way.
 Duration Pulse::heartbeat() { return std::min(options_.heartbeat, Duration{lease().ms / 3}); }
 
-bool Pulse::rest(Duration time, const std::stop_token& end) {
+bool Pulse::rest(Duration time, const std::stop_token& end, bool until_news) {
   std::unique_lock lock(mutex_);
-  learned_.wait_for(lock, end, std::chrono::milliseconds(time.ms),
-                    [this, before = lease_] { return lease_ != before; });
+  learned_.wait_for(lock, end, std::chrono::milliseconds(time.ms), [&, before = lease_] {
+    return lease_ != before || (until_news && has_news_);
+  });
   return end.stop_requested();
+}
+
+bool Pulse::has_news() {
+  const std::lock_guard lock(mutex_);
+  return has_news_;
 }
 
 // False: there is no use in another.
@@ -108,6 +119,7 @@ bool Pulse::send(const std::stop_token& end) {
   WorkerHeartbeat heartbeat{.index = index_, .session = session_};
   {
     const std::lock_guard lock(mutex_);
+    has_news_ = false;
     for (const auto& [lease, one] : held_) {
       if (one.is_lost) continue;
       heartbeat.leases.push_back(lease);

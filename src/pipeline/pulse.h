@@ -41,7 +41,8 @@ class Pulse {
   // The last one says that the worker leaves.
   void stop();
 
-  // False: its time is over already, counted from when it was asked for; another may have it.
+  // False: its time is over already, counted from when it was asked for; another may have it. Else the next
+  // heartbeat comes soon: until then nobody knows that it is here.
   bool keep(const Assigned& assigned);
   // Whether it is still ours. If not, whoever listens is told so sooner or later.
   bool has(const std::string& lease);
@@ -60,7 +61,8 @@ class Pulse {
   Duration lease();
   Duration heartbeat();
   // True: it is over. Shorter if the lease becomes known meanwhile.
-  bool rest(Duration time, const std::stop_token& end);
+  bool rest(Duration time, const std::stop_token& end, bool until_news = false);
+  bool has_news();
   void guard(const std::stop_token& end);
   void lose(const std::string& lease);
 
@@ -73,6 +75,7 @@ class Pulse {
   std::mutex mutex_;
   Duration lease_ = options_.lease;
   bool is_lease_known_ = false;
+  bool has_news_ = false;  // something was taken on since the last heartbeat
   std::condition_variable_any learned_;
   // By lease: one that was silent for too long may be given the same module again while it still has it.
   std::map<std::string, Kept> held_;

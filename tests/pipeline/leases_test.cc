@@ -120,6 +120,28 @@ TEST(AWorkerThatIsCutOff, DoesNotBeginWhatItHasLostMeanwhile) {  // P4 P6 P8
   over.request_stop();
 }
 
+TEST(AWorker, TellsSoonWhatItHasBegun) {  // P4
+  MemoryExchange exchange({.lease = hours(3)});
+  MemoryCoordinator master(exchange);
+  const auto is_seen = [&] {
+    const auto workers = master.get_registered_workers({});
+    return workers && workers->size() == 1 &&
+           workers->front().current_modules == std::vector<std::string>{"long"};
+  };
+  Pipeline pipeline("seen");
+  pipeline.add("long").run([&](Context&) {
+    EXPECT_TRUE(eventually(is_seen));
+    EXPECT_TRUE(master.close_run("seen", {}));
+  });
+  const Graph graph = *Graph::of(pipeline.definition());
+  ASSERT_TRUE(master.open_run({.session = "m", .fingerprint = graph.fingerprint()}, {}));
+  ASSERT_TRUE(master.enqueue_module({.module = "long"}, {}));
+  WorkerOptions options = worker_options(1, {});
+  options.heartbeat = options.cancellation_poll = hours(1);
+  MemoryCoordinator coordinator(exchange);
+  run_worker(graph, coordinator, options);
+}
+
 TEST(AWorker, StopsWhatNobodyWaitsForAnyMore) {  // P7
   std::atomic<bool> has_begun = false;
   Pipeline pipeline("given up");
