@@ -262,15 +262,8 @@ void Schedule::stop(const std::string& reason) {
     const ModuleStatus current = status(node);
     if (is_final(current) || has_begun(current) || spec(node).always_run) continue;
     unready(node);
-    std::string cause;
-    for (const GraphNeed& need : graph_[node].needs) {
-      if (need.kind != NeedKind::required) continue;
-      for (const NodeIndex other : need.on) {
-        const ModuleStatus ended = status(other);
-        if (ended != ModuleStatus::cancelled && spoils_run(ended))
-          cause = graph_[other].id + " " + std::string(ending(ended));
-      }
-    }
+    const std::string cause =
+        failure_before(graph_, node, [this](NodeIndex other) { return status(other); });
     if (cause.empty())
       end(node, ModuleStatus::cancelled, reason);
     else

@@ -139,6 +139,35 @@ TEST(AMatrix, IsThereWhenNoneFailedAndOneRan) {  // P9
   EXPECT_EQ(after_matrix(skipped, timed_out), dependency_failed);
 }
 
+TEST(AModuleThatDoesNotRun, TellsOfAFailureRatherThanOfWhatDidNotRunEither) {  // P13
+  for (const OnFailure mode : {OnFailure::stop, OnFailure::finish}) {
+    Sketch sketch;
+    sketch.definition.on_failure = mode;
+    sketch.add("build"), sketch.add("test", {"build"}).targets = {{"gcc", {}}, {"clang", {}}};
+    sketch.add("publish", {"test", "build"}), sketch.add("announce", {"test"});
+    Told told(sketch);
+    told.next();
+    told.finish("build", failed);
+    EXPECT_EQ(told.reason("publish"), "build failed");
+    EXPECT_EQ(told.reason("announce"), "test[gcc] did not run");
+  }
+}
+
+TEST(AModuleThatDoesNotRun, TellsOfTheInstanceWithItsOwnTarget) {  // P9 P13
+  for (const ModuleStatus ended : {failed, skipped}) {
+    Sketch sketch;
+    sketch.definition.on_failure = OnFailure::finish;
+    for (const char* id : {"build", "test"}) sketch.add(id).targets = {{"debug", {}}, {"release", {}}};
+    sketch.definition.modules.back().needs.push_back({.on = "build"});
+    Told told(sketch);
+    told.next(), told.next();
+    told.finish("build[debug]", ended), told.finish("build[release]", ended);
+    for (const std::string target : {"[debug]", "[release]"})
+      EXPECT_EQ(told.reason("test" + target),
+                "build" + target + (ended == failed ? " failed" : " was skipped"));
+  }
+}
+
 TEST(AModuleForFailures, RunsOnlyAfterOne) {
   for (const ModuleStatus ended : {failed, succeeded}) {
     Sketch sketch;

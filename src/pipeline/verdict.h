@@ -14,6 +14,11 @@ struct Verdict {
   std::string reason;
 };
 
+// Why it cannot run: the first that it requires and that failed; if none did, the first that did not run
+// either. Empty: neither is in its way.
+std::string failure_before(const Graph& graph, NodeIndex node,
+                           const std::function<ModuleStatus(NodeIndex)>& status);
+
 // All that it needs is over.
 Verdict verdict_on(const Graph& graph, NodeIndex node, const std::function<ModuleStatus(NodeIndex)>& status);
 
