@@ -120,18 +120,21 @@ bool Fleet::has_time(const Lane& lane,
 }
 
 std::string Fleet::closest(const Lane& lane) const {
-  std::string text;
-  std::size_t fewest = lane.capabilities.size() + 1;
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> fewest, who;  // all that lack the same
   for (const RegisteredWorker& worker : workers_) {
     if (!is_alive(worker)) continue;
     std::vector<std::string> missing;
     std::ranges::set_difference(without_unreserved(lane.capabilities), worker.registration.capabilities,
                                 std::back_inserter(missing));
-    if (missing.size() >= fewest) continue;
-    fewest = missing.size();
-    text = name_of(worker) + " lacks " + joined(missing);
+    if (who.empty() || missing.size() < fewest.size()) fewest = missing, who.clear();
+    if (missing == fewest) who.push_back(name_of(worker));
   }
-  return text;
+  if (who.empty()) return {};
+  const std::string what = joined(fewest);
+  if (who.size() == 1) return who.front() + " lacks " + what;
+  if (who.size() == alive()) return "every worker lacks " + what;
+  return (who.size() > kNamed ? std::to_string(who.size()) + " workers" : joined(who)) + " lack " + what;
 }
 
 std::string Fleet::reserved_for_others(const Lane& lane) const {

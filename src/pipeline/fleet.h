@@ -30,7 +30,7 @@ class Fleet {
   bool has_time(const Lane& lane, const std::function<const Lane*(const std::string& module)>& out) const;
   void handed_out(const Lane& lane) { ++out_, ++out_by_lane_[lane]; }
   void came_back(const Lane& lane) { --out_, --out_by_lane_[lane]; }
-  // Who comes closest: "worker 2 lacks gpu". Nothing if there is nobody.
+  // Who comes closest: "worker 2 lacks gpu", "every worker lacks gpu". Nothing if there is nobody.
   std::string closest(const Lane& lane) const;
   // Who could run it and must not: "worker 2 for gpu". Nothing if there is nobody.
   std::string reserved_for_others(const Lane& lane) const;

@@ -28,6 +28,21 @@ TEST(AFleet, CountsNobodyWhoIsReservedWhenItSaysWhatIsScarce) {
   EXPECT_TRUE(fleet.is_scarce(kRender));
 }
 
+TEST(AFleet, TellsOfAllWhoComeClosest) {  // P8
+  Fleet fleet;
+  EXPECT_EQ(fleet.closest(kRender), "");
+  fleet.update({worker(1, with_unreserved({}))}, {});
+  EXPECT_EQ(fleet.closest(kRender), "worker 1 lacks gpu");
+  fleet.update({worker(1, with_unreserved({})), worker(2, with_unreserved({"disk"}))}, {});
+  EXPECT_EQ(fleet.closest(kRender), "every worker lacks gpu");
+  const Lane both{.capabilities = required_of_workers({"disk", "gpu"})};
+  EXPECT_EQ(fleet.closest(both), "worker 2 lacks gpu");
+  fleet.update({worker(1, with_unreserved({})), worker(2, with_unreserved({"disk"})),
+                worker(3, with_unreserved({"disk"}))},
+               {});
+  EXPECT_EQ(fleet.closest(both), "worker 2, worker 3 lack gpu");
+}
+
 TEST(AFleet, HasRoomAtReservedWorkersForWhatNamesThemAlone) {  // P8
   Fleet fleet;
   fleet.update({worker(1, {"gpu"}), worker(2, with_unreserved({}))}, {});
