@@ -15,9 +15,11 @@
 namespace baton::pipeline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::string> problems(const std::string& text,
                                   const std::map<std::string, std::string>& given = {}) {
@@ -197,7 +199,9 @@ TEST(APipelineFile, RefusesWhatSurprises) {  // P14
   EXPECT_THAT(problems("version: 2\nmodules: { a: { run: ls } }\n"),
               ElementsAre("ci.yaml:1:10: version has to be 1"));
   EXPECT_THAT(problems("modules: { a: { run: ls } }\n"), ElementsAre(HasSubstr("`version: 1` is missing")));
-  EXPECT_THAT(problems("version: 1\nmodules:\n\ta: 1\n"), ElementsAre(HasSubstr("ci.yaml:3:")));
+  EXPECT_THAT(problems("version: 1\nmodules:\n\ta: 1\n"),
+              ElementsAre(AllOf(HasSubstr("ci.yaml:3:"), HasSubstr("this line is indented with a tab"))));
+  EXPECT_THAT(problems("version: 1\nmodules:\n  a: b: c\n"), ElementsAre(Not(HasSubstr("tab"))));
   EXPECT_THAT(problems("version: 1\n---\nversion: 1\n"), Contains(HasSubstr("a second document")));
   EXPECT_THAT(problems("version: 1\nmodules: {}\n"), ElementsAre("there are no modules"));
   EXPECT_THAT(problems("version: 1\nmodules: { a: { run: ls } }", {{"x", "1"}}),

@@ -131,6 +131,12 @@ class Builder : public YAML::EventHandler {
   std::vector<Open> open_;
 };
 
+// Counted from 0.
+bool is_indented_with_tab(std::string_view text, int line) {
+  for (; line > 0; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find_first_not_of(" \t")).contains('\t');
+}
+
 }  // namespace
 
 const Yaml* Yaml::find(std::string_view key) const {
@@ -150,7 +156,10 @@ YamlText parse_yaml(const std::string& text) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& trouble) {
-    builder.result.errors.push_back({place_of(trouble.mark), trouble.msg});
+    const bool has_tab = is_indented_with_tab(counted, trouble.mark.line);
+    builder.result.errors.push_back(
+        {place_of(trouble.mark),
+         trouble.msg + (has_tab ? "; this line is indented with a tab, and YAML takes spaces only" : "")});
     builder.result.is_whole = false;
   }
   return std::move(builder.result);
