@@ -50,11 +50,16 @@ std::vector<pipeline::Problem> beyond_all_workers(const pipeline::PipelineFile& 
   return all;
 }
 
+std::expected<LoadedPipeline, int> load_to_look(const PipelineSource& source) {
+  const auto definition = to_look_at(source);
+  return definition ? load(*definition) : std::unexpected(definition.error());
+}
+
 int validate(const LookOptions& options) {
-  auto definition = definition_of(options.source);
+  auto definition = to_look_at(options.source);
   if (!definition) return definition.error();
   pipeline::PipelineReading reading =
-      pipeline::PipelineFile::read(definition->text, definition->path, definition->parameters);
+      pipeline::PipelineFile::read(definition->text, as_typed(definition->path), definition->parameters);
   std::vector<pipeline::Problem> problems = std::move(reading.problems);
   std::vector<pipeline::Problem> uncovered = beyond_all_workers(reading.file);
   const LoadedPipeline loaded{std::move(*definition), std::move(reading.file)};
@@ -80,7 +85,7 @@ int validate(const LookOptions& options) {
 
 // Modules in the order of their needs: those of one wave could run together.
 int plan(const LookOptions& options) {
-  const auto loaded = load(options.source);
+  const auto loaded = load_to_look(options.source);
   if (!loaded) return loaded.error();
   const auto graph = graph_of(*loaded);
   if (!graph) return graph.error();
@@ -116,7 +121,7 @@ int plan(const LookOptions& options) {
 }
 
 int draw(const LookOptions& options) {
-  const auto loaded = load(options.source);
+  const auto loaded = load_to_look(options.source);
   if (!loaded) return loaded.error();
   const auto graph = graph_of(*loaded);
   if (!graph) return graph.error();

@@ -30,14 +30,15 @@ void add_source_options(Command& command, PipelineSource& source) {
 
 int tell(const std::vector<pipeline::Problem>& problems, Format format) {
   std::string message;
+  const auto is_given = [](const pipeline::Problem& problem) {
+    return problem.where.starts_with(pipeline::kGivenParameter);
+  };
   for (const pipeline::Problem& problem : problems) {
-    to_errors("{}\n", pipeline::describe(problem));
+    const bool has_place = !problem.where.empty() && !is_given(problem);  // which says by itself where it is
+    to_errors("{}{}\n", has_place ? "" : "baton: ", pipeline::describe(problem));
     message += (message.empty() ? "" : "\n") + pipeline::describe(problem);
   }
-  const bool are_given = std::ranges::all_of(problems, [](const pipeline::Problem& problem) {
-    return problem.where.starts_with(pipeline::kGivenParameter);
-  });
-  if (are_given) return kExitUsage;
+  if (std::ranges::all_of(problems, is_given)) return kExitUsage;
   tell_programs({Errc::invalid_request, message}, format);
   return pipeline::kExitInvalid;
 }
@@ -77,6 +78,19 @@ std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource&
                                   .text = text.str(),
                                   .parameters = source.parameters,
                                   .selection = source.selection};
+}
+
+std::expected<pipeline::FileDefinition, int> to_look_at(const PipelineSource& source) {
+  auto definition = definition_of(source);
+  if (!definition) return definition;
+  const std::string path = as_typed(definition->path);
+  const auto reading = pipeline::PipelineFile::read(definition->text, path, definition->parameters);
+  for (const pipeline::FileParameter& one : reading.file.parameters) {
+    if (one.otherwise || definition->parameters.contains(one.name)) continue;
+    definition->parameters[one.name] = one.choices.empty() ? one.name : one.choices.front();
+    to_errors("{}: to run it, parameter '{}' has to be given: --param {}=…\n", path, one.name, one.name);
+  }
+  return definition;
 }
 
 std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded) {

@@ -33,6 +33,8 @@ std::expected<pipeline::FileDefinition, int> definition_of(const PipelineSource&
 std::expected<LoadedPipeline, int> load(const PipelineSource& source, Format format = Format::text);
 std::expected<LoadedPipeline, int> load(const pipeline::FileDefinition& definition,
                                         Format format = Format::text);
+// For whoever only looks at it: for a parameter that has to be given something stands in, and that is told.
+std::expected<pipeline::FileDefinition, int> to_look_at(const PipelineSource& source);
 // As far as it was chosen. A choice of what is not there makes no sense.
 std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded);
 std::expected<pipeline::Graph, int> graph_of(const LoadedPipeline& loaded,

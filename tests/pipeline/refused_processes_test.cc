@@ -135,15 +135,33 @@ TEST(ProcessesThatAreRefused, SayWhatIsWrongBeforeAnythingIsDone) {  // P14 P16
   EXPECT_THAT(refused(yard, {"--cap", "docker gpu"}, 64), HasSubstr("--cap 'docker gpu' is no capability"));
   EXPECT_THAT(refused(yard, {"--lost-after", "0s"}, 64), HasSubstr("--lost-after is 100ms at least"));
   EXPECT_EQ(crash::run(yard.worker("127.0.0.1:1", {"--cap", "docker gpu"})).exit.code, 64);
-  EXPECT_THAT(refused(yard, {"--param", "q=1"}, 64), HasSubstr("--param q: there is no such parameter"));
-  EXPECT_THAT(refused(yard, {"--module", "b"}, 64), HasSubstr("there is no module 'b'"));
-  EXPECT_THAT(refused(yard, {"--skip-module", "a"}, 64), HasSubstr("nothing is left to run"));
+  EXPECT_THAT(refused(yard, {"--param", "q=1"}, 64),
+              HasSubstr("baton: --param q: there is no such parameter"));
+  EXPECT_THAT(refused(yard, {"--module", "b"}, 64), HasSubstr("baton: there is no module 'b'"));
+  EXPECT_THAT(refused(yard, {"--skip-module", "a"}, 64), HasSubstr("baton: nothing is left to run"));
   const crash::Ran folder = crash::run(yard.baton({"run", yard.path()}));
   EXPECT_EQ(folder.exit.code, 66);
   EXPECT_THAT(folder.errors, HasSubstr("is a folder"));
   const crash::Ran nothing = crash::run(yard.baton({"run", yard.path() + "/none.yaml"}));
   EXPECT_EQ(nothing.exit.code, 66);
   EXPECT_THAT(nothing.errors, HasSubstr("/none.yaml cannot be read: No such file or directory"));
+}
+
+TEST(ProcessesThatLookAtAPipeline, DoWithoutTheParametersThatItNeedsToRun) {  // P14
+  const Yard yard(R"(version: 1
+params: { who: { required: true }, how: { choices: [well, badly] } }
+modules: { a: { run: 'echo ${params.who} ${params.how}' } }
+)");
+  for (const char* look : {"validate", "plan", "graph"}) {
+    const crash::Ran looked = crash::run(yard.baton({"pipeline", look, yard.path() + "/pipeline.yaml"}));
+    EXPECT_EQ(looked.exit.code, 0) << looked.errors;
+    EXPECT_THAT(looked.errors, AllOf(HasSubstr("parameter 'who' has to be given: --param who=…"),
+                                     HasSubstr("parameter 'how' has to be given: --param how=…")));
+  }
+  const crash::Ran given = crash::run(
+      yard.baton({"pipeline", "validate", yard.path() + "/pipeline.yaml", "--param", "how=so"}));
+  EXPECT_EQ(given.exit.code, 64) << given.errors;
+  EXPECT_EQ(crash::run(yard.run({})).exit.code, 2);
 }
 
 TEST(ProcessesThatAreRefused, NameEverySecretThatIsMissing) {  // P14
