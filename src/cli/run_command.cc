@@ -256,8 +256,12 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
     return pipeline::exit_code(pipeline::RunOutcome::refused);
   }
   tell_of_unset_variables(loaded.file, *graph);
-  const pipeline::StopOnSignal stop;
   pipeline::RunOptions run = run_options(options, loaded, *graph);
+  RunView view({.on_terminal = is_terminal(),
+                .verbose = options.verbose,
+                .has_workers_here = options.workers > 0,
+                .history = run.history});
+  const pipeline::StopOnSignal stop([&] { view.say_last_words(); });
   run.restored = restored;
   run.stop = stop.token();
   if (const auto missing = check_secrets(options, loaded, *graph, run); !missing.empty())
@@ -297,7 +301,6 @@ int run_pipeline(const RunCommandOptions& options, const LoadedPipeline& loaded,
     run.coordinator = coordinator.get();
   }
 
-  RunView view({.on_terminal = is_terminal(), .verbose = options.verbose, .history = run.history});
   LocalWorkers workers(options, meeting);
   Watchers watchers;
   watchers.add(records);

@@ -1,15 +1,18 @@
 #include "cli/run_view.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "cli/output.h"
 #include "cli/quantities.h"
 #include "cli/table.h"
 #include "client/call.h"
+#include "pipeline/fleet.h"
 
 namespace baton::cli {
 namespace {
@@ -65,14 +68,38 @@ std::string as_shown(std::string_view line) {
   return shown;
 }
 
+std::string erasing(std::size_t lines) { return lines > 0 ? fmt::format("\x1b[{}A\r\x1b[J", lines) : ""; }
+
 std::string bar(double part, std::size_t width) {
   const auto full = static_cast<std::size_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(width));
   return "[" + std::string(full, '#') + std::string(width - full, '.') + "]";
 }
 
+// Empty: something did, or was meant to.
+std::string nothing_ran(const pipeline::Graph& graph, const pipeline::RunReport& report) {
+  if (report.outcome != pipeline::RunOutcome::succeeded) return {};
+  std::vector<const ModuleReport*> chosen;
+  for (const ModuleReport& one : report.modules) {
+    if (!graph[one.node].left_out) chosen.push_back(&one);
+  }
+  const auto is_skipped = [](const ModuleReport* one) { return one->status == ModuleStatus::skipped; };
+  if (chosen.empty() || !std::ranges::all_of(chosen, is_skipped)) return {};
+  const std::string who =
+      chosen.size() == 1 ? "the only module was" : "all " + counted(chosen.size(), "module") + " were";
+  return fmt::format("nothing ran: {} skipped; {}: {}", who, chosen.front()->id,
+                     printable(why(*chosen.front()), 200));
+}
+
+// As far as it can be done at once.
+void write_at_once(int descriptor, std::string_view text) {
+  pollfd taker{.fd = descriptor, .events = POLLOUT, .revents = 0};
+  if (::poll(&taker, 1, 0) == 1) (void)!::write(descriptor, text.data(), text.size());
+}
+
 }  // namespace
 
 void RunView::began(const pipeline::Graph& graph, const std::string& run) {
+  const std::lock_guard lock(mutex_);
   graph_ = &graph;
   line(fmt::format("{}: {}, run {}", graph.definition().name, counted(graph.size(), "module"), run));
 }
@@ -84,7 +111,7 @@ void RunView::line(const std::string& text) {
 }
 
 void RunView::erase() {
-  if (drawn_ > 0) to_output("\x1b[{}A\r\x1b[J", drawn_);
+  to_output("{}", erasing(drawn_));
   drawn_ = 0;
 }
 
@@ -122,9 +149,18 @@ void RunView::draw() {
   std::fflush(stdout);
 }
 
-void RunView::time_passed() { draw(); }
+void RunView::time_passed() {
+  const std::lock_guard lock(mutex_);
+  draw();
+}
+
+void RunView::progressed(pipeline::NodeIndex node, double part) {
+  const std::lock_guard lock(mutex_);
+  progress_[node] = part;
+}
 
 void RunView::changed(const ModuleReport& report, const std::shared_ptr<const void>&) {
+  const std::lock_guard lock(mutex_);
   if (report.status == ModuleStatus::running)
     running_[report.node] = {report.id, report.worker, client::now_ms()};
   if (pipeline::is_final(report.status)) {
@@ -164,6 +200,7 @@ void RunView::show_group(const std::string& module, std::size_t lines_max) {
 }
 
 void RunView::said(const pipeline::LogLine& said) {
+  const std::lock_guard lock(mutex_);
   std::vector<std::string>& lines = said_[said.module];
   lines.push_back(said.text);
   if (lines.size() < kLinesKept) return;
@@ -180,6 +217,7 @@ void RunView::said(const pipeline::LogLine& said) {
 }
 
 void RunView::noticed(const std::string& text) {
+  const std::lock_guard lock(mutex_);
   line("! " + printable(text, 1000));
   draw();
 }
@@ -193,7 +231,33 @@ void RunView::stopping(std::size_t modules) {
   if (options_.on_terminal) noticed(stop_text(modules));
 }
 
+std::string RunView::killed_text() const {
+  std::vector<std::string> killed, left;
+  for (const auto& [node, one] : running_) {
+    const bool is_here = options_.has_workers_here || one.worker.empty() || one.worker == "master";
+    (is_here ? killed : left).push_back(one.id);
+  }
+  const auto named = [](std::vector<std::string>& all) {
+    const std::size_t more = all.size() - std::min(all.size(), kRunningShown);
+    all.resize(all.size() - more);
+    return pipeline::joined(all) + (more > 0 ? fmt::format(" and {} more", more) : "");
+  };
+  return (killed.empty() ? "ended at once" : "killed " + named(killed)) +
+         (left.empty() ? "" : "; left to the workers: " + named(left));
+}
+
+void RunView::say_last_words() {
+  // Whoever has it may be held up by whoever does not read.
+  if (!mutex_.try_lock_for(std::chrono::milliseconds(200))) return;
+  const bool is_seen = options_.on_terminal && graph_ != nullptr;
+  if (is_seen)
+    write_at_once(STDOUT_FILENO, erasing(drawn_) + "! " + killed_text() + "\n");
+  else
+    write_at_once(STDERR_FILENO, "baton: " + killed_text() + "\n");
+}
+
 void RunView::ended(const pipeline::RunReport& report) {
+  const std::lock_guard lock(mutex_);
   erase();
   Table table({{"module"}, {"status"}, {"took", Align::right}, {"where"}, {"why"}});
   const std::vector<const ModuleReport*> all = pipeline::worst_first(report);
@@ -206,6 +270,11 @@ void RunView::ended(const pipeline::RunReport& report) {
   to_output("\n");
   table.print();
   if (all.size() > kRowsMax) to_output("… and {} more\n", all.size() - kRowsMax);
+  if (const std::string skipped = nothing_ran(*graph_, report); !skipped.empty()) {
+    to_output("\n{}: {}\n", report.pipeline, skipped);
+    std::fflush(stdout);
+    return;
+  }
   std::map<std::string_view, std::size_t> counts;
   for (const ModuleReport& one : report.modules) ++counts[pipeline::word(one.status)];
   std::string summary;

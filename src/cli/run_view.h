@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace baton::cli {
 struct RunViewOptions {
   bool on_terminal = false;
   bool verbose = false;  // what modules said is shown on a terminal too
+  bool has_workers_here = false;  // that end with this process
   pipeline::History history;
 };
 
@@ -26,12 +28,15 @@ class RunView : public pipeline::RunObserver {
   void began(const pipeline::Graph& graph, const std::string& run) override;
   void changed(const pipeline::ModuleReport& report, const std::shared_ptr<const void>& value) override;
   void said(const pipeline::LogLine& line) override;
-  void progressed(pipeline::NodeIndex node, double part) override { progress_[node] = part; }
+  void progressed(pipeline::NodeIndex node, double part) override;
   void noticed(const std::string& text) override;
   void stopping(std::size_t modules) override;
   void time_passed() override;
   bool wants_time() const override { return options_.on_terminal; }
   void ended(const pipeline::RunReport& report) override;
+  // This process is about to end, with all that it has started: says so, and nothing else from then on.
+  // Called on any thread; whoever cannot be told is not waited for.
+  void say_last_words();
 
  private:
   struct Running {
@@ -46,7 +51,10 @@ class RunView : public pipeline::RunObserver {
   void show_group(const std::string& module, std::size_t lines_max);
   std::string running_line(const Running& one, double part) const;
 
+  std::string killed_text() const;
+
   const RunViewOptions options_;
+  std::timed_mutex mutex_;  // guards what follows, and that lines are written one by one
   const pipeline::Graph* graph_ = nullptr;
   std::size_t over_ = 0;
   std::size_t drawn_ = 0;  // lines that will be written over

@@ -2,11 +2,13 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "process/descendants.h"
 
 namespace baton::pipeline {
 
-StopOnSignal::StopOnSignal() {
+StopOnSignal::StopOnSignal(std::function<void()> last_words) : last_words_(std::move(last_words)) {
   ::sigemptyset(&set_);
   for (const int number : {SIGINT, SIGTERM}) ::sigaddset(&set_, number);
   struct sigaction hangup{};
@@ -29,6 +31,7 @@ void StopOnSignal::wait() {
   int number = 0;
   while (::sigwait(&set_, &number) == 0 && !is_ending_) {
     if (teller_.joinable()) {
+      if (last_words_) last_words_();
       process::kill_descendants();
       ::_exit(128 + number);
     }

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <stop_token>
 #include <thread>
 
@@ -15,7 +16,8 @@ namespace baton::pipeline {
 // To be made before other threads, which are not to get the signals.
 class StopOnSignal {
  public:
-  StopOnSignal();
+  // `last_words` are said at a second signal, on a thread of ours, before the process ends.
+  explicit StopOnSignal(std::function<void()> last_words = {});
   ~StopOnSignal();
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
@@ -25,6 +27,7 @@ class StopOnSignal {
  private:
   void wait();
 
+  const std::function<void()> last_words_;
   sigset_t set_{};
   sigset_t before_{};
   std::atomic<bool> is_ending_ = false;  // the signal that comes next is our own

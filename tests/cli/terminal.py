@@ -62,6 +62,13 @@ def expect(condition, what):
         raise AssertionError(what)
 
 
+def wait_for_file(path):
+    end = time.monotonic() + 30
+    while not os.path.exists(path):
+        expect(time.monotonic() < end, f"there is no {path}")
+        time.sleep(0.01)
+
+
 def frames(screen):
     """The pictures, each as its lines."""
     return [text_of(frame).split(b"\r\n") for frame in screen.split(b"\x1b[H")[1:]]
@@ -142,6 +149,18 @@ with tempfile.TemporaryDirectory() as folder:
         run.read_until(b"! stopping 9 modules; Ctrl-C again ends it at once")
         code, _ = run.end()
         expect(code == 3, (code, run.screen))
+
+        # A second one clears what was drawn, and leaves a line that says what was killed.
+        with open(folder + "/p.yaml", "w") as file:
+            file.write("version: 1\nmodules:\n  a: { stop_grace: 1h, run: \"trap '' TERM; echo > began; sleep 1000\" }\n")
+        run = OnTerminal(["run", folder + "/p.yaml"])
+        run.read_until(b"1 at work")
+        wait_for_file(folder + "/began")
+        run.process.send_signal(signal.SIGINT)
+        run.read_until(b"! stopping 1 module")
+        run.process.send_signal(signal.SIGINT)
+        code, _ = run.end()
+        expect(code == 130 and run.screen.endswith(b"\x1b[J! killed a\r\n"), (code, run.screen[-200:]))
     finally:
         server.terminate()
         server.wait(timeout=30)

@@ -164,6 +164,17 @@ modules: { a: { run: 'echo ${params.who} ${params.how}' } }
   EXPECT_EQ(crash::run(yard.run({})).exit.code, 2);
 }
 
+TEST(ProcessesThatHaveNothingToRun, SaySo) {  // P8
+  const Yard yard(R"(version: 1
+name: idle
+modules: { a: { caps: [gpu], run: ls }, b: { needs: [a], run: ls } }
+)");
+  const crash::Ran ran = crash::run(yard.run({}));
+  EXPECT_EQ(ran.exit.code, 0);
+  ASSERT_THAT(ran.lines, Not(IsEmpty()));
+  EXPECT_EQ(ran.lines.back(), "idle: nothing ran: all 2 modules were skipped; a: this machine lacks gpu");
+}
+
 TEST(ProcessesThatAreRefused, NameEverySecretThatIsMissing) {  // P14
   const Yard yard(R"(version: 1
 secrets: [BATON_TEST_KEY, BATON_TEST_TOKEN]

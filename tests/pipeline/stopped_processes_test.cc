@@ -60,6 +60,8 @@ TEST_P(ProcessesThatAreStopped, SaySoAtOnceAndEndAtTheSecondSignal) {  // P7 P16
   EXPECT_FALSE(is_over(pid));
   master.signal(SIGINT);
   EXPECT_EQ(master.wait(crash::after_ms(30'000)).code, 130);
+  const bool is_shown = how.front() != "--json";
+  EXPECT_TRUE(has_said(master, is_shown ? "baton: killed a\n" : "baton: ended at once\n")) << master.errors();
   EXPECT_TRUE(eventually([&] { return is_over(pid); })) << "what a command has started outlives it";
 }
 
