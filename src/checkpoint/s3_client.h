@@ -20,7 +20,7 @@ struct S3Options {
   std::string prefix;  // of all names; without slashes at its ends
   S3Credentials credentials;
   Duration timeout = seconds(60);  // of one request that gets nowhere
-  int tries = 10;  // about 20 s of pauses
+  int tries = 10;                  // about 20 s of pauses
   Duration first_pause = milliseconds(100);
   Duration longest_pause = seconds(5);
 

@@ -16,7 +16,7 @@ namespace baton::cli {
 
 struct RunViewOptions {
   bool on_terminal = false;
-  bool verbose = false;  // what modules said is shown on a terminal too
+  bool verbose = false;           // what modules said is shown on a terminal too
   bool has_workers_here = false;  // that end with this process
   pipeline::History history;
 };

@@ -62,9 +62,9 @@ Status Group::arrive(const Seat& seat, Arrival arrival, Waiter waiter, Instant n
   Stream& stream = streams_[arrival.stream];
   if (arrival.number < stream.forgotten_below) {  // how is not known any more, and it goes on from there
     move_to(stream, seat.rank, std::max(arrival.number, stream.at[seat.rank]));
-    answers_.push_back({waiter, failure(Errc::deadline_exceeded,
-                                        fmt::format("{}: it ended long ago, without rank {}",
-                                                    title(arrival.operation), seat.rank))});
+    answers_.push_back(
+        {waiter, failure(Errc::deadline_exceeded, fmt::format("{}: it ended long ago, without rank {}",
+                                                              title(arrival.operation), seat.rank))});
     return {};
   }
   if (auto follows = check_number(stream, seat.rank, arrival); !follows) return follows;

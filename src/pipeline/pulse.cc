@@ -103,9 +103,8 @@ Duration Pulse::heartbeat() { return std::min(options_.heartbeat, Duration{lease
 
 bool Pulse::rest(Duration time, const std::stop_token& end, bool until_news) {
   std::unique_lock lock(mutex_);
-  learned_.wait_for(lock, end, std::chrono::milliseconds(time.ms), [&, before = lease_] {
-    return lease_ != before || (until_news && has_news_);
-  });
+  learned_.wait_for(lock, end, std::chrono::milliseconds(time.ms),
+                    [&, before = lease_] { return lease_ != before || (until_news && has_news_); });
   return end.stop_requested();
 }
 

@@ -55,10 +55,10 @@ Status RedisCoordinator::open_run(const RunOpening& opening, std::stop_token sto
   RunOpening mine = opening;
   mine.lease = run_->options.lease;
   const auto ask = [&] {
-    return run_->call(redis_scripts::kOpen,
-                      {mine.session, identity_of(mine), to_text(mine), std::to_string(mine.lease->ms),
-                       pipeline_of(mine)},
-                      stop);
+    return run_->call(
+        redis_scripts::kOpen,
+        {mine.session, identity_of(mine), to_text(mine), std::to_string(mine.lease->ms), pipeline_of(mine)},
+        stop);
   };
   auto answer = ask();
   while (answer && answer->front() == "another lease") {

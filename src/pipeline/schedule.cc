@@ -262,8 +262,7 @@ void Schedule::stop(const std::string& reason) {
     const ModuleStatus current = status(node);
     if (is_final(current) || has_begun(current) || spec(node).always_run) continue;
     unready(node);
-    const std::string cause =
-        failure_before(graph_, node, [this](NodeIndex other) { return status(other); });
+    const std::string cause = failure_before(graph_, node, [this](NodeIndex other) { return status(other); });
     if (cause.empty())
       end(node, ModuleStatus::cancelled, reason);
     else

@@ -269,8 +269,8 @@ std::expected<std::vector<Rows>, Trouble> Connection::receive(std::span<const Ca
   return all;
 }
 
-// False where replies to a call that was given up would be taken for this one's. A stop of the call before may
-// have come after its end.
+// False where replies to a call that was given up would be taken for this one's. A stop of the call before
+// may have come after its end.
 bool Connection::begin_call() {
   if (cancelled_) return false;
   std::uint64_t drained = 0;

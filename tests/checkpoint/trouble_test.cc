@@ -83,8 +83,7 @@ TEST(Trouble, OfARankThatDoesNotSeeWhatWasChosenIsDamage) {
     as_ranks(2, [&](Collective& ranks) {
       State state(model(ranks.rank(), 2));
       CheckpointLoader loader(ranks, *disks[ranks.rank()].storage);
-      heard[ranks.rank()] =
-          said(loader.coordinate_load("latest", state.targets(), {.fall_back = fall_back}));
+      heard[ranks.rank()] = said(loader.coordinate_load("latest", state.targets(), {.fall_back = fall_back}));
     });
     EXPECT_THAT(heard, Each(HasSubstr("CORRUPT"))) << fall_back;
   }

@@ -139,7 +139,8 @@ TEST_F(ProcessesThatAreCutOff, LoseTheirModuleWhileTheyAreStopped) {  // P4 P6 E
 }
 
 TEST(ProcessesThatAreLost, HaveNothingBegunAgainThatMustNotBe) {  // P4 P13
-  const Yard yard("version: 1\nmodules: { a: { idempotent: false, run: 'echo begun >> ran; exec sleep 1000' } }");
+  const Yard yard(
+      "version: 1\nmodules: { a: { idempotent: false, run: 'echo begun >> ran; exec sleep 1000' } }");
   Served server(BATON_PROGRAM);
   crash::Child master(yard.run(
       {"--connect", server.address(), "--run", "once", "--only-master", "--lost-after", "2s", "--json"}));

@@ -158,8 +158,8 @@ modules: { a: { run: 'echo ${params.who} ${params.how}' } }
     EXPECT_THAT(looked.errors, AllOf(HasSubstr("parameter 'who' has to be given: --param who=…"),
                                      HasSubstr("parameter 'how' has to be given: --param how=…")));
   }
-  const crash::Ran given = crash::run(
-      yard.baton({"pipeline", "validate", yard.path() + "/pipeline.yaml", "--param", "how=so"}));
+  const crash::Ran given =
+      crash::run(yard.baton({"pipeline", "validate", yard.path() + "/pipeline.yaml", "--param", "how=so"}));
   EXPECT_EQ(given.exit.code, 64) << given.errors;
   EXPECT_EQ(crash::run(yard.run({})).exit.code, 2);
 }

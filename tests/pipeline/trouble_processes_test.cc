@@ -238,7 +238,8 @@ modules:
 
 // How long it takes until the run of a worker that was killed is over.
 std::chrono::steady_clock::duration time_of_a_loss() {
-  const Yard yard("version: 1\nmodules: { a: { run: 'echo $BATON_RUN >> ran; [ -e go ] || exec sleep 1000' } }");
+  const Yard yard(
+      "version: 1\nmodules: { a: { run: 'echo $BATON_RUN >> ran; [ -e go ] || exec sleep 1000' } }");
   Served server(BATON_PROGRAM);
   crash::Child master(yard.run(
       {"--connect", server.address(), "--only-master", "--lost-after", "3s", "--json", "--run", "lost"}));

@@ -108,9 +108,7 @@ TEST_P(ARunInTrouble, HearsOfOthersWhileWhatOneHasSaidDoesNotCome) {  // P7 P15 
   pipeline.add("talks").run([](Context& context) {
     for (int i = 0; i < 200; ++i) context.log(std::string(99, 'x'));
   });
-  pipeline.add("brief").run([&](Context&) {
-    EXPECT_TRUE(eventually([&] { return ours.is_asked.load(); }));
-  });
+  pipeline.add("brief").run([&](Context&) { EXPECT_TRUE(eventually([&] { return ours.is_asked.load(); })); });
   WorkerOptions worker = worker_options(1, {}, 2);
   worker.site.blobs = &theirs;
   RunOptions options{.is_only_master = true, .observer = &ours};

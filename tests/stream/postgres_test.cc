@@ -73,8 +73,7 @@ TEST(Migration, IsAskedForWhereItIsMissing) {
 
 TEST(Migration, LeavesANewerSchemaAlone) {
   const std::string url = migrated_database();
-  tell(url,
-       "insert into wh_schema_versions (version, name, serves_from) values (999, 'of the future', 999)");
+  tell(url, "insert into wh_schema_versions (version, name, serves_from) values (999, 'of the future', 999)");
   EXPECT_EQ(postgres::migrate(url).error().code, Errc::unsupported_version);
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
   EXPECT_EQ(coordinator.heartbeat(named(1)).error().code, Errc::unsupported_version);
@@ -105,9 +104,8 @@ TEST(ADatabase, MayBeStricterWithTheTransactionsOfOthers) {
   granted(coordinator.heartbeat(named(1)));
   granted(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
   const auto changes = session(url, "update wh_streams set parked = false");
-  std::jthread stores([&] {
-    EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 1)})), all_ok(1));
-  });
+  std::jthread stores(
+      [&] { EXPECT_EQ(granted(coordinator.store(instance(1), Lane::inbox, {in_stream(2, 1)})), all_ok(1)); });
   until_somebody_waits(url);
   ASSERT_TRUE(changes->execute("commit"));
 }
@@ -299,10 +297,11 @@ TEST(AWakeUp, ComesAfterTheConnectionWasLost) {
   postgres::WorkCoordinator coordinator(DatabaseOptions{.url = url});
   ASSERT_TRUE(coordinator.heartbeat(named(1)));
   EXPECT_TRUE(granted(coordinator.wait_for_work(minutes(1))));
-  EXPECT_EQ(ask(url,
-                "select bool_and(pg_terminate_backend(pid, 60000))::text from pg_stat_activity where query like "
-                "'%listen wh_work' and datname = current_database()"),
-            "true");
+  EXPECT_EQ(
+      ask(url,
+          "select bool_and(pg_terminate_backend(pid, 60000))::text from pg_stat_activity where query like "
+          "'%listen wh_work' and datname = current_database()"),
+      "true");
   ASSERT_TRUE(coordinator.store(instance(1), Lane::inbox, {in_stream(1, 1)}));
   EXPECT_TRUE(granted(coordinator.wait_for_work(milliseconds(1))));
 }

@@ -71,9 +71,8 @@ TEST(TwoSessions, OneOfWhichStoresIntoAStreamKeepNothingOfItFromTheOther) {
   std::atomic<bool> has_claimed = false;
   WorkBatch claimed;
   std::jthread claims([&] {
-    claimed = granted(coordinator.process_work_batch({.instance = named(1),
-                                                      .new_outbox_messages = {loose(3)},
-                                                      .flags = WorkFlags::skip_outbox_claiming}));
+    claimed = granted(coordinator.process_work_batch(
+        {.instance = named(1), .new_outbox_messages = {loose(3)}, .flags = WorkFlags::skip_outbox_claiming}));
     has_claimed = true;
   });
   while (!has_claimed && ask(url, "select count(*)::text from pg_locks where not granted") == "0")

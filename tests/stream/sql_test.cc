@@ -303,10 +303,11 @@ TEST(AReport, ThatMakesNoSenseIsRefusedInSqlToo) {
   EXPECT_EQ(sees(nil, "totals", one), "WH003");
   EXPECT_EQ(sees(one, "totals", nil), "WH003");
   EXPECT_EQ(sees(one, "", one), "WH003");
-  for (const char* item :
-       {R"({"StreamId": null, "PerspectiveName": "totals", "LastEventId": "01000000-0000-0000-0000-000000000001"})",
-        R"({"StreamId": "01000000-0000-0000-0000-000000000001", "PerspectiveName": "totals", "LastEventId": null})",
-        R"({"StreamId": "01000000-0000-0000-0000-000000000001", "PerspectiveName": null, "LastEventId": "01000000-0000-0000-0000-000000000001"})"})
+  for (
+      const char* item :
+      {R"({"StreamId": null, "PerspectiveName": "totals", "LastEventId": "01000000-0000-0000-0000-000000000001"})",
+       R"({"StreamId": "01000000-0000-0000-0000-000000000001", "PerspectiveName": "totals", "LastEventId": null})",
+       R"({"StreamId": "01000000-0000-0000-0000-000000000001", "PerspectiveName": null, "LastEventId": "01000000-0000-0000-0000-000000000001"})"})
     EXPECT_EQ(code(std::string("wh_record_perspectives(") + kOne + ", '[" + item + "]', false)"), "WH003")
         << item;
 }
