@@ -2,8 +2,8 @@
 //
 //   bench_serve [ROUNDS [SECONDS [PROGRAM…]]]     each PROGRAM is another build of baton to compare with
 //
-// Each round measures every peer at one point before the next point; the ratios are of medians over rounds,
-// because the disk's flush time changes from minute to minute.
+// Each round measures every peer at one point before the next point, each one once all are at rest; the
+// ratios are of medians over rounds, because the disk's flush time changes from minute to minute.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include <map>
 
 #include "load.h"
+#include "rest.h"
 #include "tests/temporary_directory.h"
 
 namespace {
@@ -33,16 +34,21 @@ const std::vector<Step> kFused{Step::lease, Step::complete_and_lease};
 
 std::vector<Point> points(double seconds) {
   const std::vector<std::string> with_redis{"baton", "redis", "floor"};
-  const std::vector<std::string> all{"baton", "redis", "beanstalkd", "floor"};
-  return {
-      {"submit, 16 x 256", {16, 256, kSubmit, seconds}, with_redis},
-      {"full life, 16 x 256", {16, 256, kLife, seconds}, {"baton", "redis"}},
-      {"submit, 64 x 1", {64, 1, kSubmit, seconds}, with_redis},
-      {"full life, 64 x 1", {64, 1, kLife, seconds}, {"baton", "redis"}},
-      {"submit, 1 x 1", {1, 1, kSubmit, seconds}, all},
-      {"lease and complete, 1 x 1", {1, 1, kUnfused, seconds}, {"baton"}, 20'000},
-      {"complete and lease in one, 1 x 1", {1, 1, kFused, seconds}, {"baton"}, 20'000},
+  const std::vector<std::string> everybody{"baton", "redis", "beanstalkd", "floor"};
+  std::vector<Point> all;
+  const auto add = [&](std::string name, Load load, const std::vector<std::string>& peers,
+                       std::size_t backlog = 0) {
+    load.seconds = seconds;
+    all.push_back({std::move(name), std::move(load), peers, backlog});
   };
+  add("submit, 16 x 256", {16, 256, kSubmit}, with_redis);
+  add("full life, 16 x 256", {16, 256, kLife}, {"baton", "redis"});
+  add("submit, 64 x 1", {64, 1, kSubmit}, with_redis);
+  add("full life, 64 x 1", {64, 1, kLife}, {"baton", "redis"});
+  add("submit, 1 x 1", {1, 1, kSubmit}, everybody);
+  add("lease and complete, 1 x 1", {1, 1, kUnfused}, {"baton"}, 20'000);
+  add("complete and lease in one, 1 x 1", {1, 1, kFused}, {"baton"}, 20'000);
+  return all;
 }
 
 double median(std::vector<double> values) {
@@ -95,6 +101,7 @@ int main(int argc, char** argv) {
       for (const std::string& name : point.peers) {
         if (!peers.contains(name)) continue;
         if (point.backlog > 0) submit_backlog(*peers[name], point.backlog);
+        wait_for_rest();
         const Measured measured = run_load(*peers[name], point.load);
         series[at][name].rates.push_back(measured.tasks_per_s);
         series[at][name].latencies.push_back(measured.p50_us);
