@@ -19,8 +19,21 @@ namespace {
 
 constexpr std::size_t kUnreadMax = 100'000;
 
+// Nothing keeps it from going on. What is particular about those below is all that they say.
+class Willing : public Session {
+ public:
+  void receive(std::string_view) override {}
+  void resume() override {}
+  bool wants_more() const override { return true; }
+  bool is_closing() const override { return false; }
+  bool is_idle() const override { return true; }
+  bool is_waiting() const override { return false; }
+  bool is_halfway() const override { return false; }
+  void access_changed() override {}
+};
+
 // Once asked it has much to say, and no more of it while so much is unread.
-class Talker final : public Session {
+class Talker final : public Willing {
  public:
   explicit Talker(std::string text) : text_(std::move(text)) {}
 
@@ -33,10 +46,6 @@ class Talker final : public Session {
   }
   bool wants_more() const override { return output_.size() < kUnreadMax; }
   bool is_closing() const override { return said_ == text_.size(); }
-  bool is_idle() const override { return true; }
-  bool is_waiting() const override { return false; }
-  bool is_halfway() const override { return false; }
-  void access_changed() override {}
 
   static constexpr std::size_t kSentence = 10'000;
 
@@ -47,74 +56,44 @@ class Talker final : public Session {
 };
 
 // It has something more to say whenever it is asked to go on.
-class Chatterbox final : public Session {
+class Chatterbox final : public Willing {
  public:
   explicit Chatterbox(int& said) : said_(said) {}
 
-  void receive(std::string_view) override {}
   void resume() override {
     output_ += "and ";
     ++said_;
   }
-  bool wants_more() const override { return true; }
-  bool is_closing() const override { return false; }
-  bool is_idle() const override { return true; }
-  bool is_waiting() const override { return false; }
-  bool is_halfway() const override { return false; }
-  void access_changed() override {}
 
  private:
   int& said_;
 };
 
 // It has said everything at once.
-class Announcer final : public Session {
+class Announcer final : public Willing {
  public:
   explicit Announcer(std::size_t bytes) { output_.assign(bytes, 'x'); }
-
-  void receive(std::string_view) override {}
-  void resume() override {}
-  bool wants_more() const override { return true; }
-  bool is_closing() const override { return false; }
-  bool is_idle() const override { return true; }
-  bool is_waiting() const override { return false; }
-  bool is_halfway() const override { return false; }
-  void access_changed() override {}
 };
 
 // It says much once it is asked.
-class Giver final : public Session {
+class Giver final : public Willing {
  public:
   static constexpr std::size_t kGift = std::size_t{4} << 20;
 
   void receive(std::string_view) override {
     if (!std::exchange(is_asked_, true)) output_.assign(kGift, 'x');
   }
-  void resume() override {}
-  bool wants_more() const override { return true; }
-  bool is_closing() const override { return false; }
-  bool is_idle() const override { return true; }
-  bool is_waiting() const override { return false; }
-  bool is_halfway() const override { return false; }
-  void access_changed() override {}
 
  private:
   bool is_asked_ = false;
 };
 
 // Has part of a command, however much comes.
-class Hearer final : public Session {
+class Hearer final : public Willing {
  public:
   explicit Hearer(bool is_stranger) : is_stranger_(is_stranger) {}
 
-  void receive(std::string_view) override {}
-  void resume() override {}
-  bool wants_more() const override { return true; }
-  bool is_closing() const override { return false; }
-  bool is_idle() const override { return true; }
-  bool is_waiting() const override { return false; }
   bool is_halfway() const override { return true; }
-  void access_changed() override {}
   bool is_stranger() const override { return is_stranger_; }
 
  private:
